@@ -1,0 +1,55 @@
+# Everything is set up on first use; nothing but make, Python 3.11+ and python3-venv is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT := build/example
+
+.PHONY: run test check lint types bench bench-quick fuzz docs clean
+
+run: $(VENV)/installed
+	@mkdir -p $(OUT)
+	$(BIN)/python examples/packages/facts.py $(OUT)
+	$(BIN)/evermat run examples/packages/packages.dl -F $(OUT) -D $(OUT)
+
+test: $(VENV)/installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/installed-test
+	$(BIN)/mypy
+
+docs: $(VENV)/installed
+	$(BIN)/python -m evermat.docs docs
+
+bench: $(VENV)/installed-bench
+	$(BIN)/python -m bench run
+
+bench-quick: $(VENV)/installed-bench
+	$(BIN)/python -m bench run --quick
+
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m tests.program.fuzz $(or $(SECONDS),600)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@ $(VENV)/installed
+
+$(VENV)/installed-bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	@touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) build

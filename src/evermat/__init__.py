@@ -1,0 +1,41 @@
+"""Evermat: a Datalog engine that keeps its answers true.
+
+>>> import evermat
+>>> program = evermat.Program.parse('''
+...     .decl edge(x:number, y:number)
+...     .decl path(x:number, y:number)
+...     path(x, y) :- edge(x, y).
+...     path(x, z) :- path(x, y), edge(y, z).
+... ''')
+>>> len(program.strata)
+2
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+__all__ = [
+    "DataError",
+    "EvermatError",
+    "LimitError",
+    "Program",
+    "ProgramError",
+    "ResourceError",
+    "StateError",
+]
+
+if TYPE_CHECKING:
+    from evermat.api import Program
+    from evermat.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+
+
+def __getattr__(name: str) -> object:
+    """Loads what is asked for, when it is asked for: starting up must not cost what is not used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'evermat' has no attribute '{name}'")
+    from importlib import import_module  # noqa: PLC0415
+
+    home = "evermat.errors" if name.endswith("Error") else "evermat.api"
+    return getattr(import_module(home), name)

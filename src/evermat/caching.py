@@ -1,0 +1,26 @@
+"""The user's cache folder: what takes long to compute and depends only on this version of the code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Where results may be kept between runs, or None where nothing is writable."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(base) / "evermat"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def cached_file(name: str) -> str | None:
+    """A file of the cache folder for this version of Python, or None."""
+    folder = cache_folder()
+    return None if folder is None else str(folder / f"{name}-{sys.version_info[0]}.{sys.version_info[1]}.cache")

@@ -1,0 +1,77 @@
+"""What `evermat check` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evermat.plan.planner import backward_plan, delta_plan, full_plan
+from evermat.plan.steps import Plan
+from evermat.program.inference import count_of
+from evermat.program.model import Atom, Negation, Program, Relation, Rule
+
+
+def describe(program: Program) -> str:
+    """Types, strata, rules and plans as text."""
+    return "\n".join(_lines(program)) + "\n"
+
+
+def _lines(program: Program) -> Iterator[str]:
+    visible = [r for r in program.relations.values() if not r.hidden]
+    facts = sum(map(len, program.facts.values()))
+    counts = [(len(visible), "relation"), (len(program.rules), "rule"), (facts, "fact"), (len(program.strata), "stratum")]
+    yield f"{program.source.name}: " + ", ".join(_count(number, noun) for number, noun in counts)
+    sizes = {name: len(rows) for name, rows in program.facts.items()}
+    for number, stratum in enumerate(program.strata, 1):
+        yield ""
+        yield f"stratum {number}" + (" (recursive)" if stratum.recursive else "")
+        for name in stratum.relations:
+            yield f"  {_declaration(program.relations[name])}{_inputs_outputs(program, name)}"
+        for title, rules in (("nonrecursive", stratum.nonrecursive), ("recursive", stratum.recursive)):
+            for rule in rules:
+                yield f"  {title} rule {_place(program, rule)}"
+                yield f"    {rule}"
+                yield from _plans(rule, sizes)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} strata" if noun == "stratum" and number != 1 else count_of(number, noun)
+
+
+def _declaration(relation: Relation) -> str:
+    columns = ", ".join(
+        f"{c.name}: {c.declared}" + ("" if c.declared == str(c.type) else f" ({c.type})") for c in relation.columns
+    )
+    kind = " eqrel" if relation.equivalence else " hidden" if relation.hidden else ""
+    return f"{relation.name}({columns}){kind}"
+
+
+def _inputs_outputs(program: Program, name: str) -> str:
+    words = []
+    for word, ios, ending in (("input", program.inputs, "facts"), ("output", program.outputs, "csv")):
+        words += [
+            f"{word} {io.medium if io.medium != 'file' else io.path or f'{name}.{ending}'}"
+            for io in ios
+            if io.relation.name == name
+        ]
+    if facts := len(program.facts.get(name, ())):
+        words.append(count_of(facts, "fact"))
+    return f"   [{', '.join(words)}]" if words else ""
+
+
+def _place(program: Program, rule: Rule) -> str:
+    place = program.source.place(rule.span.start)
+    return f"at {place.line}:{place.column}"
+
+
+def _plans(rule: Rule, sizes: dict[str, int]) -> Iterator[str]:
+    yield from _plan("all instances", full_plan(rule, sizes))
+    for i, literal in enumerate(rule.literals):
+        if isinstance(literal, Atom | Negation):
+            yield from _plan(f"change of {literal}", delta_plan(rule, i, sizes))
+    yield from _plan("backward", backward_plan(rule, sizes))
+
+
+def _plan(title: str, plan: Plan) -> Iterator[str]:
+    yield f"      {title}:"
+    for step in plan.steps:
+        yield f"        {step}"

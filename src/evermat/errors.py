@@ -1,0 +1,249 @@
+"""Everything that can be wrong, in one list.
+
+Each `Kind` has a number, a sentence and, where it helps, a note with the rule behind it. The first digit of
+the number is the exit code of the command line: 2 the program or the command line, 3 the data, 4 a limit,
+5 the state, 6 disk, memory or cluster. `docs/errors.md` is generated from this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from evermat.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One thing that can be wrong: `sentence` and `note` are templates over the details of a problem."""
+
+    code: int
+    sentence: str
+    note: str = ""
+    warning: bool = False
+
+    @property
+    def label(self) -> str:
+        """`E221` or, for a warning, `W281`."""
+        return f"{'W' if self.warning else 'E'}{self.code}"
+
+
+KINDS: list[Kind] = []
+
+
+def _kind(code: int, sentence: str, note: str = "", *, warning: bool = False) -> Kind:
+    kind = Kind(code, sentence, note, warning)
+    KINDS.append(kind)
+    return kind
+
+
+# --- 200-219: the text -------------------------------------------------------------------------------------
+COMMAND_LINE = _kind(200, "{what}")
+UNEXPECTED = _kind(201, "unexpected {found}", "expected {expected}")
+UNEXPECTED_END = _kind(202, "this statement is not complete", "expected {expected}")
+BAD_CHARACTER = _kind(203, "the character `{character}` has no meaning here")
+OPEN_STRING = _kind(204, "this string is not closed", "a string ends on the line on which it begins")
+OPEN_COMMENT = _kind(205, "this comment is not closed", "a comment `/*` ends with `*/`")
+BAD_ESCAPE = _kind(206, "`{escape}` is not an escape sequence", "known are \\\\ \\\" \\' \\n \\t \\r \\b \\f \\v \\a \\0 \\uXXXX \\UXXXXXXXX")
+TOO_DEEP = _kind(207, "this is nested more than {limit} levels deep")
+UNREADABLE = _kind(208, "cannot read `{path}`: {why}")
+NOT_UTF8 = _kind(209, "byte {byte} of `{path}` is not valid UTF-8", "programs are UTF-8 texts")
+RESERVED = _kind(210, "`{name}` is a reserved word and cannot name {what}")
+BAD_DIRECTIVE = _kind(211, "unknown directive `{name}`")
+BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "known are {known}")
+
+# --- 220-229: safety ---------------------------------------------------------------------------------------
+UNBOUND_HEAD = _kind(
+    220,
+    "variable `{name}` of the head is not bound by the body",
+    "every variable of the head must occur in a positive atom of the body or be computed from such variables",
+)
+UNBOUND_FACT = _kind(221, "`{name}` in a fact is not a value", "a fact has no variables; a rule needs `:-` and a body")
+UNSAFE = _kind(
+    222,
+    "variable `{name}` is not bound by a positive atom",
+    "variables in negations, comparisons and computations must be bound by a positive atom of the same body",
+)
+UNSAFE_AGGREGATE = _kind(
+    223,
+    "variable `{name}` of this aggregate is used outside of it but not bound there",
+    "an aggregate groups by the variables that the rest of the body binds; it hands out only its result",
+)
+WILDCARD_VALUE = _kind(224, "`_` has no value here", "`_` may stand only as an argument of an atom")
+WILDCARD_HEAD = _kind(225, "`_` cannot stand in the head", "every column of a derived fact needs a value")
+
+ALTERNATIVE_WILDCARD = _kind(226, "`_` stands in an aggregate over alternatives", "what is counted twice and what once? give it a name")
+ALTERNATIVE_VARIABLE = _kind(
+    227, "variable `{name}` is not bound in every alternative of this aggregate", "an aggregate ranges over bindings of the same variables"
+)
+
+# --- 230-239: names and arities ----------------------------------------------------------------------------
+UNKNOWN_RELATION = _kind(230, "relation `{name}` is not declared")
+ARITY = _kind(231, "`{name}` has {expected}, not {found}", "{place}")
+UNKNOWN_TYPE = _kind(232, "type `{name}` is not declared")
+UNKNOWN_FUNCTION = _kind(233, "there is no function `{name}`")
+FUNCTION_ARITY = _kind(234, "`{name}` takes {expected}, not {found}")
+DECLARED_TWICE = _kind(235, "{what} `{name}` is declared twice", "{place}")
+UNKNOWN_PREFIX = _kind(236, "prefix `{name}:` is not declared", "declare it before its first use: `.prefix {name}: <…>`")
+UNKNOWN_PARAMETER = _kind(237, "`{name}` is not a parameter of `{directive}` and is ignored", warning=True)
+BAD_PARAMETER = _kind(238, "`{name}={value}` is not possible", "{why}")
+COLUMN_TWICE = _kind(239, "relation `{relation}` has two columns `{name}`")
+
+# --- 240-249: types ----------------------------------------------------------------------------------------
+TYPE_CLASH = _kind(240, "{what} is used as {found}, but it is {expected}", "{why}")
+NOT_A_SUBTYPE = _kind(
+    242,
+    "{what} is of type `{found}`, which is not a subtype of `{expected}`",
+    "column `{column}` of `{relation}` takes only `{expected}` and its subtypes",
+)
+DISJOINT_TYPES = _kind(243, "variable `{name}` would be of type `{first}` and of type `{second}`", "no value belongs to both types")
+OUT_OF_RANGE = _kind(244, "`{value}` does not fit the type `{type}`", "{range}")
+CYCLIC_TYPE = _kind(245, "type `{name}` is defined through itself: {cycle}")
+MIXED_UNION = _kind(246, "type `{name}` unites `{first}` and `{second}`", "the members of a union share one primitive type")
+EQREL_SHAPE = _kind(248, "the equivalence relation `{name}` does not have two columns of one type")
+
+# --- 250-259: strata ---------------------------------------------------------------------------------------
+CYCLIC_NEGATION = _kind(250, "`{name}` depends on its own negation: {cycle}", "what is negated must be complete before it is read")
+CYCLIC_AGGREGATION = _kind(251, "`{name}` depends on an aggregate over itself: {cycle}", "what is aggregated must be complete before it is read")
+
+# --- 260-279: refused --------------------------------------------------------------------------------------
+REFUSED = _kind(260, "{what} are not supported: `{name}`", "{instead}")
+TOO_MANY_ALTERNATIVES = _kind(261, "this body has more than {limit} alternatives", "name a part of it as a relation of its own")
+
+# --- 280-299: warnings about programs ----------------------------------------------------------------------
+IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
+SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if that is meant", warning=True)
+NO_VALUE = _kind(282, "this fact has no value and is left out: {why}", warning=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A kind of error at a place, with the details that its sentence needs."""
+
+    kind: Kind
+    details: dict[str, Any]
+    source: Source | None = None
+    span: Span | None = None
+    help: str = ""
+
+    def at(self, source: Source) -> Problem:
+        """The same problem, in this source."""
+        return replace(self, source=source)
+
+    @property
+    def message(self) -> str:
+        """The sentence, without the place."""
+        return self.kind.sentence.format_map(self.details)
+
+    @property
+    def note(self) -> str:
+        """The rule behind it, or nothing."""
+        return self.kind.note.format_map(self.details)
+
+    @property
+    def sort_key(self) -> tuple[int, int, str]:
+        """Problems are reported in the order of their places."""
+        start = self.span.start if self.span else -1
+        return (start, self.kind.code, self.message)
+
+    def render(self) -> str:
+        """The whole text: sentence, place, caret line, note, help."""
+        lines = [f"{'warning' if self.kind.warning else 'error'}[{self.kind.label}]: {self.message}"]
+        margin = " "
+        if self.source is not None and self.span is not None:
+            place = self.source.place(self.span.start)
+            text, carets = self.source.excerpt(self.span)
+            margin = " " * len(str(place.line))
+            lines += [
+                f"{margin}--> {self.source.name}:{place.line}:{place.column}",
+                f"{margin} |",
+                f"{place.line} | {text}".rstrip(),
+                f"{margin} | {carets}",
+            ]
+        elif self.source is not None:
+            lines.append(f" --> {self.source.name}")
+        if self.note:
+            lines.append(f"{margin} = note: {self.note}")
+        if self.help:
+            lines.append(f"{margin} = help: {self.help}")
+        return "\n".join(lines)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint naming the known name closest to `name`, or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"did you mean `{close[0]}`?" if close else ""
+
+
+class EvermatError(Exception):
+    """The base of all errors that Evermat raises on purpose; carries every problem found."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, problems: Problem | Iterable[Problem]) -> None:
+        found = [problems] if isinstance(problems, Problem) else list(problems)
+        self.problems: tuple[Problem, ...] = tuple(found)
+        super().__init__("\n\n".join(problem.render() for problem in self.problems))
+
+
+class ProgramError(EvermatError):
+    """The program, or the call, is wrong."""
+
+    exit_code = 2
+
+
+class DataError(EvermatError):
+    """The data is wrong; nothing was changed."""
+
+    exit_code = 3
+
+
+class LimitError(EvermatError):
+    """A limit was reached; nothing partial is passed off as a result."""
+
+    exit_code = 4
+
+
+class StateError(EvermatError):
+    """The state directory is locked or damaged."""
+
+    exit_code = 5
+
+
+class ResourceError(EvermatError):
+    """Disk, memory or cluster failed."""
+
+    exit_code = 6
+
+
+class Problems:
+    """Collects what is wrong with one source, so that all of it can be reported at once.
+
+    The same problem is kept once: a rule with alternatives is looked at several times.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._found: dict[tuple[int, Span | None, str], Problem] = {}
+
+    def add(self, kind: Kind, span: Span | None, help: str = "", **details: object) -> None:  # noqa: A002
+        """Notes one problem."""
+        problem = Problem(kind, details, self.source, span, help)
+        self._found.setdefault((kind.code, span, problem.message), problem)
+
+    @property
+    def errors(self) -> list[Problem]:
+        """What makes the program unusable, in the order of the text."""
+        return sorted((p for p in self._found.values() if not p.kind.warning), key=lambda p: p.sort_key)
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What is worth saying but harmless, in the order of the text."""
+        return sorted((p for p in self._found.values() if p.kind.warning), key=lambda p: p.sort_key)
+
+    def raise_if_any(self) -> None:
+        """Raises one `ProgramError` with all errors so far."""
+        if errors := self.errors:
+            raise ProgramError(errors)

@@ -1,0 +1,1 @@
+"""How rules are evaluated: in which order, from which literal, reading which facts."""

@@ -1,0 +1,133 @@
+"""What a plan is made of. Engines interpret these steps; nothing here knows how facts are stored.
+
+A plan extends bindings of variables step by step. The first `Match` of a delta plan reads the changed facts, that of
+a backward plan the facts in question; every other step reads what its `Role` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from evermat.program.model import Atom, Constant, Expression, Relation, Rule, Test, Variable
+
+
+class Role(Enum):
+    """Which facts a literal reads. Pᵖ, Pⁿ are the sets given for positive and negated literals, Δᵖ, Δⁿ the changes.
+
+    For every way to split an instance's literals into changed and unchanged ones, exactly one delta plan finds it:
+    the one of its first changed literal. So literals before the delta literal exclude the change.
+    """
+
+    PRESENT = "in"  # in Pᵖ
+    PRESENT_BEFORE = "in, not changed"  # in Pᵖ \ Δᵖ
+    CHANGED = "changed"  # in Δᵖ
+    ABSENT = "not in"  # not in Pⁿ
+    ABSENT_BEFORE = "not in, not changed"  # not in Pⁿ ∪ Δⁿ
+    CHANGED_ABSENT = "changed, not in"  # in Δⁿ
+    ASKED = "asked"  # a fact in question: the head of a backward plan
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Extends each binding by every fact that agrees with it.
+
+    `key` are columns whose value is known before, `binds` columns that give a variable its value, `equal` pairs of
+    columns that must hold the same value. Columns in none of them may hold anything.
+    """
+
+    literal: int
+    relation: Relation
+    role: Role
+    key: tuple[tuple[int, Variable | Constant], ...]
+    binds: tuple[tuple[int, Variable], ...]
+    equal: tuple[tuple[int, int], ...]
+
+    @property
+    def existential(self) -> bool:
+        """Whether nothing is bound: if it does not matter how many facts agree, one is enough."""
+        return not self.binds
+
+    def __str__(self) -> str:
+        columns: list[str] = ["_"] * self.relation.arity
+        for column, known in self.key:
+            columns[column] = f"={known}"
+        for column, variable in self.binds:
+            columns[column] = str(variable)
+        for first, second in self.equal:
+            columns[second] = f"={columns[first].lstrip('=')}" if columns[first] != "_" else f"=#{first}"
+        return f"match {self.relation.name}({', '.join(columns)})" + _suffix(self.role)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Keeps the bindings for which a negated atom, all of whose columns are known, holds."""
+
+    literal: int
+    relation: Relation
+    role: Role
+    key: tuple[tuple[int, Variable | Constant], ...]
+
+    def __str__(self) -> str:
+        return f"check !{self.relation.name}({', '.join(str(known) for _, known in self.key)})" + _suffix(self.role)
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Gives a variable the value of an expression; a binding for which it has none is dropped.
+
+    `solved` marks an equation turned round: there a missing value means that there is no solution, not that the program computed
+    something undefined.
+    """
+
+    variable: Variable
+    expression: Expression
+    solved: bool = False
+
+    def __str__(self) -> str:
+        return f"{'solve' if self.solved else 'compute'} {self.variable} = {self.expression}"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keeps the bindings for which a test holds."""
+
+    test: Test
+
+    def __str__(self) -> str:
+        return f"filter {self.test}"
+
+
+Step = Match | Check | Compute | Filter
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """An order of evaluation of one rule.
+
+    `start` is the literal that reads the change, -1 if the plan starts from the head, None if from nothing. `output` is what each
+    binding hands on: the head, or for an aggregate rule its keys and its value.
+    """
+
+    rule: Rule
+    start: int | None
+    steps: tuple[Step, ...]
+    output: tuple[Expression, ...]
+
+    @property
+    def head(self) -> Atom:
+        """The head of the rule."""
+        return self.rule.head
+
+    @property
+    def relations(self) -> Iterator[tuple[Relation, Role]]:
+        """What the plan reads."""
+        return ((step.relation, step.role) for step in self.steps if isinstance(step, Match | Check))
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.steps))
+
+
+def _suffix(role: Role) -> str:
+    return "" if role in (Role.PRESENT, Role.ABSENT) else f"  [{role.value}]"

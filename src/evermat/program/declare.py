@@ -1,0 +1,276 @@
+"""Names: relations, their columns, and where they are read from and written to.
+
+RDF names need no declaration: a class is a unary, a property a binary relation of terms. In a program that mentions
+`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evermat import errors
+from evermat.errors import Problems, did_you_mean
+from evermat.program.builtins import Type
+from evermat.program.inference import count_of
+from evermat.program.model import Column, Io, Relation
+from evermat.program.syntax import (
+    Aggregate,
+    And,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Compare,
+    Declaration,
+    Directive,
+    Expression,
+    Formula,
+    Ignored,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Parameter,
+    Statement,
+)
+from evermat.program.terms import RDF_TYPE
+from evermat.program.types import Types
+from evermat.source import Span
+
+_TRIPLE = ("s", "p", "o")
+_IGNORED = {
+    ".plan": "the order of literals is chosen from what is bound and from the sizes of relations",
+    ".pragma": "there are no pragmas",
+    ".limitsize": "limits are set for the whole run: --limit-facts",
+}
+_PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
+_MEDIA = {".input": ("file", "stdin"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
+
+
+class Names:
+    """All relations of a program."""
+
+    def __init__(self, statements: list[Statement], types: Types, problems: Problems) -> None:
+        self.problems = problems
+        self.relations: dict[str, Relation] = {}
+        self.inputs: list[Io] = []
+        self.outputs: list[Io] = []
+        self.sizes: list[Relation] = []
+        for statement in statements:
+            if isinstance(statement, Declaration):
+                self._declare(statement, types)
+        atoms = [atom for s in statements if isinstance(s, Clause) for atom in _clause_atoms(s)]
+        self.uses_triples = "triple" in self.relations or any(
+            atom.name.text == "triple" and len(atom.arguments) == len(_TRIPLE) for atom in atoms
+        )
+        if self.uses_triples and "triple" not in self.relations:
+            self.relations["triple"] = _term_relation("triple", _TRIPLE, None)
+        self.usable = all([self._check(atom) for atom in atoms])
+        for statement in statements:
+            if isinstance(statement, Directive):
+                self._direct(statement)
+            elif isinstance(statement, Ignored):
+                problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
+
+    # --- declarations ---
+
+    def _declare(self, declaration: Declaration, types: Types) -> None:
+        columns: list[Column] = []
+        seen: set[str] = set()
+        for attribute in declaration.attributes:
+            primitive = types.primitive(attribute.type.text, attribute.type.span)
+            if attribute.name in seen:
+                self.problems.add(
+                    errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
+                )
+            seen.add(attribute.name)
+            columns.append(Column(attribute.name, primitive or Type.SYMBOL, attribute.type.text))
+        qualifiers = {q.text for q in declaration.qualifiers}
+        for name in declaration.names:
+            if first := self.relations.get(name.text):
+                self.problems.add(
+                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self._place(first)
+                )
+                continue
+            relation = Relation(name.text, tuple(columns), equivalence="eqrel" in qualifiers, span=name.span)
+            if relation.equivalence and (relation.arity != 2 or columns[0].declared != columns[1].declared):
+                self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
+            self.relations[name.text] = relation
+            if "input" in qualifiers:
+                self.inputs.append(Io(relation))
+            if "output" in qualifiers:
+                self.outputs.append(Io(relation))
+            if "printsize" in qualifiers:
+                self.sizes.append(relation)
+
+    def _place(self, relation: Relation) -> str:
+        if relation.span is None:
+            return "its first use"
+        place = self.problems.source.place(relation.span.start)
+        return f"{place.line}:{place.column}"
+
+    # --- uses ---
+
+    def _check(self, atom: Atom) -> bool:
+        """Whether the relation of an atom is known and has as many columns; declares RDF names."""
+        name, found = atom.name.text, len(atom.arguments)
+        relation = self.relations.get(name)
+        if relation is None and atom.name.is_iri and found in (1, 2):
+            if not self.uses_triples:
+                self.relations[name] = _term_relation(name, ("s", "o")[:found], atom.name.span)
+            return True
+        if relation is None:
+            hint = "" if atom.name.is_iri else did_you_mean(name, self.relations)
+            self.problems.add(errors.UNKNOWN_RELATION, atom.name.span, hint, name=name)
+            return False
+        if relation.arity != found:
+            self.problems.add(
+                errors.ARITY,
+                atom.span,
+                name=name,
+                expected=count_of(relation.arity, "column"),
+                found=str(found),
+                place=self._place(relation),
+            )
+        return relation.arity == found
+
+    def resolve(self, clause: Clause) -> Clause:
+        """The clause with RDF atoms turned into triples, if this program uses triples."""
+        if not self.uses_triples:
+            return clause
+        body = None if clause.body is None else self._triples(clause.body)
+        return Clause([self._triple(head) for head in clause.heads], body, clause.span)
+
+    def _triple(self, atom: Atom) -> Atom:
+        if atom.name.text in self.relations:
+            return Atom(atom.name, [self._triples_in(a) for a in atom.arguments], atom.span)
+        subject, *value = [self._triples_in(a) for a in atom.arguments]
+        name = Literal("term", atom.name.text, atom.name.span)
+        type_ = Literal("term", RDF_TYPE, atom.name.span)
+        arguments = [subject, name, *value] if value else [subject, type_, name]
+        return Atom(Name("triple", atom.name.span), arguments, atom.span)
+
+    def _triples(self, formula: Formula) -> Formula:
+        match formula:
+            case Atom():
+                return self._triple(formula)
+            case Not(inner, span):
+                return Not(self._triples(inner), span)
+            case And(parts):
+                return And([self._triples(part) for part in parts])
+            case Or(parts):
+                return Or([self._triples(part) for part in parts])
+            case Compare(operator, left, right, span):
+                return Compare(operator, self._triples_in(left), self._triples_in(right), span)
+            case _:
+                return formula
+
+    def _triples_in(self, expression: Expression) -> Expression:
+        match expression:
+            case Aggregate(function, value, body, span):
+                return Aggregate(function, value, self._triples(body), span)
+            case Call(function, arguments, span):
+                return Call(function, [self._triples_in(a) for a in arguments], span)
+            case Cast(argument, type_, span):
+                return Cast(self._triples_in(argument), type_, span)
+            case _:
+                return expression
+
+    # --- inputs and outputs ---
+
+    def _direct(self, directive: Directive) -> None:
+        for name in directive.names:
+            relation = self.relations.get(name.text)
+            if relation is None:
+                self.problems.add(
+                    errors.UNKNOWN_RELATION, name.span, did_you_mean(name.text, self.relations), name=name.text
+                )
+                continue
+            io = self._io(relation, directive, name.span)
+            if directive.keyword == ".printsize" or io.medium == "stdoutprintsize":
+                self.sizes.append(relation)
+            else:
+                (self.inputs if directive.keyword == ".input" else self.outputs).append(io)
+
+    def _io(self, relation: Relation, directive: Directive, span: Span) -> Io:
+        values: dict[str, Parameter] = {}
+        for parameter in directive.parameters:
+            if parameter.key in _PARAMETERS:
+                values[parameter.key] = parameter
+            else:
+                self.problems.add(
+                    errors.UNKNOWN_PARAMETER,
+                    parameter.span,
+                    did_you_mean(parameter.key, _PARAMETERS),
+                    name=parameter.key,
+                    directive=directive.keyword,
+                )
+        media = _MEDIA[directive.keyword]
+        medium = self._choice(values.get("IO"), (*media, "stdoutprintsize"), media[0])
+        delimiter = values["delimiter"].value if "delimiter" in values else None
+        rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
+        if delimiter is not None and len(delimiter) != 1:
+            why = "a delimiter is one character"
+            self._bad(values["delimiter"], why)
+        return Io(
+            relation,
+            medium=medium,
+            path=values["filename"].value if "filename" in values else None,
+            delimiter=delimiter or ("," if rfc4180 else "\t"),
+            headers=self._choice(values.get("headers"), ("true", "false"), "false") == "true",
+            rfc4180=rfc4180,
+            span=span,
+        )
+
+    def _choice(self, parameter: Parameter | None, known: tuple[str, ...], default: str) -> str:
+        if parameter is None:
+            return default
+        if parameter.value not in known:
+            shown = " or ".join(f"`{value}`" for value in known if value != "stdoutprintsize")
+            self._bad(parameter, f"possible is {shown}")
+            return default
+        return parameter.value
+
+    def _bad(self, parameter: Parameter, why: str) -> None:
+        value = parameter.value
+        self.problems.add(errors.BAD_PARAMETER, parameter.span, name=parameter.key, value=value, why=why)
+
+
+def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
+    return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
+
+
+def _clause_atoms(clause: Clause) -> Iterator[Atom]:
+    yield from clause.heads
+    for head in clause.heads:
+        yield from _expression_atoms(head.arguments)
+    if clause.body is not None:
+        yield from _atoms(clause.body)
+
+
+def _atoms(formula: Formula) -> Iterator[Atom]:
+    """All atoms of a formula, those inside aggregates included."""
+    match formula:
+        case Atom():
+            yield formula
+            yield from _expression_atoms(formula.arguments)
+        case Not():
+            yield from _atoms(formula.formula)
+        case And() | Or():
+            for part in formula.parts:
+                yield from _atoms(part)
+        case Compare():
+            yield from _expression_atoms([formula.left, formula.right])
+
+
+def _expression_atoms(expressions: list[Expression]) -> Iterator[Atom]:
+    for expression in expressions:
+        match expression:
+            case Aggregate():
+                yield from _atoms(expression.body)
+                if expression.value is not None:
+                    yield from _expression_atoms([expression.value])
+            case Call():
+                yield from _expression_atoms(expression.arguments)
+            case Cast():
+                yield from _expression_atoms([expression.argument])

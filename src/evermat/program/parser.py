@@ -1,0 +1,487 @@
+"""Tokens to syntax tree, by lark's LALR(1) parser.
+
+The parser is fed token by token. After an error it skips to the end of the clause or to the next directive and
+starts afresh there, so that one mistake does not hide the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from lark import Lark, Transformer, v_args
+from lark.exceptions import UnexpectedToken
+from lark.lexer import Token
+
+from evermat import errors
+from evermat.caching import cached_file
+from evermat.errors import Problems, did_you_mean
+from evermat.program.lexer import REFUSED_DIRECTIVES, Lexer
+from evermat.program.operators import group_operators
+from evermat.program.syntax import (
+    Aggregate,
+    And,
+    Atom,
+    Attribute,
+    Call,
+    Cast,
+    Clause,
+    Compare,
+    Declaration,
+    Directive,
+    Expression,
+    Formula,
+    Ignored,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Parameter,
+    Statement,
+    Truth,
+    TypeDeclaration,
+    Var,
+    Wildcard,
+)
+from evermat.program.terms import BadEscapeError, literal_term, unescape
+from evermat.source import Source, Span
+
+DEPTH_LIMIT = 200
+
+_REFUSED_PUNCTUATION = {
+    "[": ("records", "use one column for each field"),
+    "{": ("algebraic data types", "use one relation for each constructor"),
+    "$": ("algebraic data types and `$`", "use one relation for each constructor, and columns as keys"),
+    "@": ("user-defined functors", "compute the value before it is read, or in rules"),
+    "#": ("preprocessor directives", "put everything into one file"),
+    "nil": ("records", "use one column for each field"),
+    "choice": ("choice domains", "state the choice as an aggregate such as `min`"),
+    "autoinc": ("counters with side effects", "number the facts before they are read"),
+    "range": ("generators", "list the numbers in a relation, or derive them by `n + 1` with a bound"),
+    "<=": ("subsumption rules", "use an aggregate such as `min` or `max`"),
+}
+_REFUSED_DIRECTIVE = {
+    ".comp": ("components", "write the rules out"),
+    ".init": ("components", "write the rules out"),
+    ".override": ("components", "write the rules out"),
+    ".functor": ("user-defined functors", "compute the value before it is read, or in rules"),
+    ".include": ("included files", "put everything into one file"),
+    ".lattice": ("lattices", "use an aggregate such as `min` or `max`"),
+    ".once": ("included files", "put everything into one file"),
+}
+_READABLE = {
+    "WORD": "a name",
+    "NUMBER": "a number",
+    "FLOAT": "a number",
+    "STRING": "a string",
+    "IRI": "an IRI",
+    "PREFIXED": "a prefixed name",
+    "PREFIX_NAME": "a prefix such as `ub:`",
+    "COMPARISON": "a comparison",
+    "FUNCTION": "a function",
+    "$END": "the end of the text",
+}
+
+
+def parse(source: Source, problems: Problems) -> list[Statement]:
+    """All statements of a text that can be read; what cannot goes to `problems`."""
+    lark = _parser()
+    tokens = _Tokens(_lexer().tokens(source.text))
+    statements: list[Statement] = []
+    while not tokens.at_end:
+        parser = lark.parse_interactive()
+        try:
+            statement = _read_statement(parser, tokens)
+            if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
+                raise _SyntaxProblem(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
+        except UnexpectedToken as error:
+            _report(error.token, _expected(parser), tokens, source, problems)
+            tokens.skip_statement()
+        except _SyntaxProblem as problem:
+            problems.add(problem.kind, problem.span, **problem.details)
+            tokens.skip_statement()
+        else:
+            if statement is not None:
+                statements.append(statement)
+    return statements
+
+
+def _read_statement(parser: Any, tokens: _Tokens) -> Statement | None:
+    """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
+    tokens.read = 0
+    feed = parser.feed_token
+    while True:
+        token = tokens.peek()
+        kind = token.type
+        if kind == "$END":
+            return _finish(parser)
+        try:
+            feed(token)
+        except UnexpectedToken as error:
+            if "$END" not in error.expected:
+                raise
+            return _finish(parser)
+        tokens.advance()
+        if kind == "DOT":
+            return _finish(parser)
+
+
+def _finish(parser: Any) -> Statement | None:
+    statement: Statement | None = parser.feed_eof()
+    return statement
+
+
+class _Tokens:
+    """The tokens of a text, one ahead; the last one is `$END`."""
+
+    def __init__(self, tokens: Iterator[Token]) -> None:
+        self._tokens = tokens
+        self._ahead: Token | None = None
+        self.last: Token | None = None
+        self.before_last: Token | None = None
+        self.read = 0  # since the statement began
+
+    def peek(self) -> Token:
+        if self._ahead is None:
+            self._ahead = next(self._tokens, None) or Token("$END", "")
+        return self._ahead
+
+    def advance(self) -> Token:
+        self.before_last, self.last = self.last, self.peek()
+        self._ahead = None
+        self.read += 1
+        return self.last
+
+    @property
+    def at_end(self) -> bool:
+        return self.peek().type == "$END"
+
+    def skip_statement(self) -> None:
+        """Goes on behind the next clause's end, or at the next directive; a component is skipped as a whole."""
+        component, depth = self.peek().value in (".comp", ".lattice"), 0
+        if self.last is not None and self.last.type == "DOT" and self.read:
+            return
+        while not self.at_end:
+            token = self.advance()
+            depth += (token.type == "LBRACE") - (token.type == "RBRACE")
+            if component:
+                if token.type == "RBRACE" and depth <= 0:
+                    return
+            elif token.type == "DOT" or _begins_directive(self.peek()):
+                return
+
+
+def _begins_directive(token: Token) -> bool:
+    return token.value.startswith(".") and len(token.value) > 1
+
+
+class _SyntaxProblem(Exception):  # noqa: N818
+    """Something that the grammar allows but that has no meaning, found while a statement is built."""
+
+    def __init__(self, kind: errors.Kind, span: Span, **details: object) -> None:
+        super().__init__()
+        self.kind, self.span, self.details = kind, span, details
+
+
+# --- reporting ---------------------------------------------------------------------------------------------
+
+
+def _report(token: Token, expected: str, tokens: _Tokens, source: Source, problems: Problems) -> None:
+    """Says what is wrong at a token that cannot stand where it stands."""
+    text = token.value
+    if token.type == "$END":
+        end = len(source.text.rstrip())
+        problems.add(errors.UNEXPECTED_END, Span(max(end - 1, 0), end), expected=expected)
+        return
+    span = _span(token)
+    last, before_last = tokens.last, tokens.before_last
+    if token.type == "PROBLEM" and text.startswith("/*"):
+        problems.add(errors.OPEN_COMMENT, Span(span.start, span.start + 2))
+    elif token.type == "PROBLEM" and text.startswith('"'):
+        problems.add(errors.OPEN_STRING, Span(span.start, span.start + len(text.rstrip())))
+    elif text in REFUSED_DIRECTIVES:
+        what, instead = _REFUSED_DIRECTIVE[text]
+        problems.add(errors.REFUSED, span, what=what, name=text, instead=instead)
+    elif token.type == "PROBLEM" and _begins_directive(token):
+        known = [keyword for keyword in _lexer().directives]
+        problems.add(errors.BAD_DIRECTIVE, span, did_you_mean(text, known), name=text)
+    elif refused := _refusal(token, tokens, source):
+        (what, instead), name = refused
+        problems.add(errors.REFUSED, span, what=what, name=name, instead=instead)
+    elif token.type == "PROBLEM":
+        problems.add(errors.BAD_CHARACTER, Span(span.start, span.start + 1), character=text[0])
+    elif token.type == "COLON" and last is not None and last.type == "WORD" and last.end_pos == token.start_pos:
+        problems.add(errors.UNKNOWN_PREFIX, Span(last.start_pos or 0, span.end), name=last.value)
+    elif token.type in ("FUNCTION", "TEST", "AS") and last is not None and last.type in ("DECL", "COMMA", "DOT", "IF"):
+        problems.add(errors.RESERVED, span, name=text, what="a relation")
+    elif token.type in _WORDS and (tokens.read == 0 or (last is not None and last.type in ("DECL", "IO", "TYPE"))):
+        problems.add(errors.RESERVED, span, name=text, what="a relation or type")
+    elif token.type in _WORDS and last is not None and last.type in ("LPAR", "COMMA") and "a name" in expected:
+        problems.add(errors.RESERVED, span, name=text, what="a column or variable")
+    elif token.type == "DOT" and before_last is not None and last is not None and last.type == "WORD" and tokens.read == 1:
+        problems.add(errors.REFUSED, _span(last), what="components", name=f"{last.value}.…", instead="write the rules out")
+    else:
+        shown = text if len(text) <= 40 else text[:40] + "…"
+        problems.add(errors.UNEXPECTED, span, found=f"`{shown}`", expected=expected)
+
+
+_WORDS = frozenset("TRUE FALSE COUNT SUM EXTREMUM OPERATOR UNARY".split())
+
+
+def _refusal(token: Token, tokens: _Tokens, source: Source) -> tuple[tuple[str, str], str] | None:
+    """What a token stands for in Soufflé, if that is something that is not supported."""
+    text = token.value
+    if token.type == "PROBLEM":
+        name = text if text in _REFUSED_PUNCTUATION else text[0]
+        if name == "@" or name == "$":
+            rest = source.text[(token.start_pos or 0) + 1 :][:40]
+            word = rest[: next((i for i, c in enumerate(rest) if not (c.isalnum() or c == "_")), len(rest))]
+            return _REFUSED_PUNCTUATION[name], name + word
+        if name in _REFUSED_PUNCTUATION:
+            shown = {"#": text.split(None, 1)[0], "choice": "choice-domain"}.get(name, name)
+            return _REFUSED_PUNCTUATION[name], shown
+    if token.type == "LANGUAGE":
+        return _REFUSED_PUNCTUATION["@"], text
+    if text == "{" and tokens.last is not None and tokens.last.type == "WORD":
+        return _REFUSED_PUNCTUATION["{"], tokens.last.value
+    if text == "<=" and tokens.last is not None and tokens.last.type == "RPAR":
+        return _REFUSED_PUNCTUATION["<="], "<="
+    return None
+
+
+def _expected(parser: Any) -> str:
+    """What could have come instead, in words."""
+    accepted = parser.accepts()
+    if "MINUS" in accepted and "WORD" in accepted:  # an expression may begin here: do not list all ways
+        accepted -= {"MINUS", "UNARY", "NUMBER", "FLOAT", "STRING", "IRI", "PREFIXED", "LPAR", "UNDERSCORE"}
+        accepted -= {"FUNCTION", "EXTREMUM", "SUM", "COUNT", "AS", "WORD"}
+        formula = {"NOT", "TRUE", "FALSE", "TEST"}
+        names = ["an atom or a comparison" if formula <= accepted else "an expression"]
+        accepted -= formula
+    else:
+        names = []
+    if "COMPARISON" in accepted:
+        accepted -= {"EQUAL"}
+    if "OPERATOR" in accepted:
+        accepted -= {"OPERATOR", "MINUS", "LANGUAGE", "__ANON_0"}
+        names.append("an operator")
+    names += sorted({_READABLE.get(name) or _quoted(name) for name in accepted})
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}" if names else "nothing more"
+
+
+@cache
+def _quoted(terminal: str) -> str:
+    """A terminal as it is written."""
+    for definition in _parser().terminals:
+        if definition.name == terminal and definition.pattern.type == "str":
+            return f"`{definition.pattern.value}`"
+    return f"`{terminal.lower()}`"
+
+
+def _too_deep(statement: Statement | None) -> Span | None:
+    """The place of an expression or formula nested deeper than the limit; walks without recursion."""
+    if not isinstance(statement, Clause):
+        return None
+    level: list[Any] = [*statement.heads, *([statement.body] if statement.body is not None else [])]
+    for _ in range(DEPTH_LIMIT):
+        below: list[Any] = []
+        for node in level:
+            match node:
+                case Atom() | Call():
+                    below += node.arguments
+                case And() | Or():
+                    below += node.parts
+                case Not():
+                    below.append(node.formula)
+                case Compare():
+                    below += (node.left, node.right)
+                case Cast():
+                    below.append(node.argument)
+                case Aggregate():
+                    below.append(node.body)
+                    if node.value is not None:
+                        below.append(node.value)
+        if not below:
+            return None
+        level = below
+    return statement.span
+
+
+# --- building the tree -------------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> Lark:
+    grammar = resources.files("evermat.program").joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(
+        grammar,
+        start="statement",
+        parser="lalr",
+        lexer=Lexer,
+        strict=True,
+        transformer=_Builder(),
+        cache=cached_file("grammar") or False,
+    )
+
+
+@cache
+def _lexer() -> Lexer:
+    lexer: Lexer = _parser().parser.lexer.lexer
+    return lexer
+
+
+def _span(token: Token) -> Span:
+    return Span(token.start_pos or 0, token.end_pos or 0)
+
+
+def _name(token: Token) -> Name:
+    return Name(token.value, _span(token))
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Any]):
+    """Makes the nodes of the tree while lark reduces; keeps nothing between calls."""
+
+    def declaration(self, keyword: Token, names: list[Name], attributes: list[Attribute] | None, *rest: Token) -> Any:
+        return Declaration(names, attributes or [], [_name(t) for t in rest], _span(keyword))
+
+    def subtype(self, keyword: Token, name: Token, parent: Token) -> Any:
+        return TypeDeclaration(_name(name), True, [_name(parent)], _span(keyword))
+
+    def union(self, keyword: Token, name: Token, *members: Token) -> Any:
+        return TypeDeclaration(_name(name), False, [_name(m) for m in members], _span(keyword))
+
+    def bare_type(self, keyword: Token, name: Token) -> Any:
+        return TypeDeclaration(_name(name), True, [Name("symbol", _span(name))], _span(keyword))
+
+    def old_type(self, keyword: Token, name: Token) -> Any:
+        primitive = keyword.value[1:].partition("_")[0]
+        return TypeDeclaration(_name(name), True, [Name(primitive, _span(name))], _span(keyword))
+
+    def directive(self, keyword: Token, names: list[Name], parameters: list[Parameter] | None) -> Any:
+        if keyword.value == ".limitsize":
+            return Ignored(keyword.value, _span(keyword))
+        return Directive(keyword.value, names, parameters or [], _span(keyword))
+
+    def prefix(self, *_tokens: Token) -> None:
+        """Nothing to build: the lexer has taken note of it."""
+
+    def ignored(self, keyword: Token, *_rest: Any) -> Any:
+        return Ignored(keyword.value, _span(keyword))
+
+    def fact(self, heads: list[Atom]) -> Any:
+        return Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
+
+    def rule(self, heads: list[Atom], body: Formula) -> Any:
+        return Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
+
+    def names(self, *tokens: Token) -> list[Name]:
+        return [_name(t) for t in tokens]
+
+    def attributes(self, *attributes: Attribute) -> list[Attribute]:
+        return list(attributes)
+
+    def attribute(self, name: Token, type_: Token) -> Attribute:
+        return Attribute(name.value, _name(type_), _span(name))
+
+    def parameters(self, *parameters: Parameter) -> list[Parameter]:
+        return list(parameters)
+
+    def parameter(self, key: Token, value: Token) -> Parameter:
+        text = _string(value) if value.type == "STRING" else value.value
+        return Parameter(key.value, text, Span(key.start_pos or 0, value.end_pos or 0))
+
+    def plan_item(self, *_tokens: Token) -> None:
+        """Plans of our own are made instead."""
+
+    def heads(self, *atoms: Atom) -> list[Atom]:
+        return list(atoms)
+
+    def atom(self, name: Token, arguments: list[Expression] | None, end: Token) -> Atom:
+        return Atom(_name(name), arguments or [], Span(name.start_pos or 0, end.end_pos or 0))
+
+    def arguments(self, *arguments: Expression) -> list[Expression]:
+        return list(arguments)
+
+    def disjunction(self, *parts: Formula) -> Formula:
+        return Or(list(parts))
+
+    def conjunction(self, *parts: Formula) -> Formula:
+        return And(list(parts))
+
+    def truth(self, token: Token) -> Truth:
+        return Truth(token.type == "TRUE", _span(token))
+
+    def negation(self, sign: Token, formula: Formula) -> Not:
+        return Not(formula, _span(sign))
+
+    def group(self, inner: Any) -> Any:
+        return inner
+
+    def comparison(self, left: Expression, *rest: Any) -> Compare:
+        operator, right = ("=", rest[0]) if len(rest) == 1 else (rest[0].value, rest[1])
+        return Compare(operator, left, right, Span(left.span.start, right.span.end))
+
+    def test(self, name: Token, left: Expression, right: Expression, end: Token) -> Compare:
+        return Compare(name.value, left, right, Span(name.start_pos or 0, end.end_pos or 0))
+
+    def operation(self, *parts: Any) -> Expression:
+        return group_operators(list(parts))
+
+    def variable(self, name: Token) -> Var:
+        return Var(name.value, _span(name))
+
+    def wildcard(self, token: Token) -> Wildcard:
+        return Wildcard(_span(token))
+
+    def number(self, token: Token) -> Literal:
+        text = token.value
+        if token.type == "FLOAT":
+            return Literal("float", float(text), _span(token))
+        digits = text.rstrip("u")
+        base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
+        if len(digits) > 80:
+            raise _SyntaxProblem(
+                errors.OUT_OF_RANGE, _span(token), value=digits[:20] + "…", type="number", range="it has too many digits"
+            )
+        return Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), _span(token))
+
+    def string(self, token: Token, suffix: Token | None = None) -> Literal:
+        text = _string(token)
+        if suffix is None:
+            return Literal("string", text, _span(token))
+        span = Span(token.start_pos or 0, suffix.end_pos or 0)
+        if suffix.type == "LANGUAGE":
+            return Literal("term", literal_term(text, language=suffix.value[1:]), span)
+        return Literal("term", literal_term(text, datatype=suffix.value[1:-1]), span)
+
+    def iri(self, token: Token) -> Literal:
+        return Literal("term", token.value, _span(token))
+
+    def call(self, name: Token, *rest: Any) -> Call:
+        *arguments, end = rest
+        flat: list[Expression] = []
+        for argument in arguments:
+            flat += argument if isinstance(argument, list) else [argument] if argument is not None else []
+        return Call(name.value, flat, Span(name.start_pos or 0, end.end_pos or 0))
+
+    def cast(self, keyword: Token, argument: Expression, type_: Token, end: Token) -> Cast:
+        return Cast(argument, _name(type_), Span(keyword.start_pos or 0, end.end_pos or 0))
+
+    def count(self, keyword: Token, body: Formula) -> Aggregate:
+        return Aggregate("count", None, body, _span(keyword))
+
+    def aggregate(self, keyword: Token, value: Expression, body: Formula) -> Aggregate:
+        return Aggregate(keyword.value, value, body, _span(keyword))
+
+
+def _string(token: Token) -> str:
+    """The text of a string token, with its escapes resolved."""
+    try:
+        return unescape(token.value[1:-1])
+    except BadEscapeError as error:
+        sequence, offset = error.args
+        start = (token.start_pos or 0) + 1 + offset
+        raise _SyntaxProblem(errors.BAD_ESCAPE, Span(start, start + len(sequence)), escape=sequence) from None

@@ -1,0 +1,187 @@
+"""Stratification: an order of evaluation in which everything negated or aggregated is complete before it is read.
+
+Strata are as fine as they can be without being many: relations that depend on each other (recursion) form a
+stratum; the relations of one level that do not are put together. A rule is recursive if a positive atom of its body
+is of the head's own stratum. Every relation has a stratum, also one that no rule mentions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from evermat import errors
+from evermat.errors import Problems
+from evermat.program.model import Aggregation, Atom, Negation, Program, Rule
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stratum:
+    """The relations of one stratum, and the rules that derive them."""
+
+    relations: tuple[str, ...]
+    nonrecursive: tuple[Rule, ...]
+    recursive: tuple[Rule, ...]
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules of the stratum."""
+        return self.nonrecursive + self.recursive
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """A head reads a relation; `strict` if that must be complete before."""
+
+    relation: str
+    strict: bool
+    rule: Rule
+
+
+def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
+    """The strata in the order of evaluation; reports negation and aggregation in a cycle."""
+    uses: dict[str, list[_Use]] = {name: [] for name in program.relations}
+    for rule in program.rules:
+        uses[rule.head.relation.name] += _uses(rule)
+    components = _components(program.relations, {name: [u.relation for u in found] for name, found in uses.items()})
+    component_of = {name: i for i, component in enumerate(components) for name in component}
+    sound = True
+    for name, found in uses.items():
+        for use in found:
+            if use.strict and component_of[use.relation] == component_of[name]:
+                sound = False
+                _report(name, use, uses, component_of, problems)
+    if not sound:
+        return ()
+    return _group(program, components, component_of, uses)
+
+
+def _uses(rule: Rule) -> Iterator[_Use]:
+    """What the head of a rule depends on; what an aggregate ranges over must be complete, its list of groups need not."""
+    for literal in rule.body:
+        match literal:
+            case Atom():
+                yield _Use(literal.relation.name, False, rule)
+            case Negation():
+                yield _Use(literal.atom.relation.name, True, rule)
+    for literal in rule.aggregate.body if rule.aggregate else ():
+        match literal:
+            case Atom():
+                yield _Use(literal.relation.name, True, rule)
+            case Negation():
+                yield _Use(literal.atom.relation.name, True, rule)
+
+
+def _components(nodes: Iterable[str], uses: dict[str, list[str]]) -> list[list[str]]:
+    """Strongly connected components, each after those that it uses (Tarjan, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    on_stack: set[str] = set()
+    components: list[list[str]] = []
+    for start in nodes:
+        if start in index:
+            continue
+        work = [(start, iter(uses[start]))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            node, rest = work[-1]
+            for below in rest:
+                if below not in index:
+                    index[below] = low[below] = len(index)
+                    stack.append(below)
+                    on_stack.add(below)
+                    work.append((below, iter(uses[below])))
+                    break
+                if below in on_stack:
+                    low[node] = min(low[node], index[below])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    component = []
+                    while True:
+                        member = stack.pop()
+                        on_stack.discard(member)
+                        component.append(member)
+                        if member == node:
+                            break
+                    components.append(component[::-1])
+    return components
+
+
+def _group(
+    program: Program, components: list[list[str]], component_of: dict[str, int], uses: dict[str, list[_Use]]
+) -> tuple[Stratum, ...]:
+    """Levels: a recursive component is a stratum, the other relations of a level are one together."""
+    level = [0] * len(components)
+    recursive = [False] * len(components)
+    for i, component in enumerate(components):
+        for name in component:
+            for use in uses[name]:
+                below = component_of[use.relation]
+                if below == i:
+                    recursive[i] = True
+                else:
+                    level[i] = max(level[i], level[below] + 1)
+    groups: dict[tuple[int, int], list[str]] = {}
+    for i, component in enumerate(components):
+        groups.setdefault((level[i], i + 1 if recursive[i] else 0), []).extend(component)
+    position = {name: n for n, name in enumerate(program.relations)}
+    rules_of: dict[str, list[Rule]] = {}
+    for rule in program.rules:
+        rules_of.setdefault(rule.head.relation.name, []).append(rule)
+    strata = []
+    for key in sorted(groups):
+        names = sorted(groups[key], key=position.__getitem__)
+        members = set(names)
+        rules = [rule for name in names for rule in rules_of.get(name, ())]
+        split = [(rule, _reads(rule, members)) for rule in rules]
+        strata.append(
+            Stratum(
+                tuple(names),
+                tuple(rule for rule, is_recursive in split if not is_recursive),
+                tuple(rule for rule, is_recursive in split if is_recursive),
+            )
+        )
+    return tuple(strata)
+
+
+def _reads(rule: Rule, members: set[str]) -> bool:
+    """Whether a rule is recursive: a positive body atom is of the head's own stratum."""
+    return any(isinstance(literal, Atom) and literal.relation.name in members for literal in rule.body)
+
+
+def _report(
+    name: str, use: _Use, uses: dict[str, list[_Use]], component_of: dict[str, int], problems: Problems
+) -> None:
+    """Shows the shortest cycle through a use that must not be in one."""
+    before: dict[str, tuple[str, _Use]] = {}
+    waiting = [use.relation]
+    for node in waiting:
+        if node == name:
+            break
+        for step in uses[node]:
+            if component_of[step.relation] == component_of[name] and step.relation not in before:
+                before[step.relation] = (node, step)
+                if step.relation != use.relation:
+                    waiting.append(step.relation)
+    steps = [use]
+    node, path = name, []
+    while node != use.relation:
+        node, step = before[node]
+        path.append(step)
+    steps += reversed(path)
+    cycle = " → ".join([f"`{name}`", *(f"{_sign(step)}`{step.relation}`" for step in steps)])
+    aggregate = isinstance(use.rule.aggregate, Aggregation)
+    kind = errors.CYCLIC_AGGREGATION if aggregate else errors.CYCLIC_NEGATION
+    problems.add(kind, use.rule.span, name=name, cycle=cycle)
+
+
+def _sign(use: _Use) -> str:
+    return "" if not use.strict else "aggregate of " if use.rule.aggregate else "!"
+
+

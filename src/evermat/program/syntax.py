@@ -1,0 +1,205 @@
+"""The syntax tree: what the text says, before names are looked up and types are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from evermat.source import Span
+
+# --- expressions -------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Name:
+    """A relation's or constant's name: a plain word, or an RDF name already resolved to `<iri>`."""
+
+    text: str
+    span: Span
+
+    @property
+    def is_iri(self) -> bool:
+        """Whether this is an RDF name."""
+        return self.text.startswith("<")
+
+
+@dataclass(slots=True)
+class Var:
+    """A variable."""
+
+    name: str
+    span: Span
+
+
+@dataclass(slots=True)
+class Wildcard:
+    """`_`: some value that nobody asks for."""
+
+    span: Span
+
+
+LiteralKind = OneOf["integer", "unsigned", "float", "string", "term"]
+
+
+@dataclass(slots=True)
+class Literal:
+    """A constant as written. An `integer` may become any numeric type, a `string` also a term."""
+
+    kind: LiteralKind
+    value: int | float | str
+    span: Span
+
+
+@dataclass(slots=True)
+class Call:
+    """A built-in function or operator applied to expressions."""
+
+    function: str
+    arguments: list[Expression]
+    span: Span
+
+
+@dataclass(slots=True)
+class Cast:
+    """`as(x, T)`: the same value under another type of the same kind."""
+
+    argument: Expression
+    type: Name
+    span: Span
+
+
+@dataclass(slots=True)
+class Aggregate:
+    """`sum x : { body }`; `value` is missing for `count`."""
+
+    function: str
+    value: Expression | None
+    body: Formula
+    span: Span
+
+
+Expression = Var | Wildcard | Literal | Call | Cast | Aggregate
+
+# --- bodies ------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Atom:
+    """A relation applied to arguments."""
+
+    name: Name
+    arguments: list[Expression]
+    span: Span
+
+
+@dataclass(slots=True)
+class Compare:
+    """A comparison `= != < <= > >=` or a test `match`, `contains`, possibly negated (`!match`)."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span
+
+
+@dataclass(slots=True)
+class Truth:
+    """`true` or `false`."""
+
+    value: bool
+    span: Span
+
+
+@dataclass(slots=True)
+class Not:
+    """`!` applied to any formula."""
+
+    formula: Formula
+    span: Span
+
+
+@dataclass(slots=True)
+class And:
+    """A conjunction."""
+
+    parts: list[Formula]
+
+
+@dataclass(slots=True)
+class Or:
+    """A disjunction."""
+
+    parts: list[Formula]
+
+
+Formula = Atom | Compare | Truth | Not | And | Or
+
+# --- statements --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Clause:
+    """Facts (`body` is None) or rules: one for each head."""
+
+    heads: list[Atom]
+    body: Formula | None
+    span: Span
+
+
+@dataclass(slots=True)
+class Attribute:
+    """A named, typed column."""
+
+    name: str
+    type: Name
+    span: Span
+
+
+@dataclass(slots=True)
+class Declaration:
+    """`.decl a, b(x:T, …) qualifiers`."""
+
+    names: list[Name]
+    attributes: list[Attribute]
+    qualifiers: list[Name]
+    span: Span
+
+
+@dataclass(slots=True)
+class TypeDeclaration:
+    """`.type T <: S` (a subtype) or `.type T = A | B` (an alias or union)."""
+
+    name: Name
+    subtype: bool
+    members: list[Name]
+    span: Span
+
+
+@dataclass(slots=True)
+class Parameter:
+    """`key=value` of an input or output directive."""
+
+    key: str
+    value: str
+    span: Span
+
+
+@dataclass(slots=True)
+class Directive:
+    """`.input`, `.output`, `.printsize` of some relations."""
+
+    keyword: str
+    names: list[Name]
+    parameters: list[Parameter]
+    span: Span
+
+
+@dataclass(slots=True)
+class Ignored:
+    """A statement that is accepted but has no effect."""
+
+    keyword: str
+    span: Span
+
+
+Statement = Clause | Declaration | TypeDeclaration | Directive | Ignored

@@ -1,0 +1,72 @@
+"""Texts and places in them: what an error message points at."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+_WINDOW = 96  # characters of an overlong line that are shown around the caret
+
+
+class Span(NamedTuple):
+    """A half-open range of characters of a source text."""
+
+    start: int
+    end: int
+
+
+class Place(NamedTuple):
+    """A place as people count: line and column start at 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """A text with a name; turns offsets into places and into caret lines.
+
+    >>> source = Source("reach.dl", "a(1).\\nb(2).")
+    >>> source.place(6)
+    Place(line=2, column=1)
+    """
+
+    name: str
+    text: str
+    _starts: list[int] = field(default_factory=list, repr=False)
+
+    def place(self, offset: int) -> Place:
+        """The line and column of a character."""
+        if not self._starts:
+            starts = [0]
+            at = self.text.find("\n")
+            while at >= 0:
+                starts.append(at + 1)
+                at = self.text.find("\n", at + 1)
+            self._starts = starts
+        line = bisect.bisect_right(self._starts, offset)
+        return Place(line, offset - self._starts[line - 1] + 1)
+
+    def excerpt(self, span: Span) -> tuple[str, str]:
+        """The line in which the span begins, and a line of carets under it.
+
+        A line too long to read is cut to a window around the span.
+        """
+        begin = self.text.rfind("\n", 0, span.start) + 1
+        stop = self.text.find("\n", span.start)
+        stop = len(self.text) if stop < 0 else stop
+        left = max(begin, span.start - _WINDOW // 2) if stop - begin > _WINDOW else begin
+        right = min(stop, left + _WINDOW)
+        line = self.text[left:right]
+        lead, tail = "…" if left > begin else "", "…" if right < stop else ""
+        width = max(1, min(span.end, right) - span.start)
+        shown = lead + "".join(_visible(c) for c in line).rstrip() + tail
+        return shown, " " * (len(lead) + span.start - left) + "^" * width
+
+
+def _visible(character: str) -> str:
+    """A character of the width of one column: tabs and control characters would shift the caret."""
+    if character == "\t":
+        return " "
+    return character if character.isprintable() else "�"
