@@ -8,7 +8,7 @@ the number is the exit code of the command line: 2 the program or the command li
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -53,6 +53,7 @@ NOT_UTF8 = _kind(209, "byte {byte} of `{path}` is not valid UTF-8", "programs ar
 RESERVED = _kind(210, "`{name}` is a reserved word and cannot name {what}")
 BAD_DIRECTIVE = _kind(211, "unknown directive `{name}`")
 BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "known are {known}")
+MORE_ERRORS = _kind(213, "and more: only the first {limit} errors are shown")
 
 # --- 220-229: safety ---------------------------------------------------------------------------------------
 UNBOUND_HEAD = _kind(
@@ -115,7 +116,68 @@ TOO_MANY_ALTERNATIVES = _kind(261, "this body has more than {limit} alternatives
 # --- 280-299: warnings about programs ----------------------------------------------------------------------
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if that is meant", warning=True)
-NO_VALUE = _kind(282, "this fact has no value and is left out: {why}", warning=True)
+NO_VALUE = _kind(282, "this fact is left out, for `{expression}` has no value", warning=True)
+
+# --- 300-329: the data -------------------------------------------------------------------------------------
+# {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.
+NO_FILE = _kind(300, "there is no file `{path}`", "relation `{relation}` is read from it")
+CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "relation `{relation}` is read from it")
+IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
+RDF_INPUT = _kind(
+    303,
+    "`{path}` is an RDF file, and RDF input is not available in this version",
+    "relations are read from delimiter-separated text, JSON lines (.jsonl) and Parquet (.parquet)",
+)
+TOO_FEW_COLUMNS = _kind(304, "{what} has {found}, but `{relation}` has {expected}", "{missing} missing")
+TOO_MANY_COLUMNS = _kind(305, "{what} has {found}, but `{relation}` has {expected}", "{why}")
+NOT_A_NUMBER = _kind(306, "{value} in {where} is not of the type `{type}`", "{why}")
+DOES_NOT_FIT = _kind(307, "{value} in {where} does not fit the type `{type}`", "{range}")
+NEGATIVE = _kind(308, "{value} in {where} is negative, but the column is `unsigned`")
+NAN_VALUE = _kind(309, "NaN in {where}", "a `float` is a number or an infinity; NaN is never stored")
+DATA_NOT_UTF8 = _kind(310, "byte {byte} of this line is not valid UTF-8", "relation files are UTF-8 texts")
+BAD_GZIP = _kind(311, "the compressed file `{path}` is damaged: {why}")
+NOT_GZIP = _kind(312, "`{path}` is not compressed with gzip, although its name ends in `.gz`")
+NULL_VALUE = _kind(313, "NULL in {where}", "a fact has a value in every column")
+COLUMN_TYPE = _kind(314, "{where} is of the Arrow type `{found}`, but the column is `{type}`", "a `{type}` is read from {accepted}")
+MISSING_COLUMN = _kind(315, "column `{column}` of `{relation}` is missing", "the {things} here: {found}")
+ADDITIONAL_COLUMN = _kind(316, "`{name}` is not a column of `{relation}`", "its columns: {expected}")
+BAD_PARQUET = _kind(317, "`{path}` is not a readable Parquet file: {why}")
+BAD_JSON = _kind(318, "this line is not JSON: {why}", "a line of a .jsonl file is one JSON array or one JSON object")
+NOT_A_RECORD = _kind(319, "this line is {found}", "a line of a .jsonl file is one JSON array or one JSON object")
+JSON_TYPE = _kind(320, "{value} in {where} is {found}, but the column is `{type}`")
+COLUMN_ORDER = _kind(
+    321,
+    "the columns of `{path}` fit `{relation}` neither by name nor by position",
+    "in the file: {found}; in the relation: {expected}",
+)
+OPEN_QUOTE = _kind(322, "the quoted value in {where} is not closed", 'with rfc4180=true a value that begins with `"` ends with `"`')
+STRAY_QUOTE = _kind(323, "{what} in {where}", 'with rfc4180=true a value with `"` is quoted as a whole, and each `"` in it is doubled')
+NOT_PLAIN_TEXT = _kind(
+    324,
+    "{value} in column {position} (`{column}`) of `{relation}` cannot be written as plain text: it has {what} in it",
+    "`{path}` has one line for each fact, and nothing is quoted; rfc4180=true, .parquet and .jsonl can hold every symbol",
+)
+SAME_FILE = _kind(325, "`{first}` and `{second}` would both be written to `{path}`", "each relation needs a file of its own")
+RDF_OUTPUT = _kind(
+    326,
+    "`{path}` would be an RDF file, and RDF output is not available in this version",
+    "relations are written as delimiter-separated text, JSON lines (.jsonl) and Parquet (.parquet)",
+)
+MORE_DATA_ERRORS = _kind(329, "and more: only the first {limit} errors of `{path}` are shown")
+
+# --- 600-609: files that cannot be written -----------------------------------------------------------------
+CANNOT_WRITE = _kind(600, "cannot write `{path}`: {why}", "{rest}")
+
+
+# --- 330-339: facts handed over in Python --------------------------------------------------------------------
+NO_SUCH_RELATION = _kind(330, "the program has no relation `{name}`")
+ROW_COLUMNS = _kind(331, "row {row} of the facts for `{relation}` has {found}, not {expected}")
+ROW_VALUE = _kind(332, "{value} in row {row}, column `{column}` of the facts for `{relation}` is not a {type}")
+# --- 610-619: memory ----------------------------------------------------------------------------------------
+OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
+
+# --- 400-409: limits ---------------------------------------------------------------------------------------
+LIMIT_REACHED = _kind(400, "the limit of {limit} {what} is reached", "nothing was written: a part of the result is not the result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,17 +283,30 @@ class ResourceError(EvermatError):
 class Problems:
     """Collects what is wrong with one source, so that all of it can be reported at once.
 
-    The same problem is kept once: a rule with alternatives is looked at several times.
+    The same problem is kept once: a rule with alternatives is looked at several times. Of a great many errors only
+    the first are shown.
     """
+
+    LIMIT: ClassVar[int] = 100
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self._comparisons = 200_000  # of names, to find the one that was meant
         self._found: dict[tuple[int, Span | None, str], Problem] = {}
 
     def add(self, kind: Kind, span: Span | None, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes one problem."""
         problem = Problem(kind, details, self.source, span, help)
         self._found.setdefault((kind.code, span, problem.message), problem)
+
+    def hint(self, name: str, known: Collection[str]) -> str:
+        """Which known name may have been meant; nothing more once a great many have been compared."""
+        self._comparisons -= len(known)
+        return did_you_mean(name, known) if self._comparisons >= 0 else ""
+
+    def __len__(self) -> int:
+        """The number of problems so far."""
+        return len(self._found)
 
     @property
     def errors(self) -> list[Problem]:
@@ -245,5 +320,8 @@ class Problems:
 
     def raise_if_any(self) -> None:
         """Raises one `ProgramError` with all errors so far."""
-        if errors := self.errors:
+        errors = self.errors
+        if len(errors) > self.LIMIT:
+            errors[self.LIMIT :] = [Problem(MORE_ERRORS, {"limit": self.LIMIT}, self.source)]
+        if errors:
             raise ProgramError(errors)

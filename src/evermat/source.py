@@ -27,6 +27,8 @@ class Place(NamedTuple):
 class Source:
     """A text with a name; turns offsets into places and into caret lines.
 
+    `first_line` is the number of the text's first line: one line of a large file can stand for the whole.
+
     >>> source = Source("reach.dl", "a(1).\\nb(2).")
     >>> source.place(6)
     Place(line=2, column=1)
@@ -34,6 +36,7 @@ class Source:
 
     name: str
     text: str
+    first_line: int = 1
     _starts: list[int] = field(default_factory=list, repr=False)
 
     def place(self, offset: int) -> Place:
@@ -46,7 +49,7 @@ class Source:
                 at = self.text.find("\n", at + 1)
             self._starts = starts
         line = bisect.bisect_right(self._starts, offset)
-        return Place(line, offset - self._starts[line - 1] + 1)
+        return Place(line + self.first_line - 1, offset - self._starts[line - 1] + 1)
 
     def excerpt(self, span: Span) -> tuple[str, str]:
         """The line in which the span begins, and a line of carets under it.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import time
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from evermat import __version__
-from evermat.errors import EvermatError
+from evermat import __version__, errors
+from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
 
 app = typer.Typer(
     name="evermat",
@@ -22,6 +25,26 @@ app = typer.Typer(
 )
 
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The program.", show_default=False)]
+
+
+class Engine(StrEnum):
+    """Where reasoning is done."""
+
+    MEMORY = "memory"
+
+
+class Algorithm(StrEnum):
+    """How the materialisation is computed."""
+
+    AUTO = "auto"
+    SEMINAIVE = "seminaive"
+
+
+class Schemes(StrEnum):
+    """How relations are stored."""
+
+    AUTO = "auto"
+    PLAIN = "plain"
 
 
 def _version(value: bool) -> None:
@@ -40,6 +63,37 @@ def evermat(
 
 
 @app.command()
+def run(
+    program: ProgramFile,
+    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are.")] = Path(),
+    output: Annotated[Path, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = Path(),
+    engine: Annotated[Engine, typer.Option(help="Where reasoning is done.")] = Engine.MEMORY,
+    algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
+    schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
+    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")] = "",
+    stats: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write statistics to a file.")] = None,
+    limit_rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")] = None,
+    limit_facts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")] = None,
+    limit_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds of reasoning.")] = None,
+) -> None:
+    """Materialise a program: read its inputs, derive all consequences, write its outputs."""
+    del engine, algorithm, schemes  # there is one of each so far
+    from evermat.phases import Phases
+
+    phases = Phases()
+    phases.add("start", _seconds_since_start(), time.process_time())
+    with phases.during("start"):
+        from evermat.cli.run import run_program
+        from evermat.columns.run import Limits
+        from evermat.program.compile import read_program
+
+        limits = Limits(limit_rounds, limit_facts, limit_seconds, _memory(memory))
+        checked = read_program(program)
+    warn(checked.warnings)
+    run_program(checked, facts, output, limits, phases, stats)
+
+
+@app.command()
 def check(program: ProgramFile) -> None:
     """Show types, strata, recursive and nonrecursive rules, and plans of a program."""
     from evermat.cli.check import describe
@@ -50,23 +104,70 @@ def check(program: ProgramFile) -> None:
     sys.stdout.write(describe(checked))
 
 
-def warn(warnings: tuple[object, ...]) -> None:
+def warn(warnings: tuple[Problem, ...]) -> None:
     """Says on stderr what is worth knowing."""
     for warning in warnings:
-        print(warning.render(), file=sys.stderr, end="\n\n")  # type: ignore[attr-defined]
+        print(warning.render(), file=sys.stderr, end="\n\n")
+
+
+def _memory(text: str) -> int:
+    """`4g`, `512M`, `1000000` in bytes; by default a share of what the machine or container allows."""
+    from evermat.memory import available_bytes
+
+    if not text:
+        return int(available_bytes() * 0.8)
+    units = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+    digits, unit = text.lower().removesuffix("b"), 1
+    if digits and digits[-1] in units:
+        digits, unit = digits[:-1], units[digits[-1]]
+    try:
+        size = int(float(digits) * unit)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        what = f"`{text}` is not a size of memory: write a number with k, m, g or t behind it"
+        raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+    return size
+
+
+def _seconds_since_start() -> float:
+    """How long this process has been running."""
+    try:
+        started = float(Path("/proc/self/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()[19])
+        uptime = float(Path("/proc/uptime").read_text(encoding="ascii").split()[0])
+        return uptime - started / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return time.process_time()
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: unwind as for Ctrl-C, so that nothing is left half-written."""
+
+
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    raise Terminated
 
 
 def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
     except EvermatError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
+        _fail(str(error), error.exit_code)
+    except MemoryError as error:
+        details = {"why": str(error) or "the system has no more"}
+        _fail(str(ResourceError(Problem(errors.OUT_OF_MEMORY, details))), ResourceError.exit_code)
     except BrokenPipeError:
         # Whoever read our output has had enough. Python would complain again when it flushes on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        _fail("interrupted: nothing was written", 130)
+    except Terminated:
+        _fail("terminated: nothing was written", 143)
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(text, file=sys.stderr)
+    sys.exit(code)

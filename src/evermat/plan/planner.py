@@ -67,9 +67,11 @@ def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
     elif start is not None:
         rest.remove(start)
         literal = literals[start]
-        negated = isinstance(literal, Negation)
-        atom = literal.atom if negated else literal
-        ordering.match(start, atom, Role.CHANGED_ABSENT if negated else Role.CHANGED)
+        if isinstance(literal, Negation):
+            ordering.match(start, literal.atom, Role.CHANGED_ABSENT)
+        else:
+            assert isinstance(literal, Atom)
+            ordering.match(start, literal, Role.CHANGED)
     ordering.place(rest, start)
     return Plan(rule, start, _only_needed(ordering.steps, output), output)
 

@@ -19,7 +19,7 @@ from evermat.program.parser import parse
 from evermat.program.passes import PASSES
 from evermat.program.safety import check_safety, note_singletons
 from evermat.program.strata import stratify
-from evermat.program.syntax import Clause, Literal, TypeDeclaration
+from evermat.program.syntax import Clause, Literal, TypeDeclaration, Unread
 from evermat.program.terms import Value
 from evermat.program.types import Types
 from evermat.source import Source, Span
@@ -71,8 +71,7 @@ def _collector_paused() -> Iterator[None]:
 
 def _compile(source: Source) -> Program:
     problems = Problems(source)
-    program = typed_program(source, problems)
-    problems.raise_if_any()
+    program = typed_program(source, problems)  # what is wrong is left out of it: the rest is checked all the same
     for rewrite in PASSES:
         program = rewrite(program, problems)
     strata = stratify(program, problems)
@@ -83,14 +82,12 @@ def _compile(source: Source) -> Program:
 def typed_program(source: Source, problems: Problems) -> Program:
     """The program as written, with names and types known but not yet rewritten or stratified."""
     statements = parse(source, problems)
-    types = Types([s for s in statements if isinstance(s, TypeDeclaration)], problems)
+    types = Types([s for s in statements if isinstance(s, TypeDeclaration | Unread)], problems)
     names = Names(statements, types, problems)
     facts: dict[str, list[Row]] = {}
     rules: list[Rule] = []
-    if names.usable:
-        for clause in statements:
-            if isinstance(clause, Clause):
-                _compile_clause(names.resolve(clause), names, types, facts, rules, problems)
+    for clause in names.clauses:
+        _compile_clause(names.resolve(clause), names, types, facts, rules, problems)
     return Program(
         source=source,
         relations=names.relations,
@@ -144,7 +141,9 @@ def _add_fact(rule: Rule, facts: dict[str, list[Row]], problems: Problems) -> No
         assert isinstance(equation.left, Variable)
         value = fold(equation.right, values)
         if value is None:
-            problems.add(errors.NO_VALUE, rule.span, why=f"`{equation.right}`")
+            text = str(equation.right)
+            shown = text[1:-1] if text.startswith("(") else text
+            problems.add(errors.NO_VALUE, rule.span, expression=shown)
             return
         values[equation.left.name] = value
     row = [fold(term, values) for term in rule.head.terms]  # type: ignore[arg-type]

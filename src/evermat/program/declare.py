@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from evermat import errors
 from evermat.errors import Problems, did_you_mean
-from evermat.program.builtins import Type
+from evermat.program.builtins import ANY, Type
 from evermat.program.inference import count_of
 from evermat.program.model import Column, Io, Relation
 from evermat.program.syntax import (
@@ -32,6 +32,7 @@ from evermat.program.syntax import (
     Or,
     Parameter,
     Statement,
+    Unread,
 )
 from evermat.program.terms import RDF_TYPE
 from evermat.program.types import Types
@@ -43,6 +44,7 @@ _IGNORED = {
     ".pragma": "there are no pragmas",
     ".limitsize": "limits are set for the whole run: --limit-facts",
 }
+_RDF_HINT = "an RDF name with one column is a class, with two a property; anything else needs a `.decl`"
 _PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
 _MEDIA = {".input": ("file", "stdin"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
 
@@ -56,6 +58,8 @@ class Names:
         self.inputs: list[Io] = []
         self.outputs: list[Io] = []
         self.sizes: list[Relation] = []
+        self._implicit: set[str] = set()  # RDF names without a declaration
+        self._unread = {n for s in statements if isinstance(s, Unread) and s.keyword == ".decl" for n in s.names}
         for statement in statements:
             if isinstance(statement, Declaration):
                 self._declare(statement, types)
@@ -65,7 +69,8 @@ class Names:
         )
         if self.uses_triples and "triple" not in self.relations:
             self.relations["triple"] = _term_relation("triple", _TRIPLE, None)
-        self.usable = all([self._check(atom) for atom in atoms])
+        wrong = {id(atom) for atom in atoms if not self._check(atom)}
+        self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
         for statement in statements:
             if isinstance(statement, Directive):
                 self._direct(statement)
@@ -84,7 +89,7 @@ class Names:
                     errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
                 )
             seen.add(attribute.name)
-            columns.append(Column(attribute.name, primitive or Type.SYMBOL, attribute.type.text))
+            columns.append(Column(attribute.name, primitive or ANY, attribute.type.text))
         qualifiers = {q.text for q in declaration.qualifiers}
         for name in declaration.names:
             if first := self.relations.get(name.text):
@@ -92,9 +97,11 @@ class Names:
                     errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self._place(first)
                 )
                 continue
-            relation = Relation(name.text, tuple(columns), equivalence="eqrel" in qualifiers, span=name.span)
-            if relation.equivalence and (relation.arity != 2 or columns[0].declared != columns[1].declared):
+            has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
+            if "eqrel" in qualifiers and not has_pairs:
                 self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
+            equivalence = "eqrel" in qualifiers and has_pairs
+            relation = Relation(name.text, tuple(columns), equivalence=equivalence, span=name.span)
             self.relations[name.text] = relation
             if "input" in qualifiers:
                 self.inputs.append(Io(relation))
@@ -104,10 +111,12 @@ class Names:
                 self.sizes.append(relation)
 
     def _place(self, relation: Relation) -> str:
+        """Where a relation comes from, in words."""
         if relation.span is None:
-            return "its first use"
+            return "its columns are subject, property and object"
         place = self.problems.source.place(relation.span.start)
-        return f"{place.line}:{place.column}"
+        how = "first used" if relation.name in self._implicit else "declared"
+        return f"it is {how} at {place.line}:{place.column}"
 
     # --- uses ---
 
@@ -118,10 +127,10 @@ class Names:
         if relation is None and atom.name.is_iri and found in (1, 2):
             if not self.uses_triples:
                 self.relations[name] = _term_relation(name, ("s", "o")[:found], atom.name.span)
+                self._implicit.add(name)
             return True
         if relation is None:
-            hint = "" if atom.name.is_iri else did_you_mean(name, self.relations)
-            self.problems.add(errors.UNKNOWN_RELATION, atom.name.span, hint, name=name)
+            self._report_unknown(atom.name)
             return False
         if relation.arity != found:
             self.problems.add(
@@ -133,6 +142,11 @@ class Names:
                 place=self._place(relation),
             )
         return relation.arity == found
+
+    def _report_unknown(self, name: Name) -> None:
+        if name.text not in self._unread:
+            hint = _RDF_HINT if name.is_iri else self.problems.hint(name.text, self.relations)
+            self.problems.add(errors.UNKNOWN_RELATION, name.span, hint, name=name.text)
 
     def resolve(self, clause: Clause) -> Clause:
         """The clause with RDF atoms turned into triples, if this program uses triples."""
@@ -182,9 +196,7 @@ class Names:
         for name in directive.names:
             relation = self.relations.get(name.text)
             if relation is None:
-                self.problems.add(
-                    errors.UNKNOWN_RELATION, name.span, did_you_mean(name.text, self.relations), name=name.text
-                )
+                self._report_unknown(name)
                 continue
             io = self._io(relation, directive, name.span)
             if directive.keyword == ".printsize" or io.medium == "stdoutprintsize":
@@ -238,6 +250,10 @@ class Names:
 
 def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
     return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
+
+
+def _contains(clause: Clause, atoms: set[int]) -> bool:
+    return any(id(atom) in atoms for atom in _clause_atoms(clause))
 
 
 def _clause_atoms(clause: Clause) -> Iterator[Atom]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from evermat import errors
-from evermat.errors import Problems, did_you_mean
+from evermat.errors import Problems
 from evermat.program import model
 from evermat.program.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type
 from evermat.program.lower import FlatLiteral, FlatRule, Grouping
@@ -31,6 +31,7 @@ LITERAL_TYPES = {
 
 
 # What becomes of something that may have any of some types.
+_COLUMN = "it is column `{}` of `{}`"
 _PREFERRED = {
     possible: next(t for t in (Type.NUMBER, Type.SYMBOL, *Type) if t & possible) for possible in range(1, int(ANY) + 1)
 }
@@ -46,9 +47,12 @@ class _Reason(NamedTuple):
     details: tuple[object, ...]
     span: Span
 
-    def text(self, problems: Problems) -> str:
+    def text(self, problems: Problems, used_at: Span) -> str:
+        sentence = self.sentence.format(*self.details)
+        if not sentence or self.span == used_at:
+            return sentence
         place = problems.source.place(self.span.start)
-        return f"{self.sentence.format(*self.details)} at {place.line}:{place.column}"
+        return f"{sentence} at {place.line}:{place.column}"
 
 
 def type_rule(
@@ -94,16 +98,18 @@ class _Inference:
             node = self._parent[node]
         return node
 
-    def _narrow(self, expression: Expression, node: int, possible: int, sentence: str, *details: object) -> None:
-        """The expression must have one of these types."""
+    def _narrow(self, expression: Expression, node: int, possible: int, sentence: str, *details: object) -> bool:
+        """The expression must have one of these types; whether it can."""
         root = self._root(node)
         before = self._possible[root]
         after = before & int(possible)
         if not after:
-            self._clash(expression, before, possible, self._reason[root])
+            use = _Reason(sentence, details, expression.span)
+            self._clash(expression, before, possible, self._reason[root], use)
         elif after != before:
             self._possible[root] = after
             self._reason[root] = _Reason(sentence, details, expression.span)
+        return bool(after)
 
     def _merge(self, expression: Expression, node: int, other: int) -> None:
         """The expression of class `node` must have the same type as class `other`."""
@@ -112,17 +118,24 @@ class _Inference:
             return
         both = self._possible[a] & self._possible[b]
         if not both:
-            self._clash(expression, self._possible[b], self._possible[a], self._reason[b] or self._reason[a])
+            use = self._reason[b]
+            if use is not None and use.sentence == _COLUMN:
+                use = use._replace(sentence=f"the other side {_COLUMN.removeprefix('it ')}")
+            self._clash(expression, self._possible[a], self._possible[b], self._reason[a], use)
             return
         self._parent[a] = b
         if self._possible[b] != both:
             self._reason[b] = self._reason[a]
         self._possible[b] = both
 
-    def _clash(self, expression: Expression, expected: int, found: int, reason: _Reason | None) -> None:
+    def _clash(
+        self, expression: Expression, expected: int, found: int, reason: _Reason | None, use: _Reason | None
+    ) -> None:
+        """Says why the expression has the type that it has, or, where that is plain to see, why another is needed."""
         self.failed = True
-        why = reason.text(self.problems) if reason is not None else ""
-        details = {"what": _describe(expression), "found": Type(found), "expected": Type(expected), "why": why}
+        texts = [r.text(self.problems, expression.span) for r in (reason, use) if r is not None]
+        why = next(filter(None, texts), "")
+        details = {"what": _describe(expression), "found": _types(found), "expected": _types(expected), "why": why}
         self.problems.add(errors.TYPE_CLASH, expression.span, **details)
 
     # --- collecting what is known ---
@@ -136,8 +149,8 @@ class _Inference:
                     self.infer_atom(atom)
                 case Compare(operator, left, right):
                     first, second = self._infer(left), self._infer(right)
-                    self._narrow(left, first, TESTS[operator], "`{}` compares it", operator)
-                    self._merge(right, second, first)
+                    if self._narrow(left, first, TESTS[operator], "`{}` takes it", operator):
+                        self._merge(right, second, first)
                 case Grouping():
                     self._infer_grouping(literal)
 
@@ -148,8 +161,8 @@ class _Inference:
         fixed = {"count": Type.NUMBER, "mean": Type.FLOAT}.get(function)
         if grouping.value is not None:
             value = self._infer(grouping.value)
-            self._narrow(grouping.value, value, AGGREGATES[function], "`{}` takes it", function)
-            if fixed is None:
+            fits = self._narrow(grouping.value, value, AGGREGATES[function], "`{}` takes it", function)
+            if fixed is None and fits:
                 self._merge(grouping.result, result, value)
         if fixed is not None:
             self._narrow(grouping.result, result, fixed, "`{}` gives it", function)
@@ -159,7 +172,7 @@ class _Inference:
         for argument, column in zip(atom.arguments, relation.columns, strict=True):
             if not isinstance(argument, Wildcard):
                 node = self._infer(argument)
-                self._narrow(argument, node, column.type, "it is column `{}` of `{}`", column.name, relation.name)
+                self._narrow(argument, node, column.type, _COLUMN, column.name, relation.name)
 
     def _infer(self, expression: Expression) -> int:
         if isinstance(expression, Var):
@@ -170,28 +183,24 @@ class _Inference:
             return known
         match expression:
             case Literal(kind):
-                node = self._new(LITERAL_TYPES[kind], _Reason("it is written", (), expression.span))
+                node = self._new(LITERAL_TYPES[kind], _Reason("", (), expression.span))
             case Call():
                 node = self._infer_call(expression)
             case Cast(argument, type_):
                 node = self._infer(argument)
                 if (primitive := self.types.primitive(type_.text, type_.span)) is None:
                     self.failed = True
-                else:
-                    self._narrow(argument, node, primitive, "it is cast to `{}`", type_.text)
-            case _:
+                elif not self._narrow(argument, node, primitive, "it is cast to `{}`", type_.text):
+                    node = self._new(primitive)
+            case _:  # `_`, which was reported
+                self.failed = True
                 node = self._new()
         self._nodes[id(expression)] = node
         return node
 
     def _infer_call(self, call: Call) -> int:
-        function = FUNCTIONS.get(call.function)
+        function = FUNCTIONS[call.function]
         arguments = [self._infer(argument) for argument in call.arguments]
-        if function is None:
-            self.failed = True
-            hint = did_you_mean(call.function, FUNCTIONS)
-            self.problems.add(errors.UNKNOWN_FUNCTION, call.span, hint, name=call.function)
-            return self._new()
         if not function.accepts(len(arguments)):
             self.failed = True
             least = len(function.parameters)
@@ -199,7 +208,7 @@ class _Inference:
             found = str(len(arguments))
             self.problems.add(errors.FUNCTION_ARITY, call.span, name=call.function, expected=expected, found=found)
             return self._new()
-        shared = self._new(function.shared, _Reason("`{}` takes it", (_operator(call.function),), call.span))
+        shared = self._new(function.shared, _Reason("it takes part in `{}`", (_operator(call.function),), call.span))
         for position, (argument, node) in enumerate(zip(call.arguments, arguments, strict=True)):
             possible = function.parameter(position)
             if possible is None:
@@ -219,7 +228,7 @@ class _Inference:
             if not isinstance(literal, Atom):
                 continue
             for argument, column in zip(literal.arguments, self.relations[literal.name.text].columns, strict=True):
-                if isinstance(argument, Var):
+                if isinstance(argument, Var) and self.types.knows(column.declared):
                     before = declared.get(argument.name, column.declared)
                     narrower = self.types.meet(before, column.declared)
                     if narrower is None:
@@ -231,18 +240,20 @@ class _Inference:
                     declared[argument.name] = narrower or before
         relation = self.relations[rule.head.name.text]
         for argument, column in zip(rule.head.arguments, relation.columns, strict=True):
-            if isinstance(argument, Var) and (found := declared.get(argument.name)):
-                if not self.types.is_subtype(found, column.declared):
-                    self.failed = True
-                    self.problems.add(
-                        errors.NOT_A_SUBTYPE,
-                        argument.span,
-                        what=_describe(argument),
-                        found=found,
-                        expected=column.declared,
-                        column=column.name,
-                        relation=relation.name,
-                    )
+            found = declared.get(argument.name) if isinstance(argument, Var) else None
+            if found is None or not self.types.knows(column.declared):
+                continue
+            if not self.types.is_subtype(found, column.declared):
+                self.failed = True
+                self.problems.add(
+                    errors.NOT_A_SUBTYPE,
+                    argument.span,
+                    what=_describe(argument),
+                    found=found,
+                    expected=column.declared,
+                    column=column.name,
+                    relation=relation.name,
+                )
 
     # --- the typed rule ---
 
@@ -306,18 +317,29 @@ def typed_constant(literal: Literal, type_: Type, problems: Problems) -> model.C
     if type_ in RANGES:
         low, high = RANGES[type_]
         if not low <= value <= high:  # type: ignore[operator]
-            limits = f"a {type_} lies between {low} and {high}"
-            problems.add(errors.OUT_OF_RANGE, literal.span, value=value, type=type_, range=limits)
+            limits = f"its values lie between {low} and {high}"
+            problems.add(errors.OUT_OF_RANGE, literal.span, value=_written(literal, problems), type=type_, range=limits)
             return None
     elif type_ is Type.FLOAT:
         value = float(value) + 0.0
         if value in (float("inf"), float("-inf")):
             limits = "the largest float is about 1.8e308"
-            problems.add(errors.OUT_OF_RANGE, literal.span, value=literal.value, type=type_, range=limits)
+            problems.add(errors.OUT_OF_RANGE, literal.span, value=_written(literal, problems), type=type_, range=limits)
             return None
     elif type_ is Type.TERM and literal.kind == "string":
         value = literal_term(str(value))
     return model.Constant(value, type_)
+
+
+def _written(literal: Literal, problems: Problems) -> str:
+    """A number as it stands in the text."""
+    return problems.source.text[literal.span.start : literal.span.end]
+
+
+def _types(possible: int) -> str:
+    """`a `symbol` or a `term``, as a message says it."""
+    names = [f"{'an' if t is Type.UNSIGNED else 'a'} `{t}`" for t in Type if t & possible]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _describe(expression: Expression) -> str:
@@ -340,5 +362,5 @@ def _operator(name: str) -> str:
 
 
 def count_of(number: int, noun: str) -> str:
-    """`1 column`, `2 columns`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """`no columns`, `1 column`, `2 columns`."""
+    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"

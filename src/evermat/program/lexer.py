@@ -42,11 +42,13 @@ _DIRECTIVE = re.compile(r"\.[A-Za-z_][A-Za-z0-9_]*")
 _PREFIX_NAME = re.compile(r"\s*(?P<name>[A-Za-z][A-Za-z0-9_-]*):")
 _LOCAL_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|[.](?=[A-Za-z0-9_-])|%[0-9A-Fa-f]{2})*|(?=\()")
 _OPENING = re.compile(r"[ \t\r\n]*\(")
+_CLAUSE = re.compile(r"[ \t\r\n]*[(:]|\.")  # what follows a word that begins a clause, or would
 _FREE_FORM = ("IRI", "STRING", "FLOAT", "NUMBER", "WORD", "LANGUAGE")  # terminals that are not punctuation
 _NEXT_CONTEXT = {
     ("names", "LPAR"): "columns",
     ("columns", "RPAR"): "qualifiers",
     ("qualifiers", "QUALIFIER"): "qualifiers",
+    ("qualifiers", "PROBLEM"): "qualifiers",
 }
 _GARBAGE = re.compile(r"[^\s\w\"'(),.;:]+|.")
 
@@ -135,7 +137,7 @@ def _word(value: str, text: str, at: int, *, qualifier: bool) -> str:
         return CALLABLE.get(value, "PROBLEM")
     if qualifier and value in QUALIFIERS:
         return "QUALIFIER"
-    if value == "nil" or (qualifier and value == "choice"):
+    if value == "nil" or (qualifier and not _CLAUSE.match(text, at)):
         return "PROBLEM"
     return "WORD"
 

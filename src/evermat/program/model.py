@@ -34,13 +34,22 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Relation:
-    """A relation; `hidden` ones were made by a pass and are not shown to users as results."""
+    """A relation; `hidden` ones were made by a pass and are not shown to users as results.
+
+    A hidden one stands in for a part of the user's relation `origin`: that is what messages call it.
+    """
 
     name: str
     columns: tuple[Column, ...]
     equivalence: bool = False
     hidden: bool = False
     span: Span | None = None
+    origin: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The name that the user knows it by."""
+        return self.origin or self.name
 
     @property
     def arity(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from lark.lexer import Token
 
 from evermat.program.syntax import Call, Expression, Literal
 from evermat.source import Span
@@ -11,25 +11,35 @@ _LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -
 _PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
 
 
-def group_operators(parts: list[Any]) -> Expression:
+def group_operators(parts: list[Expression | Token]) -> Expression:
     """The tree of a flat list of operands and operator tokens: `-x ^ 2 + y` is `(-(x ^ 2)) + y`."""
-    parts.reverse()
-    return _climb(parts, 0)
-
-
-def _climb(parts: list[Any], loosest: int) -> Expression:
-    """Takes operands and operators that bind at least as tightly as `loosest` from the end of the list."""
-    first = parts.pop()
-    if hasattr(first, "start_pos"):  # a sign
-        left = _signed(first.value, _climb(parts, _PRECEDENCE["sign"]), first.start_pos)
-    else:
-        left = first
-    while parts and (level := _PRECEDENCE[parts[-1].value]) >= loosest:
-        operator = parts.pop().value
+    operands: list[Expression] = []
+    waiting: list[tuple[int, Token]] = []  # operators whose right side is still being read, with their levels
+    is_sign = True
+    for part in parts:
+        if not isinstance(part, Token):
+            operands.append(part)
+            is_sign = False
+            continue
+        level = _PRECEDENCE["sign" if is_sign else part.value]
         # `^` groups to the right, everything else to the left
-        right = _climb(parts, level if operator == "^" else level + 1)
-        left = Call(operator, [left, right], Span(left.span.start, right.span.end))
-    return left
+        while not is_sign and waiting and (waiting[-1][0] > level or (waiting[-1][0] == level and part.value != "^")):
+            _apply(*waiting.pop(), operands)
+        waiting.append((level, part))
+        is_sign = True
+    while waiting:
+        _apply(*waiting.pop(), operands)
+    return operands[0]
+
+
+def _apply(level: int, operator: Token, operands: list[Expression]) -> None:
+    """Replaces the last operands by the operator applied to them."""
+    right = operands.pop()
+    if level == _PRECEDENCE["sign"]:
+        operands.append(_signed(operator.value, right, operator.start_pos or 0))
+    else:
+        left = operands.pop()
+        operands.append(Call(operator.value, [left, right], Span(left.span.start, right.span.end)))
 
 
 def _signed(sign: str, operand: Expression, start: int) -> Expression:

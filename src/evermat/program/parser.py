@@ -6,6 +6,7 @@ starts afresh there, so that one mistake does not hide the next.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
@@ -18,7 +19,7 @@ from lark.lexer import Token
 from evermat import errors
 from evermat.caching import cached_file
 from evermat.errors import Problems, did_you_mean
-from evermat.program.lexer import REFUSED_DIRECTIVES, Lexer
+from evermat.program.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES, Lexer
 from evermat.program.operators import group_operators
 from evermat.program.syntax import (
     Aggregate,
@@ -42,6 +43,7 @@ from evermat.program.syntax import (
     Statement,
     Truth,
     TypeDeclaration,
+    Unread,
     Var,
     Wildcard,
 )
@@ -49,6 +51,13 @@ from evermat.program.terms import BadEscapeError, literal_term, unescape
 from evermat.source import Source, Span
 
 DEPTH_LIMIT = 200
+_BRACKETS_LIMIT = 5 * DEPTH_LIMIT
+_DEEPER = frozenset({"LPAR", "LBRACE", "NOT", "UNARY"})
+_SHALLOWER = frozenset({"RPAR", "RBRACE", "COMMA"})
+_OPENING = 50  # tokens of a statement that are remembered
+_INDENT = 200  # blanks before a line that are looked at
+_SHOWN = 40  # characters of an unexpected token that are shown
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_?]+")
 
 _REFUSED_PUNCTUATION = {
     "[": ("records", "use one column for each field"),
@@ -81,14 +90,24 @@ _READABLE = {
     "PREFIX_NAME": "a prefix such as `ub:`",
     "COMPARISON": "a comparison",
     "FUNCTION": "a function",
-    "$END": "the end of the text",
+    "QUALIFIER": "a qualifier",
+    "$END": "the next statement",
+}
+_FUNCTIONS = [name for name, terminal in CALLABLE.items() if terminal == "FUNCTION"]
+_FOREIGN = {  # how other languages write things: what is unexpected, and how it is written here
+    "==": "equality is written `=`",
+    "&&": "`,` stands for 'and'",
+    "||": "`;` stands for 'or'",
+    "<-": "a rule is written `head :- body.`",
+    "not": "negation is written `!`",
+    "'": "strings stand in double quotes",
 }
 
 
 def parse(source: Source, problems: Problems) -> list[Statement]:
     """All statements of a text that can be read; what cannot goes to `problems`."""
     lark = _parser()
-    tokens = _Tokens(_lexer().tokens(source.text))
+    tokens = _Tokens(_lexer().tokens(source.text), source.text)
     statements: list[Statement] = []
     while not tokens.at_end:
         parser = lark.parse_interactive()
@@ -97,32 +116,48 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
             if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
                 raise _SyntaxProblem(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
         except UnexpectedToken as error:
-            _report(error.token, _expected(parser), tokens, source, problems)
-            tokens.skip_statement()
+            accepted = parser.accepts()
+            _report(error.token, accepted, tokens, source, problems)
+            statements += tokens.skip_statement(ended="DOT" in accepted)
         except _SyntaxProblem as problem:
             problems.add(problem.kind, problem.span, **problem.details)
-            tokens.skip_statement()
+            statements += tokens.skip_statement()
+        except _HopelessError as problem:
+            problems.add(errors.TOO_DEEP, problem.span, limit=DEPTH_LIMIT)
+            return []
         else:
             if statement is not None:
                 statements.append(statement)
+        if len(problems) > problems.LIMIT:
+            return []  # this is no program: what else there is to say about it would help nobody
     return statements
 
 
 def _read_statement(parser: Any, tokens: _Tokens) -> Statement | None:
     """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
-    tokens.read = 0
+    tokens.begin_statement()
     feed = parser.feed_token
+    depth = 0  # of brackets, and of signs in a row
     while True:
         token = tokens.peek()
         kind = token.type
         if kind == "$END":
             return _finish(parser)
+        if kind in _DEEPER:
+            depth += 1
+            if depth > _BRACKETS_LIMIT:
+                raise _HopelessError(_span(token))
+        elif kind in _SHALLOWER:
+            depth = max(depth - 1, 0)
         try:
             feed(token)
         except UnexpectedToken as error:
-            if "$END" not in error.expected:
+            if "$END" not in error.expected or kind in ("DOT", "LBRACE"):
                 raise
-            return _finish(parser)
+            try:
+                return _finish(parser)
+            except UnexpectedToken:  # what lark expects is a guess as long as there is something to reduce
+                raise error from None
         tokens.advance()
         if kind == "DOT":
             return _finish(parser)
@@ -136,12 +171,15 @@ def _finish(parser: Any) -> Statement | None:
 class _Tokens:
     """The tokens of a text, one ahead; the last one is `$END`."""
 
-    def __init__(self, tokens: Iterator[Token]) -> None:
-        self._tokens = tokens
+    def __init__(self, tokens: Iterator[Token], text: str) -> None:
+        self._tokens, self._text = tokens, text
         self._ahead: Token | None = None
         self.last: Token | None = None
-        self.before_last: Token | None = None
         self.read = 0  # since the statement began
+        self.opening: list[Token] = []  # the first tokens of the statement
+
+    def begin_statement(self) -> None:
+        self.read, self.opening = 0, []
 
     def peek(self) -> Token:
         if self._ahead is None:
@@ -149,8 +187,9 @@ class _Tokens:
         return self._ahead
 
     def advance(self) -> Token:
-        self.before_last, self.last = self.last, self.peek()
-        self._ahead = None
+        self.last, self._ahead = self.peek(), None
+        if self.read < _OPENING:
+            self.opening.append(self.last)
         self.read += 1
         return self.last
 
@@ -158,23 +197,81 @@ class _Tokens:
     def at_end(self) -> bool:
         return self.peek().type == "$END"
 
-    def skip_statement(self) -> None:
-        """Goes on behind the next clause's end, or at the next directive; a component is skipped as a whole."""
+    def begins_line(self, *, indented: bool) -> bool:
+        """Whether the next token is the first of its line, after blanks or not."""
+        start = self.peek().start_pos or 0
+        before = self._text[max(0, start - _INDENT) : start]
+        return (before.rstrip(" \t") if indented else before).endswith("\n")
+
+    @property
+    def is_qualified(self) -> bool:
+        """Whether the next token is the dot of `component.relation`."""
+        token, last = self.peek(), self.last
+        if token.type != "DOT" or last is None or last.type != "WORD" or last.end_pos != token.start_pos:
+            return False
+        return self._text[token.end_pos or 0 :][:1].isalpha()
+
+    def skip_statement(self, *, ended: bool = False) -> list[Statement]:
+        """Goes on at the next statement; hands back the names that the broken one declares.
+
+        That is behind the next clause's end, at the next directive, or, where a clause could have `ended`, at the
+        next line. A component is skipped as a whole, and a directive up to a line that is not indented.
+        """
+        first = self.opening[0] if self.opening else self.peek()
+        found: list[Statement] = [Unread(first.value, names)] if (names := _declared(self.opening)) else []
+        if self.read and self._is_behind(ended):
+            return found
         component, depth = self.peek().value in (".comp", ".lattice"), 0
-        if self.last is not None and self.last.type == "DOT" and self.read:
-            return
+        directive = _begins_directive(first) or first.type == "PROBLEM"
+        if self.is_qualified:
+            self.advance()
         while not self.at_end:
             token = self.advance()
             depth += (token.type == "LBRACE") - (token.type == "RBRACE")
             if component:
                 if token.type == "RBRACE" and depth <= 0:
-                    return
-            elif token.type == "DOT" or _begins_directive(self.peek()):
-                return
+                    break
+            elif self._ends_statement(token) or (directive and self.begins_line(indented=False)):
+                break
+        return found
+
+    def _ends_statement(self, token: Token) -> bool:
+        return token.type == "DOT" or _begins_directive(self.peek()) or _is_rest_of_line(token)
+
+    def _is_behind(self, ended: bool) -> bool:
+        """Whether the broken statement is already behind us."""
+        read_whole = self.last is not None and self.last.type == "DOT"
+        return read_whole or _begins_directive(self.peek()) or (ended and self.begins_line(indented=True))
 
 
 def _begins_directive(token: Token) -> bool:
     return token.value.startswith(".") and len(token.value) > 1
+
+
+def _is_rest_of_line(token: Token) -> bool:
+    """An open string or a preprocessor directive: the lexer has read up to the end of the line."""
+    return token.type == "PROBLEM" and token.value.startswith(('"', "#"))
+
+
+def _declared(opening: list[Token]) -> list[str]:
+    """The names that a declaration with these first tokens declares."""
+    if not opening or opening[0].type not in ("DECL", "TYPE", "OLD_TYPE"):
+        return []
+    names = []
+    for token in opening[1:]:
+        if token.type in ("WORD", "IRI", "PREFIXED"):
+            names.append(token.value)
+        elif token.type != "COMMA":
+            break
+    return names
+
+
+class _HopelessError(Exception):
+    """Nested so deeply that reading on would only take time."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__()
+        self.span = span
 
 
 class _SyntaxProblem(Exception):  # noqa: N818
@@ -188,15 +285,14 @@ class _SyntaxProblem(Exception):  # noqa: N818
 # --- reporting ---------------------------------------------------------------------------------------------
 
 
-def _report(token: Token, expected: str, tokens: _Tokens, source: Source, problems: Problems) -> None:
+def _report(token: Token, accepted: set[str], tokens: _Tokens, source: Source, problems: Problems) -> None:
     """Says what is wrong at a token that cannot stand where it stands."""
-    text = token.value
-    if token.type == "$END":
-        end = len(source.text.rstrip())
-        problems.add(errors.UNEXPECTED_END, Span(max(end - 1, 0), end), expected=expected)
+    text, last = token.value, tokens.last
+    if tokens.read and last is not None and (token.type == "$END" or _begins_directive(token)):
+        end = last.end_pos or 0
+        problems.add(errors.UNEXPECTED_END, Span(end - 1, end), expected=_expected(accepted, tokens))
         return
     span = _span(token)
-    last, before_last = tokens.last, tokens.before_last
     if token.type == "PROBLEM" and text.startswith("/*"):
         problems.add(errors.OPEN_COMMENT, Span(span.start, span.start + 2))
     elif token.type == "PROBLEM" and text.startswith('"'):
@@ -205,67 +301,120 @@ def _report(token: Token, expected: str, tokens: _Tokens, source: Source, proble
         what, instead = _REFUSED_DIRECTIVE[text]
         problems.add(errors.REFUSED, span, what=what, name=text, instead=instead)
     elif token.type == "PROBLEM" and _begins_directive(token):
-        known = [keyword for keyword in _lexer().directives]
-        problems.add(errors.BAD_DIRECTIVE, span, did_you_mean(text, known), name=text)
+        problems.add(errors.BAD_DIRECTIVE, span, did_you_mean(text, _lexer().directives), name=text)
     elif refused := _refusal(token, tokens, source):
-        (what, instead), name = refused
-        problems.add(errors.REFUSED, span, what=what, name=name, instead=instead)
+        (what, instead), name, place = refused
+        problems.add(errors.REFUSED, place, what=what, name=name, instead=instead)
+    elif token.type == "PROBLEM" and _is_word(text):
+        known = ", ".join(f"`{name}`" for name in sorted(QUALIFIERS))
+        problems.add(errors.BAD_QUALIFIER, span, did_you_mean(text, QUALIFIERS), name=text, known=known)
     elif token.type == "PROBLEM":
-        problems.add(errors.BAD_CHARACTER, Span(span.start, span.start + 1), character=text[0])
-    elif token.type == "COLON" and last is not None and last.type == "WORD" and last.end_pos == token.start_pos:
-        problems.add(errors.UNKNOWN_PREFIX, Span(last.start_pos or 0, span.end), name=last.value)
-    elif token.type in ("FUNCTION", "TEST", "AS") and last is not None and last.type in ("DECL", "COMMA", "DOT", "IF"):
-        problems.add(errors.RESERVED, span, name=text, what="a relation")
-    elif token.type in _WORDS and (tokens.read == 0 or (last is not None and last.type in ("DECL", "IO", "TYPE"))):
-        problems.add(errors.RESERVED, span, name=text, what="a relation or type")
-    elif token.type in _WORDS and last is not None and last.type in ("LPAR", "COMMA") and "a name" in expected:
-        problems.add(errors.RESERVED, span, name=text, what="a column or variable")
-    elif token.type == "DOT" and before_last is not None and last is not None and last.type == "WORD" and tokens.read == 1:
-        problems.add(errors.REFUSED, _span(last), what="components", name=f"{last.value}.…", instead="write the rules out")
+        hint = _FOREIGN.get(text, "")
+        problems.add(errors.BAD_CHARACTER, Span(span.start, span.start + 1), hint, character=text[0])
+    elif (prefix := _unknown_prefix(token, last, source)) is not None:
+        problems.add(errors.UNKNOWN_PREFIX, Span(prefix.start_pos or 0, (prefix.end_pos or 0) + 1), name=prefix.value)
+    elif token.type == "LPAR" and last is not None and last.type == "WORD" and "OPERATOR" in accepted:
+        problems.add(errors.UNKNOWN_FUNCTION, _span(last), did_you_mean(last.value, _FUNCTIONS), name=last.value)
+    elif what := _reserved_for(token, accepted, tokens):
+        problems.add(errors.RESERVED, span, name=text, what=what)
     else:
-        shown = text if len(text) <= 40 else text[:40] + "…"
-        problems.add(errors.UNEXPECTED, span, found=f"`{shown}`", expected=expected)
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        hint = _hint(token, accepted, tokens, source)
+        problems.add(errors.UNEXPECTED, span, hint, found=f"`{shown}`", expected=_expected(accepted, tokens))
+
+
+def _is_word(text: str) -> bool:
+    return _IDENTIFIER.fullmatch(text) is not None
+
+
+def _unknown_prefix(token: Token, last: Token | None, source: Source) -> Token | None:
+    """The word before a colon that would be a prefix if it were declared."""
+    if token.type == "COLON":
+        return last if last is not None and last.type == "WORD" and last.end_pos == token.start_pos else None
+    after_datatype = token.type == "WORD" and last is not None and last.type == "DATATYPE"
+    return token if after_datatype and source.text.startswith(":", token.end_pos or 0) else None
+
+
+def _reserved_for(token: Token, accepted: set[str], tokens: _Tokens) -> str:
+    """What a reserved word was meant to name, if it was."""
+    if not _is_word(token.value):
+        return ""
+    last = tokens.last.type if tokens.last is not None and tokens.read else ""
+    if token.type in ("FUNCTION", "TEST", "AS") and last in ("", "DECL", "COMMA"):
+        return "a relation"
+    if token.type in _WORDS and last in ("", "DECL", "IO"):
+        return "a relation"
+    if token.type in _WORDS and last in ("TYPE", "OLD_TYPE"):
+        return "a type"
+    if token.type in _WORDS and last in ("LPAR", "COMMA") and "WORD" in accepted:
+        return "a column or variable"
+    return ""
 
 
 _WORDS = frozenset("TRUE FALSE COUNT SUM EXTREMUM OPERATOR UNARY".split())
 
 
-def _refusal(token: Token, tokens: _Tokens, source: Source) -> tuple[tuple[str, str], str] | None:
-    """What a token stands for in Soufflé, if that is something that is not supported."""
-    text = token.value
+def _hint(token: Token, accepted: set[str], tokens: _Tokens, source: Source) -> str:
+    """How to write what other languages write otherwise, or where a dot is missing."""
+    last, start = tokens.last, token.start_pos or 0
+    if last is not None and last.value in _FOREIGN:
+        return _FOREIGN[last.value]
+    for begin in (start, start - 1):
+        if hint := _FOREIGN.get(source.text[begin : begin + 2]):
+            return hint
+    if last is not None and "DOT" in accepted and tokens.begins_line(indented=True):
+        return f"is a `.` missing at the end of line {source.place(last.start_pos or 0).line}?"
+    return ""
+
+
+def _refusal(token: Token, tokens: _Tokens, source: Source) -> tuple[tuple[str, str], str, Span] | None:
+    """What a token stands for in Soufflé, if that is something that is not supported; its name and place."""
+    text, last, span = token.value, tokens.last, _span(token)
     if token.type == "PROBLEM":
         name = text if text in _REFUSED_PUNCTUATION else text[0]
-        if name == "@" or name == "$":
-            rest = source.text[(token.start_pos or 0) + 1 :][:40]
-            word = rest[: next((i for i, c in enumerate(rest) if not (c.isalnum() or c == "_")), len(rest))]
-            return _REFUSED_PUNCTUATION[name], name + word
         if name in _REFUSED_PUNCTUATION:
-            shown = {"#": text.split(None, 1)[0], "choice": "choice-domain"}.get(name, name)
-            return _REFUSED_PUNCTUATION[name], shown
+            shown = name
+            if name == "#":
+                shown = text.split(None, 1)[0]
+            elif name == "choice" and source.text.startswith("-domain", span.end):
+                shown = "choice-domain"
+            elif name in "@$" and (word := _IDENTIFIER.match(source.text, span.start + 1)):
+                shown = name + word.group()
+            return _REFUSED_PUNCTUATION[name], shown, Span(span.start, span.start + len(shown))
     if token.type == "LANGUAGE":
-        return _REFUSED_PUNCTUATION["@"], text
-    if text == "{" and tokens.last is not None and tokens.last.type == "WORD":
-        return _REFUSED_PUNCTUATION["{"], tokens.last.value
-    if text == "<=" and tokens.last is not None and tokens.last.type == "RPAR":
-        return _REFUSED_PUNCTUATION["<="], "<="
+        return _REFUSED_PUNCTUATION["@"], text, span
+    if text == "{" and last is not None and last.type == "WORD":
+        return _REFUSED_PUNCTUATION["{"], last.value, _span(last)
+    if text == "<=" and last is not None and last.type == "RPAR":
+        return _REFUSED_PUNCTUATION["<="], "<=", span
+    if tokens.is_qualified and last is not None and (word := _IDENTIFIER.match(source.text, span.end)):
+        return _REFUSED_DIRECTIVE[".comp"], f"{last.value}.{word.group()}", Span(last.start_pos or 0, word.end())
     return None
 
 
-def _expected(parser: Any) -> str:
+def _expected(accepted: set[str], tokens: _Tokens) -> str:
     """What could have come instead, in words."""
-    accepted = parser.accepts()
+    accepted = set(accepted)
+    names = []
+    in_clause = not tokens.opening or not _begins_directive(tokens.opening[0])
+    if "DECL" in accepted:
+        return "a fact, a rule or a directive"
+    if accepted == {"COLON"}:
+        return "`:` and the body of an aggregate, as in `n = count : { a(x) }`" if in_clause else "`:` and a type"
+    if not in_clause and tokens.peek().type == "DOT" and "$END" in accepted:
+        return "the next statement: a directive ends without a dot"
     if "MINUS" in accepted and "WORD" in accepted:  # an expression may begin here: do not list all ways
         accepted -= {"MINUS", "UNARY", "NUMBER", "FLOAT", "STRING", "IRI", "PREFIXED", "LPAR", "UNDERSCORE"}
         accepted -= {"FUNCTION", "EXTREMUM", "SUM", "COUNT", "AS", "WORD"}
         formula = {"NOT", "TRUE", "FALSE", "TEST"}
         names = ["an atom or a comparison" if formula <= accepted else "an expression"]
         accepted -= formula
-    else:
-        names = []
+    if accepted >= {"WORD", "IRI"}:
+        accepted -= {"IRI", "PREFIXED"}
     if "COMPARISON" in accepted:
         accepted -= {"EQUAL"}
     if "OPERATOR" in accepted:
-        accepted -= {"OPERATOR", "MINUS", "LANGUAGE", "__ANON_0"}
+        accepted -= {"OPERATOR", "MINUS", "LANGUAGE", "DATATYPE"}
         names.append("an operator")
     names += sorted({_READABLE.get(name) or _quoted(name) for name in accepted})
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}" if names else "nothing more"

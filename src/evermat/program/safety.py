@@ -6,28 +6,44 @@ A rule that passes has an order in which its literals can be evaluated; the plan
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from evermat import errors
-from evermat.errors import Problems, did_you_mean
+from evermat.errors import Problems
 from evermat.program.lower import FlatLiteral, FlatRule, Grouping, clause_variables
 from evermat.program.syntax import Atom, Call, Cast, Clause, Compare, Expression, Not, Var
 
 
 def check_safety(rule: FlatRule, problems: Problems) -> bool:
-    """Reports the variables of a rule that nothing binds; true if there are none."""
-    bound = bound_variables(rule.body, set())
-    safe = _check_body(rule.body, bound, problems)
+    """Reports the variables of a rule that nothing binds, each of them once; true if there are none."""
+    bindings = Bindings(rule.body)
+    safe = _check_body(rule, rule.body, bindings, problems)
+    inside: set[str] | None = None
     for variable in variables(rule.head):
-        if variable.name not in bound:
-            safe = False
-            if rule.clause.body is None:
-                problems.add(errors.UNBOUND_FACT, variable.span, name=variable.name)
-            elif _written(variable.name):
+        if variable.name in bindings.bound:
+            continue
+        safe = False
+        if rule.clause.body is None:
+            _report_fact(variable, problems)
+        else:
+            if inside is None:
                 inside = {v.name for literal in rule.body if isinstance(literal, Grouping) for v in _inside(literal)}
-                kind = errors.UNSAFE_AGGREGATE if variable.name in inside else errors.UNBOUND_HEAD
-                hint = did_you_mean(variable.name, filter(_written, bound - {v.name for v in variables(rule.head)}))
-                problems.add(kind, variable.span, hint, name=variable.name)
+            kind = errors.UNSAFE_AGGREGATE if variable.name in inside else errors.UNBOUND_HEAD
+            hint = problems.hint(variable.name, _unused(rule, bindings))
+            problems.add(kind, variable.span, hint, name=variable.name)
+        bindings.bind(variable.name)
     return safe
+
+
+def _unused(rule: FlatRule, bindings: Bindings) -> list[str]:
+    """What the body binds but the head does not use: one of them may be meant."""
+    used = {v.name for v in variables(rule.head)}
+    return [name for name in bindings.bound if _is_written(name) and name not in used]
+
+
+def _report_fact(variable: Var, problems: Problems) -> None:
+    name = _shown(variable)
+    problems.add(errors.UNBOUND_FACT, variable.span, f'the string of that name is written `"{name}"`', name=name)
 
 
 def note_singletons(clause: Clause, problems: Problems) -> None:
@@ -40,71 +56,100 @@ def note_singletons(clause: Clause, problems: Problems) -> None:
             problems.add(errors.SINGLETON, places[0].span, name=name)
 
 
-def bound_variables(body: Iterable[FlatLiteral], given: set[str]) -> set[str]:
-    """The names that a body binds, starting from `given`."""
-    bound = set(given)
-    waiting: list[Compare | Grouping] = []
-    for literal in body:
-        if isinstance(literal, Atom):
-            bound.update(v.name for v in variables(literal))
-        elif isinstance(literal, Grouping) or (isinstance(literal, Compare) and literal.operator == "="):
-            waiting.append(literal)
-    progress = True
-    while progress:
-        progress = False
-        for literal in list(waiting):
-            if target := _bindable(literal, bound):
-                bound.add(target)
-                waiting.remove(literal)
-                progress = True
-    return bound
+@dataclass(slots=True)
+class _Equation:
+    """Binds `target` as soon as nothing that it needs is `missing`."""
+
+    target: str
+    missing: int
 
 
-def _bindable(literal: Compare | Grouping, bound: set[str]) -> str | None:
-    """The variable that an equation or aggregate can bind now, if any."""
-    if isinstance(literal, Grouping):
-        ready = all(v.name in bound for v in literal.keys) and literal.result.name not in bound
-        return literal.result.name if ready else None
-    for target, value in ((literal.left, literal.right), (literal.right, literal.left)):
-        if (
-            isinstance(target, Var)
-            and target.name not in bound
-            and all(v.name in bound for v in variables(value))
-        ):
-            return target.name
-    return None
+class Bindings:
+    """The names that a body binds, and what follows as soon as more of them are bound."""
+
+    def __init__(self, body: Iterable[FlatLiteral], given: Iterable[str] = ()) -> None:
+        self.bound: set[str] = set()
+        self.targets: set[str] = set()  # what an equation or an aggregate could bind
+        self._waiting: dict[str, list[_Equation]] = {}
+        for literal in body:
+            match literal:
+                case Atom():
+                    self._add(v.name for v in variables(literal))
+                case Compare("=", left, right):
+                    self._follow(left, variables(right))
+                    self._follow(right, variables(left))
+                case Grouping():
+                    self._follow(literal.result, literal.keys)
+        self._add(given)
+        self.known = frozenset(filter(_is_written, self.bound))  # by the body itself
+
+    def bind(self, name: str) -> None:
+        """Takes a name as bound, with all that follows."""
+        self._add([name])
+
+    def _follow(self, target: Expression, needed: Iterable[Var]) -> None:
+        if isinstance(target, Var) and target.name not in self.bound:
+            self.targets.add(target.name)
+            missing = {v.name for v in needed} - self.bound
+            equation = _Equation(target.name, len(missing))
+            for name in missing:
+                self._waiting.setdefault(name, []).append(equation)
+            if not missing:
+                self._add([target.name])
+
+    def _add(self, names: Iterable[str]) -> None:
+        new = list(names)
+        while new:
+            name = new.pop()
+            if name in self.bound:
+                continue
+            self.bound.add(name)
+            for equation in self._waiting.pop(name, ()):
+                equation.missing -= 1
+                if not equation.missing:
+                    new.append(equation.target)
 
 
-def _check_body(body: Iterable[FlatLiteral], bound: set[str], problems: Problems) -> bool:
+def _check_body(rule: FlatRule, body: Iterable[FlatLiteral], bindings: Bindings, problems: Problems) -> bool:
+    """Reports what is read but not bound, and takes it as bound from there on."""
     safe = True
+    unbound: list[tuple[errors.Kind, Var]] = []
     for literal in body:
         if isinstance(literal, Grouping):
-            safe &= _check_grouping(literal, bound, problems)
-            continue
-        if isinstance(literal, Atom):
-            continue
-        for variable in variables(literal):
-            if variable.name not in bound:
-                safe = False
-                name = variable.name.partition("'")[0]
-                hint = did_you_mean(name, filter(_written, bound))
-                problems.add(errors.UNSAFE, variable.span, hint, name=name)
+            unbound += [(errors.UNSAFE_AGGREGATE, key) for key in literal.keys if key.name not in bindings.bound]
+        elif not isinstance(literal, Atom):
+            unbound += [(errors.UNSAFE, v) for v in variables(literal) if v.name not in bindings.bound]
+    # What an equation would bind comes last: it is missing only because something else is.
+    for kind, variable in sorted(unbound, key=lambda pair: pair[1].name in bindings.targets):
+        if variable.name not in bindings.bound:
+            safe = False
+            _report(rule, kind, variable, bindings, problems)
+            bindings.bind(variable.name)
+    for literal in body:
+        if isinstance(literal, Grouping):
+            safe &= _check_grouping(rule, literal, problems)
     return safe
 
 
-def _check_grouping(grouping: Grouping, bound: set[str], problems: Problems) -> bool:
+def _report(rule: FlatRule, kind: errors.Kind, variable: Var, bindings: Bindings, problems: Problems) -> None:
+    if rule.clause.body is None and kind is errors.UNSAFE and _is_written(variable.name):
+        _report_fact(variable, problems)
+        return
+    name = _shown(variable)
+    hint = problems.hint(name, bindings.known) if kind is errors.UNSAFE else ""
+    problems.add(kind, variable.span, hint, name=name)
+
+
+def _check_grouping(rule: FlatRule, grouping: Grouping, problems: Problems) -> bool:
     safe = True
-    for key in grouping.keys:
-        if key.name not in bound:
-            safe = False
-            problems.add(errors.UNSAFE_AGGREGATE, key.span, name=key.name.partition("'")[0])
+    keys = {v.name for v in grouping.keys}
     for body in grouping.alternatives:
-        inner = bound_variables(body, {v.name for v in grouping.keys} & bound)
-        safe &= _check_body(body, inner, problems)
+        inner = Bindings(body, keys)
+        safe &= _check_body(rule, body, inner, problems)
         for variable in variables(grouping.value):
-            if variable.name not in inner and variable.name not in {k.name for k in grouping.keys}:
+            if variable.name not in inner.bound:
                 safe = False
-                problems.add(errors.UNSAFE, variable.span, name=variable.name.partition("'")[0])
+                problems.add(errors.UNSAFE, variable.span, name=_shown(variable))
     return safe
 
 
@@ -134,6 +179,11 @@ def _inside(grouping: Grouping) -> Iterator[Var]:
             yield from variables(literal)
 
 
-def _written(name: str) -> bool:
+def _shown(variable: Var) -> str:
+    """The name as it stands in the text: variables of aggregates are renamed."""
+    return variable.name.partition("'")[0]
+
+
+def _is_written(name: str) -> bool:
     """Whether a name stands in the text; names made here have a quote in them."""
     return "'" not in name

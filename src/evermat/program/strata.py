@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from evermat import errors
 from evermat.errors import Problems
-from evermat.program.model import Aggregation, Atom, Negation, Program, Rule
+from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +50,8 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
         for use in found:
             if use.strict and component_of[use.relation] == component_of[name]:
                 sound = False
-                _report(name, use, uses, component_of, problems)
+                steps = _cycle(name, use, uses, component_of)
+                _report(program.relations[name], steps, program, problems)
     if not sound:
         return ()
     return _group(program, components, component_of, uses)
@@ -155,10 +156,8 @@ def _reads(rule: Rule, members: set[str]) -> bool:
     return any(isinstance(literal, Atom) and literal.relation.name in members for literal in rule.body)
 
 
-def _report(
-    name: str, use: _Use, uses: dict[str, list[_Use]], component_of: dict[str, int], problems: Problems
-) -> None:
-    """Shows the shortest cycle through a use that must not be in one."""
+def _cycle(name: str, use: _Use, uses: dict[str, list[_Use]], component_of: dict[str, int]) -> list[_Use]:
+    """The steps of the shortest cycle that begins with a use."""
     before: dict[str, tuple[str, _Use]] = {}
     waiting = [use.relation]
     for node in waiting:
@@ -169,16 +168,28 @@ def _report(
                 before[step.relation] = (node, step)
                 if step.relation != use.relation:
                     waiting.append(step.relation)
-    steps = [use]
     node, path = name, []
     while node != use.relation:
         node, step = before[node]
         path.append(step)
-    steps += reversed(path)
-    cycle = " → ".join([f"`{name}`", *(f"{_sign(step)}`{step.relation}`" for step in steps)])
-    aggregate = isinstance(use.rule.aggregate, Aggregation)
-    kind = errors.CYCLIC_AGGREGATION if aggregate else errors.CYCLIC_NEGATION
-    problems.add(kind, use.rule.span, name=name, cycle=cycle)
+    return [use, *reversed(path)]
+
+
+def _report(head: Relation, steps: list[_Use], program: Program, problems: Problems) -> None:
+    """Tells a cycle in the user's own relations: a step within what stands in for one of them is left out."""
+    use, at, shown = steps[0], head.shown, head.shown
+    texts = [f"`{shown}`"]
+    for step in steps:
+        relation = program.relations[step.relation]
+        if relation.shown != at or (step.strict and not relation.hidden):
+            texts.append(f"{_sign(step)}`{relation.shown}`")
+        at = relation.shown
+    if len(texts) == 1:
+        texts.append(f"{_sign(use)}`{shown}`")
+    aggregate = use.rule.aggregate
+    kind = errors.CYCLIC_NEGATION if aggregate is None else errors.CYCLIC_AGGREGATION
+    span = use.rule.span if aggregate is None else aggregate.span
+    problems.add(kind, span, name=shown, cycle=" → ".join(texts))
 
 
 def _sign(use: _Use) -> str:

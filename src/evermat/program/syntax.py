@@ -202,4 +202,12 @@ class Ignored:
     span: Span
 
 
-Statement = Clause | Declaration | TypeDeclaration | Directive | Ignored
+@dataclass(slots=True)
+class Unread:
+    """A declaration with a mistake in it: its names are declared, but nothing is known of them."""
+
+    keyword: str
+    names: list[str]
+
+
+Statement = Clause | Declaration | TypeDeclaration | Directive | Ignored | Unread

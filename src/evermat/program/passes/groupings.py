@@ -71,7 +71,7 @@ class _Separation:
         ready = next(a for a in rule.body if isinstance(a, Aggregation) and set(a.keys) <= bound)
         name = self._name(rule)
         result = Variable("'result", ready.result.type)
-        relation = self._relation(name, [*ready.keys, result])
+        relation = self._relation(name, [*ready.keys, result], rule)
 
         rules: list[Rule] = []
         keys_bound = all(set(ready.keys) <= bound_by(body, ()) for body in ready.alternatives)
@@ -96,7 +96,7 @@ class _Separation:
         for atom in covering:
             if len(atom.terms) == len(keys) and keys == set(atom.terms):
                 return atom
-        relation = self._relation(f"{name}.groups", list(ready.keys))
+        relation = self._relation(f"{name}.groups", list(ready.keys), rule)
         head = Atom(relation, ready.keys)
         rules.append(Rule(head, (covering[0],) if covering else tuple(outer), rule.span))
         return head
@@ -116,7 +116,7 @@ class _Separation:
         given = tuple(groups)
         order = dict.fromkeys(v for body in bodies for literal in body for v in variables_of(literal))
         columns = [*ready.keys, *(v for v in order if v not in ready.keys)]
-        relation = self._relation(f"{name}.rows", columns)
+        relation = self._relation(f"{name}.rows", columns, rule)
         rows = Atom(relation, tuple(columns))
         rules += [Rule(rows, given + body, rule.span) for body in bodies]
         return (rows,)
@@ -137,9 +137,9 @@ class _Separation:
         self._numbers[name] += 1
         return f"{name}#{self._numbers[name]}"
 
-    def _relation(self, name: str, variables: list[Variable]) -> Relation:
+    def _relation(self, name: str, variables: list[Variable], rule: Rule) -> Relation:
         columns = tuple(Column(v.name.partition("'")[0] or "result", v.type, str(v.type)) for v in variables)
-        relation = Relation(name, columns, hidden=True)
+        relation = Relation(name, columns, hidden=True, origin=rule.head.relation.shown)
         self.relations.append(relation)
         return relation
 

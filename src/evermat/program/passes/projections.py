@@ -20,7 +20,7 @@ def project_negations(program: Program, _problems: Problems) -> Program:
         columns = tuple(atom.relation.columns[i] for i in kept)
         name = f"{atom.relation.name}[{','.join(c.name for c in columns)}]"
         if name not in made:
-            made[name] = Relation(name, columns, hidden=True)
+            made[name] = Relation(name, columns, hidden=True, origin=atom.relation.shown)
             variables = {i: Variable(atom.relation.columns[i].name, atom.relation.columns[i].type) for i in kept}
             whole = Atom(atom.relation, tuple(variables.get(i, ANYTHING) for i in range(atom.relation.arity)))
             extra.append(Rule(Atom(made[name], tuple(variables.values())), (whole,), span))

@@ -1,0 +1,1 @@
+"""Benchmarks: the same workloads, inputs and checks for Evermat and for other engines."""

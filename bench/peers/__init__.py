@@ -1,0 +1,1 @@
+"""One module for each engine: how it is started, and where it is a library, its process."""

@@ -1,0 +1,133 @@
+"""The algebra of fact sets: what algorithms are written in, and what an engine has to offer.
+
+Protocols only. The names are those of the papers in words: I is the materialisation, E the explicit facts; a *view* is
+what can be read, a *set* what can also grow, a *bag* the heads of rule instances with their multiplicities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from typing import Any, Protocol, TypeAlias
+
+from evermat.program.strata import Stratum
+
+OwnView: TypeAlias = Any
+"""A view of the same engine. Views of different engines do not mix, which types cannot say in a readable way."""
+
+OwnFacts: TypeAlias = Any
+"""A view or a bag of the same engine."""
+
+
+class Counters(IntEnum):
+    """Which derivation counters of a stratum are kept and valid."""
+
+    NONE = 0
+    NONRECURSIVE = 1
+    BOTH = 2
+
+
+class View(Protocol):
+    """Facts that can be read: a lazy expression over sets. Making one costs nothing; reading costs what is in it."""
+
+    def __or__(self, other: OwnView, /) -> View: ...
+    def __and__(self, other: OwnView, /) -> View: ...
+    def __sub__(self, other: OwnView, /) -> View: ...
+
+    def at(self, stratum: Stratum) -> View:
+        """Only facts of relations of this stratum."""
+
+    def __bool__(self) -> bool:
+        """Whether there is any fact in it; cheap for sets."""
+
+
+class Set(View, Protocol):
+    """A dataset that grows: I, E, a delta."""
+
+    def add(self, facts: OwnFacts) -> View:
+        """Adds facts and hands back those that were new. Evaluates what is lazy."""
+
+
+class Bag(Protocol):
+    """The heads of rule instances, one occurrence for each instance. Read once, by `Set.add` or a counter."""
+
+
+class Counter(Protocol):
+    """How often facts are derived; never overflows silently."""
+
+    def add(self, facts: OwnFacts) -> View:
+        """Counts every occurrence (each fact of a view once) and hands back facts for `Set.add`.
+
+        Those are the facts touched; facts that are in I already may be left out.
+        """
+
+
+class Rules(Protocol):
+    """A group of rules, compiled: a stratum's nonrecursive or recursive ones."""
+
+    def consequences(
+        self,
+        positive: OwnView,
+        negative: OwnView | None = None,
+        *,
+        delta_positive: OwnView | None = None,
+        delta_negative: OwnView | None = None,
+    ) -> Bag:
+        """The heads of the rule instances whose positive atoms are in `positive` and negated ones not in `negative`.
+
+        With a delta: only those with a positive atom in `delta_positive` or a negated one in `delta_negative`. Each instance
+        counts once. `negative` is `positive` if left out. The sets are seen as they are at the call.
+        """
+
+
+class StratumRules(Protocol):
+    """The rules of one stratum for one engine."""
+
+    @property
+    def stratum(self) -> Stratum:
+        """What the program says."""
+
+    @property
+    def nonrecursive(self) -> Rules:
+        """Π_nr of the stratum."""
+
+    @property
+    def recursive(self) -> Rules:
+        """Π_r of the stratum."""
+
+
+class State(Protocol):
+    """What outlives a run: the explicit facts, the materialisation, the counters."""
+
+    @property
+    def explicit(self) -> Set:
+        """E."""
+
+    @property
+    def materialised(self) -> Set:
+        """I."""
+
+    @property
+    def nonrecursive_counter(self) -> Counter:
+        """C_nr: explicit facts and instances of nonrecursive rules."""
+
+    @property
+    def recursive_counter(self) -> Counter:
+        """C_r: instances of recursive rules."""
+
+    @property
+    def strata(self) -> Sequence[StratumRules]:
+        """The strata in the order of evaluation."""
+
+    def record_counters(self, stratum: Stratum, valid: Counters) -> None:
+        """Notes which counters of a stratum are valid from now on."""
+
+
+class Run(Protocol):
+    """One job over a state: limits, progress, statistics."""
+
+    def strata(self, state: Any) -> Iterator[StratumRules]:
+        """The strata in order; takes note of each."""
+
+    def next_round(self) -> None:
+        """Notes that a round begins; raises `LimitError` if a limit is reached."""

@@ -1,0 +1,79 @@
+"""`evermat run`: read, materialise, write."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evermat import errors
+from evermat.cli.progress import showing_progress
+from evermat.columns.run import Limits
+from evermat.errors import DataError, Problem, ResourceError
+from evermat.files import Outputs, read_relation
+from evermat.materialisation import Materialisation, materialise_program
+from evermat.phases import Phases
+from evermat.program.model import Program
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run_program(
+    program: Program, facts: Path, output: Path, limits: Limits, phases: Phases, stats: Path | None
+) -> Materialisation:
+    """Does the whole job. Nothing is written unless everything went well."""
+    with phases.during("read"):
+        given = read_inputs(program, facts)
+    with showing_progress() as progress:
+        announce_compilation()
+        materialised = materialise_program(program, given, limits=limits, progress=progress, phases=phases)
+    for place, count in materialised.undefined():
+        bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
+        print(f"warning: {place}: {bindings} dropped because something had no value", file=sys.stderr)
+    with phases.during("write"), Outputs() as outputs:
+        for io in program.outputs:
+            outputs.write(materialised[io.relation.name].to_arrow(), io, output)
+        for relation in program.sizes:
+            outputs.print_size(relation.name, len(materialised[relation.name]))
+        outputs.commit()
+    if stats is not None:
+        write_stats(materialised.stats, stats)
+    return materialised
+
+
+def read_inputs(program: Program, folder: Path) -> dict[str, pa.Table]:
+    """The files of all inputs; what is wrong with any of them is reported together."""
+    import pyarrow as pa
+
+    found: dict[str, list[pa.Table]] = {}
+    problems: list[Problem] = []
+    for io in program.inputs:
+        try:
+            found.setdefault(io.relation.name, []).append(read_relation(io, folder))
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    return {name: tables[0] if len(tables) == 1 else pa.concat_tables(tables) for name, tables in found.items()}
+
+
+def write_stats(stats: dict[str, Any], path: Path) -> None:
+    """Writes the statistics as one JSON object, whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        details = {"path": path, "why": error.strerror or str(error), "rest": "all other outputs are complete"}
+        raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None
+
+
+def announce_compilation() -> None:
+    """The first run on a machine compiles kernels; say so, as it takes a while."""
+    from evermat.columns.kernels import is_warm
+
+    if not is_warm():
+        print("compiling kernels for this machine; later runs start at once", file=sys.stderr)

@@ -1,0 +1,135 @@
+"""Kernels over rows and counters, and the means to compile all kernels ahead of use."""
+
+# The types of a kernel are the signatures given to `compiled`.
+# mypy: allow-untyped-defs, no-check-untyped-defs
+
+from __future__ import annotations
+
+import contextlib
+
+import numpy as np
+
+# The other files of kernels are imported so that `warm_up` knows theirs.
+from evermat.columns import (
+    jit,
+    kernels_groups,  # noqa: F401
+    kernels_tuples,  # noqa: F401
+)
+from evermat.columns.jit import compiled
+
+
+@compiled("i4[:,::1], i8, i4[::1], i8, i8[:,::1], i8", "i8[:,::1], i8, i4[::1], i8, i8[:,::1], i8")
+def gather_rows(rows, column, ids, base, out, j):
+    """out[j, i] = rows[ids[i] + base, column]."""
+    for i in range(ids.size):
+        out[j, i] = rows[ids[i] + base, column]
+
+
+@compiled("i8[:,::1], i8, i4[::1], i8[:,::1], i8")
+def gather_batch(batch, column, ids, out, j):
+    """out[j, i] = batch[column, ids[i]]."""
+    for i in range(ids.size):
+        out[j, i] = batch[column, ids[i]]
+
+
+@compiled("i4[:,::1], i8, i8, i8, i8[:,::1], i8", "i8[:,::1], i8, i8, i8, i8[:,::1], i8")
+def read_rows(rows, column, first, end, out, j):
+    """out[j, i] = rows[first + i, column]."""
+    for i in range(end - first):
+        out[j, i] = rows[first + i, column]
+
+
+@compiled("u2[::1], i4[::1], i8, i8")
+def change_bits(state, ids, keep, add):
+    """state = state & keep | add, for the listed rows."""
+    for i in range(ids.size):
+        state[ids[i]] = (np.int64(state[ids[i]]) & keep) | add
+
+
+@compiled("u2[::1], i4[::1], u1[::1], i8, i4[::1]")
+def claim_rows(state, ids, blocked, bits, out):
+    """Set `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
+    m = 0
+    for i in range(ids.size):
+        row = ids[i]
+        before = np.int64(state[row])
+        out[m] = row
+        free = np.int64(blocked[before] == 0)
+        state[row] = before | (bits * free)
+        m += free
+    return m
+
+
+@compiled("u2[::1], i4[::1], u1[::1], i4[::1]")
+def filter_rows(state, ids, truth, out):
+    """The listed rows whose state is true, in order; returns how many."""
+    m = 0
+    for i in range(ids.size):
+        row = ids[i]
+        out[m] = row
+        m += np.int64(truth[state[row]])
+    return m
+
+
+@compiled("u2[::1], i8, i8, u1[::1], i4[::1]")
+def scan_rows(state, first, end, truth, out):
+    """The rows first … end whose state is true; returns (next row, how many); stops when `out` is full."""
+    m = 0
+    row = first
+    while row < end and m < out.size:
+        stop = min(end, row + out.size - m)
+        for r in range(row, stop):
+            out[m] = r
+            m += np.int64(truth[state[r]])
+        row = stop
+    return row, m
+
+
+_COUNTER = "{}[::1], i4[::1], i8[::1], i8, i8, i8"
+
+
+@compiled(_COUNTER.format("i4"), _COUNTER.format("i8"))
+def add_counts(counts, ids, weights, sign, start, most):
+    """counts[ids[i]] += sign * weight from i = start on; an empty `weights` stands for ones.
+
+    Returns ids.size, or the i at which a count would leave 0 … most; nothing is done from that i on.
+    """
+    weighted = weights.size > 0
+    for i in range(start, ids.size):
+        row = ids[i]
+        before = np.int64(counts[row])
+        weight = weights[i] if weighted else np.int64(1)
+        # compared without adding, which might wrap
+        if (sign > 0 and weight > most - before) or (sign < 0 and weight > before):
+            return i
+        counts[row] = before + sign * weight
+    return ids.size
+
+
+@compiled("i4[::1], i4[::1], i8[::1]", "i8[::1], i4[::1], i8[::1]")
+def get_counts(counts, ids, out):
+    """Counts of the listed rows; a row beyond the end counts 0."""
+    for i in range(ids.size):
+        row = ids[i]
+        out[i] = counts[row] if row < counts.size else 0
+
+
+def _stamp_exists() -> bool:
+    return jit.CACHE_FOLDER is not None and (jit.CACHE_FOLDER / "warm").exists()
+
+
+def is_warm() -> bool:
+    """Whether first use needs no compilation: all kernels are in the cache on disk, or compiled in this process."""
+    if jit.JIT_DISABLED or _stamp_exists():
+        return True
+    return all(len(kernel.signatures) >= len(signatures) for kernel, signatures in jit.KERNELS)
+
+
+def warm_up() -> None:
+    """Compile every kernel for every signature in use, or load it from the cache."""
+    for kernel, signatures in jit.KERNELS:
+        for signature in signatures:
+            kernel.compile(f"({signature})")
+    if jit.CACHE_FOLDER is not None:
+        with contextlib.suppress(OSError):  # the folder has become read-only: compiled, if not cached
+            (jit.CACHE_FOLDER / "warm").touch()

@@ -1,0 +1,88 @@
+"""One run over the in-memory state: rounds, limits, progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evermat import errors
+from evermat.errors import LimitError, Problem
+from evermat.memory import resident_bytes
+
+if TYPE_CHECKING:
+    from evermat.columns.state import State, StratumRules
+
+_LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a run may use; None means no limit. Reaching one ends the run with an error, never with a part of the result."""
+
+    rounds: int | None = None
+    facts: int | None = None
+    seconds: float | None = None
+    memory: int | None = None  # bytes of the whole process
+
+
+Progress = Callable[[str], None]
+
+
+class Run:
+    """Counts what happens and stops the run at its limits."""
+
+    def __init__(self, limits: Limits = Limits(), progress: Progress | None = None) -> None:  # noqa: B008
+        self.limits = limits
+        self.rounds = 0
+        self.derivations = 0
+        self._progress = progress
+        self._started = time.perf_counter()
+        self._next_look = self._started + _LOOK_EVERY
+        self._state: State | None = None
+        self._stratum = 0
+
+    def strata(self, state: State) -> Iterator[StratumRules]:
+        """The strata in order; takes note of each."""
+        self._state = state
+        for self._stratum, stratum in enumerate(state.strata, 1):
+            yield stratum
+
+    def next_round(self) -> None:
+        """A round begins."""
+        self.rounds += 1
+        if self.limits.rounds is not None and self.rounds > self.limits.rounds:
+            self._stop("rounds", self.limits.rounds)
+        self._check_facts()
+        self._look()
+
+    def derived(self, instances: int) -> None:
+        """Rule instances were found. Called for every batch: a round may be long."""
+        self.derivations += instances
+        if time.perf_counter() >= self._next_look:
+            self._check_facts()
+            self._look()
+
+    def _check_facts(self) -> None:
+        if self.limits.facts is not None and self._state is not None:
+            count = sum(table.count for table in self._state.tables.values())
+            if count > self.limits.facts:
+                self._stop("facts", self.limits.facts)
+
+    def _look(self) -> None:
+        now = time.perf_counter()
+        if now < self._next_look:
+            return
+        self._next_look = now + _LOOK_EVERY
+        if self.limits.seconds is not None and now - self._started > self.limits.seconds:
+            self._stop("seconds", self.limits.seconds)
+        if self.limits.memory is not None and resident_bytes() > self.limits.memory:
+            self._stop("bytes of memory", self.limits.memory)
+        if self._progress is not None and self._state is not None:
+            facts = sum(table.count for table in self._state.tables.values())
+            total = len(self._state.strata)
+            self._progress(f"stratum {self._stratum} of {total}, round {self.rounds:,}: {facts:,} facts")
+
+    def _stop(self, what: str, limit: float) -> None:
+        raise LimitError(Problem(errors.LIMIT_REACHED, {"what": what, "limit": f"{limit:,}"}))

@@ -1,0 +1,134 @@
+"""The in-memory state: tables, E, I and counters, and the stratum's rules compiled over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.algebra import Counters
+from evermat.columns.counter import Counter as RowCounter
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.pipeline import Sink
+from evermat.columns.rules import Bag, Rules
+from evermat.columns.run import Run
+from evermat.columns.table import Batch, Table
+from evermat.columns.views import Dataset, Fresh, View
+from evermat.program.model import Program
+from evermat.program.strata import Stratum
+
+EXPLICIT, MATERIALISED = 1, 2  # bits of the state word
+
+Weights = npt.NDArray[np.int64]
+
+
+class GrowingSet(Dataset):
+    """A dataset to which facts are only added, as the materialisation during a run from scratch.
+
+    Invariant: when facts are added to it, every row of the tables concerned is in it already, or is listed by the view that is
+    added. So the new facts are the rows appended meanwhile, and nobody needs to look at states.
+    """
+
+    def __init__(self, name: str, bit: int, tables: Mapping[str, Table], run: Run) -> None:
+        super().__init__(name, bit, tables)
+        self._run = run
+        self._sinks: dict[str, Sink] = {relation: self._sink(relation) for relation in tables}
+
+    def add(self, facts: View | Bag) -> Fresh:
+        """Adds facts and hands back the new ones."""
+        if isinstance(facts, Bag):
+            facts.read(self._sinks, counted=False)
+        ranges: dict[str, tuple[int, int]] = {}
+        for name in facts.heads if isinstance(facts, Bag) else facts.names:
+            known, rows = self.sizes[name], self.tables[name].count
+            if known < rows:
+                if not isinstance(facts, Bag):
+                    self.add_rows_from(name, known)  # a bag's rows got their bit when they were appended
+                self.sizes[name] = rows
+                ranges[name] = (known, rows)
+        return Fresh(self.tables, ranges)
+
+    def _sink(self, name: str) -> Sink:
+        table, bit, run = self.tables[name], self.bit, self._run
+
+        def sink(batch: Batch, n: int, weights: Weights | None) -> None:
+            del weights
+            table.add_new(batch, bit, n)
+            run.derived(n)
+
+        return sink
+
+
+class CountedSet:
+    """A derivation counter for every fact."""
+
+    def __init__(self, tables: Mapping[str, Table], run: Run) -> None:
+        self.tables, self._run = tables, run
+        self.counters = {name: RowCounter(table) for name, table in tables.items()}
+        self._sinks: dict[str, Sink] = {name: self._sink(name) for name in tables}
+
+    def add(self, facts: View | Bag) -> View:
+        """Counts every occurrence; hands back those facts that were not in any set before, and the view itself."""
+        if isinstance(facts, Bag):
+            before = {name: self.tables[name].count for name in facts.heads}
+            facts.read(self._sinks, counted=True)
+            ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
+            return Fresh(self.tables, ranges)
+        for name in facts.names:
+            lo, hi, truth = facts.select(name)
+            for rows in self.tables[name].scan(truth, lo, hi):
+                self.counters[name].add(rows)
+        return facts
+
+    def _sink(self, name: str) -> Sink:
+        table, counter, run = self.tables[name], self.counters[name], self._run
+
+        def sink(batch: Batch, n: int, weights: Weights | None) -> None:
+            counter.add(table.locate(batch, n), weights)
+            run.derived(n if weights is None else int(weights.sum()))
+
+        return sink
+
+
+class StratumRules:
+    """The rules of one stratum."""
+
+    def __init__(self, stratum: Stratum, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+        self.stratum = stratum
+        own = frozenset(stratum.relations)
+        self.nonrecursive = Rules(stratum.nonrecursive, own, tables, dictionary)
+        self.recursive = Rules(stratum.recursive, own, tables, dictionary)
+
+
+class State:
+    """All facts of a program, in memory."""
+
+    def __init__(self, program: Program, run: Run) -> None:
+        self.program = program
+        self.dictionary = Dictionary()
+        self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
+        self.explicit = GrowingSet("E", EXPLICIT, self.tables, run)
+        self.materialised = GrowingSet("I", MATERIALISED, self.tables, run)
+        self.nonrecursive_counter = CountedSet(self.tables, run)
+        self.recursive_counter = CountedSet(self.tables, run)
+        self.strata: Sequence[StratumRules] = [
+            StratumRules(stratum, self.tables, self.dictionary) for stratum in program.strata
+        ]
+        self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
+
+    def load(self, name: str, batch: Batch) -> None:
+        """Adds explicit facts before the first run."""
+        table = self.tables[name]
+        table.add_new(batch, EXPLICIT)
+        self.explicit.sizes[name] = table.count
+
+    def record_counters(self, stratum: Stratum, valid: Counters) -> None:
+        """Notes which counters of a stratum are valid from now on."""
+        self.counters[stratum] = valid
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use by tables, indexes and counters."""
+        counters = (self.nonrecursive_counter.counters, self.recursive_counter.counters)
+        return sum(t.nbytes for t in self.tables.values()) + sum(c.nbytes for kind in counters for c in kind.values())

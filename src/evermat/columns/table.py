@@ -1,0 +1,330 @@
+"""The facts of one relation: rows of integers, a state word per row, and the means to find a tuple.
+
+Batches of tuples are handed over as int64 arrays of shape [arity, capacity], C-contiguous, so that each column is
+contiguous; `n` says how many tuples are in it (default: all). A buffer that is reused is passed whole with `n`:
+a slice of it would not be contiguous and would be copied. Row ids are int32 arrays. Results are new arrays
+unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns import kernels
+from evermat.columns import kernels_tuples as tuples
+
+if TYPE_CHECKING:
+    from evermat.columns.index import Index
+
+Batch: TypeAlias = npt.NDArray[np.int64]
+Rows: TypeAlias = npt.NDArray[np.int32]
+#: truth value (0 or 1) of a view for each of the 65,536 states
+Truth: TypeAlias = npt.NDArray[np.uint8]
+
+STATES = 1 << 16
+#: a bitmap may have so many bits per fact, and this many in any case
+BITS_PER_FACT = 64
+BITS_ALWAYS = 1 << 20
+
+_INT32 = np.iinfo(np.int32)
+_INT64 = np.iinfo(np.int64)
+_MAX_ROWS = int(_INT32.max)
+_NO_ROWS: Rows = np.empty(0, np.int32)
+_LEAST_SLOT_BITS = 6
+
+
+def as_batch(batch: Batch) -> Batch:
+    """The batch itself if kernels can take it, else a copy that they can."""
+    if batch.dtype == np.int64 and batch.flags.carray:
+        return batch
+    return np.array(batch, dtype=np.int64, order="C", ndmin=2)
+
+
+def as_rows(rows: Rows) -> Rows:
+    """The row ids as kernels take them."""
+    if rows.dtype == np.int32 and rows.flags.carray:
+        return rows
+    return np.array(rows, dtype=np.int32)
+
+
+class TableFull(MemoryError):
+    """A relation has more facts than a row id can number."""
+
+
+class Table:
+    """The facts of one relation.
+
+    Invariants: rows 0 … count are pairwise distinct tuples and never move or change; `rows` and `state` are
+    replaced when the table grows or widens, so they are fetched anew after every operation that may append.
+    Exactly one of the two representations of tuple membership is in use: `_words`, a bitmap over all possible
+    tuples within [low, high], or `_slots`, a hash of row ids; it covers all rows.
+    """
+
+    def __init__(self, arity: int, *, bitmaps: bool = True) -> None:
+        self.arity = arity
+        self.count = 0
+        self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
+        self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
+        self._indexes: dict[tuple[int, ...], Index] = {}
+        self._bitmaps = bitmaps
+        self._words: npt.NDArray[np.uint64] | None = None
+        self._slots: npt.NDArray[np.uint32] = np.zeros(1 << _LEAST_SLOT_BITS, np.uint32)
+        self._slot_bits = _LEAST_SLOT_BITS
+        # What each column may hold without a change of representation or width.
+        self._low: npt.NDArray[np.int64] = np.full(arity, _INT32.min, np.int64)
+        self._high: npt.NDArray[np.int64] = np.full(arity, _INT32.max, np.int64)
+
+    def __len__(self) -> int:
+        return self.count
+
+    @property
+    def wide(self) -> bool:
+        """Whether rows are int64."""
+        return self.rows.dtype == np.int64
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use: rows and states as far as they are filled, membership and indexes in full."""
+        rows = self.count * (self.arity * self.rows.itemsize + self.state.itemsize)
+        members = self._slots.nbytes if self._words is None else self._words.nbytes
+        return rows + members + sum(index.nbytes for index in self._indexes.values())
+
+    def index(self, columns: tuple[int, ...]) -> Index:
+        """The index on these columns, made when first asked for."""
+        found = self._indexes.get(columns)
+        if found is None:
+            from evermat.columns.index import Index
+
+            found = self._indexes[columns] = Index(self, columns)
+        return found
+
+    # ── Finding and appending ────────────────────────────────────────────────────────────────────────────────────
+
+    def add_new(self, batch: Batch, bits: int, n: int | None = None) -> tuple[int, int]:
+        """Append the tuples that are not in the table, each once, with state `bits`: (first new row, how many)."""
+        batch = as_batch(batch)
+        first = self.count
+        self._append(batch, batch.shape[1] if n is None else n, bits, _NO_ROWS)
+        return first, self.count - first
+
+    def locate(self, batch: Batch, n: int | None = None) -> Rows:
+        """Row of each tuple; absent ones are appended with state 0."""
+        batch = as_batch(batch)
+        n = batch.shape[1] if n is None else n
+        self._need_hash()
+        out = np.empty(n, np.int32)
+        self._append(batch, n, 0, out)
+        return out
+
+    def find(self, batch: Batch, n: int | None = None) -> Rows:
+        """Row of each tuple, -1 where it is absent."""
+        batch = as_batch(batch)
+        n = batch.shape[1] if n is None else n
+        self._need_hash()
+        out = np.empty(n, np.int32)
+        tuples.find_hashed(batch, n, self.rows, self._slots, self._slot_bits, tuples.scratch(), out)
+        return out
+
+    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> npt.NDArray[np.bool_]:
+        """Whether each tuple is in the table, with a state that satisfies the view."""
+        batch = as_batch(batch)
+        n = batch.shape[1] if n is None else n
+        if view is None and self._words is not None:
+            out = np.empty(n, np.bool_)
+            tuples.test_bitmap(batch, n, self._low, self._high, self._words, out)
+            return out
+        rows = self.find(batch, n)
+        present = rows >= 0
+        if view is not None and self.count:
+            present &= view[self.state[rows]] != 0  # for -1 this reads the last state; it is absent anyway
+        return present
+
+    def _append(self, batch: Batch, n: int, bits: int, out: Rows) -> None:
+        start = 0
+        while start < n:
+            if self._words is None:
+                # One slot must stay empty for searches to end, whatever the load.
+                limit = min(len(self.rows), int(tuples.MAX_LOAD * len(self._slots)))
+                at, self.count = tuples.insert_hashed(
+                    batch, start, n, self.rows, self.state, self.count, limit,
+                    self._low, self._high, self._slots, self._slot_bits, bits, tuples.scratch(), out,
+                )  # fmt: skip
+            else:
+                at, self.count = tuples.insert_bitmap(
+                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
+                    self._low, self._high, self._words, bits,
+                )  # fmt: skip
+            if at == n:
+                return
+            if at < 0:
+                self._make_fit(batch, start, n)
+            else:
+                start = at
+                self._make_room(n - at)
+
+    def _make_room(self, coming: int) -> None:
+        """Grow whatever is full, for some of `coming` tuples."""
+        wanted = self.count + coming
+        if self.count == len(self.rows):
+            self._reserve(max(wanted, 2 * self.count))
+        full = self._words is None and self.count >= int(tuples.MAX_LOAD * len(self._slots))
+        if full and not self._try_bitmap():
+            self._use_hash(wanted)  # at least doubled, being a power of two
+
+    def _reserve(self, capacity: int) -> None:
+        """Room for `capacity` rows. Pages that are never written cost no memory."""
+        if self.count >= _MAX_ROWS:
+            raise TableFull(f"more than {_MAX_ROWS} facts in one relation")
+        capacity = min(max(capacity, 64), _MAX_ROWS)
+        rows = np.empty((capacity, self.arity), self.rows.dtype)
+        rows[: self.count] = self.rows[: self.count]
+        self.rows = rows
+        state = np.empty(capacity, np.uint16)
+        state[: self.count] = self.state[: self.count]
+        self.state = state
+
+    def _make_fit(self, batch: Batch, start: int, n: int) -> None:
+        """Change the representation so that it can hold the values of the tuples start … n."""
+        if self._words is not None:
+            low, high = self._low.copy(), self._high.copy()
+            tuples.range_of_batch(batch, start, n, low, high)
+            # A column that outgrew its range gets half as much again, so that rebuilding is rare.
+            ample = np.where(high > self._high, np.maximum(high, self._high + self._high // 2), high)
+            if not (self._allow_bitmap(low, ample) and self._use_bitmap(ample)):
+                self._use_hash(self.count)
+        else:
+            self.widen()
+
+    # ── Representations of membership ────────────────────────────────────────────────────────────────────────────
+
+    def _allow_bitmap(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> bool:
+        if not self._bitmaps or (self.arity and int(low.min()) < 0):
+            return False
+        size = math.prod(int(h) + 1 for h in high)
+        fits = self.wide or all(int(h) <= _INT32.max for h in high)
+        return fits and size <= max(BITS_ALWAYS, BITS_PER_FACT * self.count)
+
+    def _try_bitmap(self) -> bool:
+        """Go over to a bitmap if the facts are dense enough for one."""
+        if not self._bitmaps or self.count == 0:
+            return False
+        low = np.full(self.arity, _INT64.max, np.int64)
+        high = np.full(self.arity, _INT64.min, np.int64)
+        tuples.range_of_rows(self.rows, 0, self.count, low, high)
+        return self._allow_bitmap(low, high) and self._use_bitmap(high)
+
+    def _use_bitmap(self, high: npt.NDArray[np.int64]) -> bool:
+        words = np.empty((math.prod(int(h) + 1 for h in high) + 63) // 64, np.uint64)
+        words.fill(0)
+        tuples.fill_bitmap(self.rows, self.count, high, words)
+        self._words = words
+        self._slots = np.zeros(0, np.uint32)
+        self._low = np.zeros(self.arity, np.int64)
+        self._high = high
+        return True
+
+    def _use_hash(self, capacity: int) -> None:
+        """(Re)build the hash with room for `capacity` rows."""
+        slots = math.ceil((max(capacity, self.count) + 1) / tuples.MAX_LOAD)
+        self._slot_bits = min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
+        self._slots = np.zeros(0, np.uint32)  # freed before the new one is made
+        # Not np.zeros: filled at once, a large array lies in large pages, which searches at random need.
+        self._slots = np.empty(1 << self._slot_bits, np.uint32)
+        self._slots.fill(0)
+        tuples.fill_slots(self.rows, self.count, self._slots, self._slot_bits, tuples.scratch())
+        self._words = None
+        limits = _INT64 if self.wide else _INT32
+        self._low = np.full(self.arity, limits.min, np.int64)
+        self._high = np.full(self.arity, limits.max, np.int64)
+
+    def _need_hash(self) -> None:
+        """Who asks for row ids once will ask again: the bitmap is given up for good."""
+        if self._words is not None:
+            self._use_hash(self.count)
+        self._bitmaps = False
+
+    def widen(self) -> None:
+        """Hold rows as int64 from now on."""
+        if self.wide:
+            return
+        rows = np.empty((len(self.rows), self.arity), np.int64)
+        rows[: self.count] = self.rows[: self.count]
+        self.rows = rows
+        if self._words is None:
+            self._low.fill(_INT64.min)
+            self._high.fill(_INT64.max)
+
+    # ── States ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim(self, rows: Rows, blocked: Truth, bits: int) -> Rows:
+        """Set `bits` in each row whose state is not blocked; the rows that were, each once, in order.
+
+        `blocked` is true for every state that has `bits`.
+        """
+        rows = as_rows(rows)
+        out = np.empty(len(rows), np.int32)
+        return out[: kernels.claim_rows(self.state, rows, blocked, bits, out)]
+
+    def set_bits(self, rows: Rows, bits: int) -> None:
+        """Put the rows into the datasets `bits`."""
+        kernels.change_bits(self.state, as_rows(rows), STATES - 1, bits)
+
+    def clear_bits(self, rows: Rows, bits: int) -> None:
+        """Take the rows out of the datasets `bits`."""
+        kernels.change_bits(self.state, as_rows(rows), STATES - 1 - bits, 0)
+
+    def set_bits_between(self, first: int, end: int, bits: int) -> None:
+        """Put the rows first … end into the datasets `bits`."""
+        self.state[first : min(end, self.count)] |= np.uint16(bits)
+
+    def clear_bits_between(self, first: int, end: int, bits: int) -> None:
+        """Take the rows first … end out of the datasets `bits`."""
+        self.state[first : min(end, self.count)] &= np.uint16(STATES - 1 - bits)
+
+    def filter(self, rows: Rows, view: Truth | None) -> Rows:
+        """Those of the rows that satisfy the view, in order; the argument itself if there is no view."""
+        if view is None:
+            return rows
+        rows = as_rows(rows)
+        out = np.empty(len(rows), np.int32)
+        return out[: kernels.filter_rows(self.state, rows, view, out)]
+
+    def scan(self, view: Truth | None, first: int = 0, end: int | None = None, chunk: int = 1 << 17) -> Iterator[Rows]:
+        """The rows first … end that satisfy the view, ascending, in chunks (each a new array).
+
+        `end` is fixed at the first step; states are read as the chunks are made.
+        """
+        end = self.count if end is None else min(end, self.count)
+        while first < end:
+            if view is None:
+                stop = min(end, first + chunk)
+                yield np.arange(first, stop, dtype=np.int32)
+                first = stop
+                continue
+            out = np.empty(min(chunk, end - first), np.int32)
+            first, m = kernels.scan_rows(self.state, first, end, view, out)
+            if m:
+                yield out[:m]
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def gather(self, column: int, rows: Rows, out: Batch, to: int, base: int = 0) -> None:
+        """out[to, i] = the column's value in row rows[i] + base."""
+        kernels.gather_rows(self.rows, column, rows, base, out, to)
+
+    def read(self, column: int, first: int, end: int, out: Batch, to: int) -> None:
+        """out[to, i] = the column's value in row first + i, up to `end`."""
+        kernels.read_rows(self.rows, column, first, end, out, to)
+
+    def take(self, rows: Rows) -> Batch:
+        """The tuples of the rows, as a batch."""
+        rows = as_rows(rows)
+        out = np.empty((self.arity, len(rows)), np.int64)
+        for column in range(self.arity):
+            kernels.gather_rows(self.rows, column, rows, 0, out, column)
+        return out

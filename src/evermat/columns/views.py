@@ -1,0 +1,234 @@
+"""Sets of facts over tables: bits of the state word, ranges of rows, and expressions over them.
+
+A view answers one question: which rows of a relation's table belong to it (`select`). Two forms of set make that cheap: a
+`Dataset` is a bit of the state word, and knows how many rows of each table have it; `Fresh` is what was appended last,
+a range of rows. As long as every row of a table is in I, reading I costs no look at states at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from evermat.columns.pipeline import Selection
+from evermat.columns.table import STATES, Table, Truth
+from evermat.program.strata import Stratum
+
+_STATES = np.arange(STATES, dtype=np.uint32)
+NOTHING = Selection(0, 0)
+
+
+class View:
+    """Facts that can be read."""
+
+    tables: Mapping[str, Table]
+
+    def select(self, name: str) -> Selection:
+        """The rows of a relation's table that belong to it, as things are now."""
+        raise AssertionError
+
+    @property
+    def truth(self) -> Truth:
+        """Membership as a function of the state word."""
+        raise AssertionError
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Relations of which it may hold facts."""
+        return self.tables
+
+    def __or__(self, other: View) -> View:
+        return Union(self, other)
+
+    def __and__(self, other: View) -> View:
+        return Intersection(self, other)
+
+    def __sub__(self, other: View) -> View:
+        return Difference(self, other)
+
+    def at(self, stratum: Stratum) -> View:
+        """Only facts of relations of this stratum."""
+        return Restricted(self, frozenset(stratum.relations))
+
+    def count(self, name: str) -> int:
+        """How many facts of a relation belong to it."""
+        lo, hi, truth = self.select(name)
+        if truth is None:
+            return max(hi - lo, 0)
+        return int(np.count_nonzero(truth[self.tables[name].state[lo:hi]]))
+
+    def __bool__(self) -> bool:
+        return any(self.count(name) for name in self.names)
+
+
+class Fresh(View):
+    """Facts that were appended last: a range of rows for each relation."""
+
+    def __init__(self, tables: Mapping[str, Table], ranges: dict[str, tuple[int, int]]) -> None:
+        self.tables = tables
+        self.ranges = ranges
+
+    def select(self, name: str) -> Selection:
+        lo, hi = self.ranges.get(name, (0, 0))
+        return Selection(lo, hi)
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.ranges
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __or__(self, other: View) -> View:
+        """What was appended in two steps, one right after the other, is one range again."""
+        if not isinstance(other, Fresh):
+            return super().__or__(other)
+        ranges = dict(self.ranges)
+        for name, (lo, hi) in other.ranges.items():
+            before = ranges.get(name)
+            if before is not None and before[1] != lo:
+                return super().__or__(other)
+            ranges[name] = (before[0] if before else lo, hi)
+        return Fresh(self.tables, ranges)
+
+
+class Dataset(View):
+    """A named set of facts: one bit of the state word.
+
+    Invariant: `sizes[name]` is the number of rows of that table whose state has the bit.
+    """
+
+    def __init__(self, name: str, bit: int, tables: Mapping[str, Table]) -> None:
+        self.name, self.bit, self.tables = name, bit, tables
+        self.sizes = dict.fromkeys(tables, 0)
+
+    @cached_property
+    def truth(self) -> Truth:
+        truth: Truth = ((_STATES & self.bit) != 0).astype(np.uint8)
+        return truth
+
+    def select(self, name: str) -> Selection:
+        size, rows = self.sizes[name], self.tables[name].count
+        if size == 0:
+            return NOTHING
+        return Selection(0, rows, None if size == rows else self.truth)
+
+    def count(self, name: str) -> int:
+        return self.sizes[name]
+
+    def holds_all(self, name: str) -> bool:
+        """Whether every row of a table is in the set."""
+        return self.sizes[name] == self.tables[name].count
+
+    def add_rows_from(self, name: str, first: int) -> None:
+        """Puts all rows of a table from `first` on into the set; none of them was in it."""
+        table = self.tables[name]
+        table.set_bits_between(first, table.count, self.bit)
+        self.sizes[name] += table.count - first
+
+
+class _Combination(View):
+    """An expression over two views."""
+
+    @staticmethod
+    def _combine(left: Truth, right: Truth) -> Truth:
+        raise AssertionError
+
+    def __init__(self, left: View, right: View) -> None:
+        self.left, self.right = left, right
+        self.tables = left.tables
+
+    @cached_property
+    def truth(self) -> Truth:
+        return self._combine(self.left.truth, self.right.truth)
+
+    def select(self, name: str) -> Selection:
+        simple = self._simple(self.left.select(name), self.right.select(name))
+        return simple if simple is not None else Selection(0, self.tables[name].count, self.truth)
+
+    def _simple(self, left: Selection, right: Selection) -> Selection | None:
+        """The selection where it is one of the two or a range; None if states must be read."""
+        raise AssertionError
+
+
+class Union(_Combination):
+    """Facts of either."""
+
+    @staticmethod
+    def _combine(left: Truth, right: Truth) -> Truth:
+        return left | right
+
+    @property
+    def names(self) -> Iterable[str]:
+        return dict.fromkeys([*self.left.names, *self.right.names])
+
+    def _simple(self, left: Selection, right: Selection) -> Selection | None:
+        if left.empty or left == right:
+            return right
+        if right.empty:
+            return left
+        if left.truth is None and right.truth is None and left.hi >= right.lo and right.hi >= left.lo:
+            return Selection(min(left.lo, right.lo), max(left.hi, right.hi))
+        return None
+
+
+class Intersection(_Combination):
+    """Facts of both."""
+
+    @staticmethod
+    def _combine(left: Truth, right: Truth) -> Truth:
+        return left & right
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.left.names
+
+    def _simple(self, left: Selection, right: Selection) -> Selection | None:
+        if left.empty or right.empty:
+            return NOTHING
+        if left.truth is None and right.truth is None:
+            return Selection(max(left.lo, right.lo), min(left.hi, right.hi))
+        return None
+
+
+class Difference(_Combination):
+    """Facts of the first that are not of the second."""
+
+    @staticmethod
+    def _combine(left: Truth, right: Truth) -> Truth:
+        return left & (1 - right)
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.left.names
+
+    def _simple(self, left: Selection, right: Selection) -> Selection | None:
+        if left.empty or right.empty:
+            return left
+        if left.truth is None and right.truth is None:
+            if right.lo <= left.lo:
+                return Selection(max(left.lo, right.hi), left.hi)
+            if right.hi >= left.hi:
+                return Selection(left.lo, min(left.hi, right.lo))
+        return None
+
+
+class Restricted(View):
+    """Only facts of some relations."""
+
+    def __init__(self, view: View, relations: frozenset[str]) -> None:
+        self.view, self.relations = view, relations
+        self.tables = view.tables
+
+    @property
+    def names(self) -> Iterable[str]:
+        return [name for name in self.view.names if name in self.relations]
+
+    @property
+    def truth(self) -> Truth:
+        return self.view.truth
+
+    def select(self, name: str) -> Selection:
+        return self.view.select(name) if name in self.relations else NOTHING

@@ -1,0 +1,101 @@
+"""Facts as users have them (rows, Arrow, pandas, polars) into the form of the in-memory engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat import errors
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.table import Batch
+from evermat.columns.values import encode_arrow, encode_rows
+from evermat.errors import DataError, Problem, did_you_mean
+from evermat.program.builtins import RANGES, Type
+from evermat.program.inference import count_of
+from evermat.program.model import Program, Relation, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 10  # errors of one relation that are reported
+
+
+def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary) -> Iterator[Batch]:
+    """Batches of the facts given for a relation and of those in the program's text.
+
+    Raises:
+        DataError: there is no such relation, or something does not fit it.
+    """
+    relation = program.relations.get(name)
+    if relation is None or relation.hidden:
+        visible = [n for n, r in program.relations.items() if not r.hidden]
+        raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
+    if given is not None:
+        if hasattr(given, "__arrow_c_stream__"):
+            yield _from_arrow(given, relation, dictionary)
+        else:
+            yield encode_rows(checked_rows(given, relation), relation.types, dictionary)
+    if rows := program.facts.get(name):
+        yield encode_rows(rows, relation.types, dictionary)
+
+
+def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
+    """A batch from anything that speaks Arrow's PyCapsule interface."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from evermat.files.arrow import conform  # noqa: PLC0415
+
+    table: pa.Table = conform(pa.table(given), relation, f"the facts for `{relation.name}`")
+    out = np.empty((relation.arity, table.num_rows), np.int64)
+    for i, type_ in enumerate(relation.types):
+        out[i] = encode_arrow(table.column(i), type_, dictionary)
+    return out
+
+
+def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:
+    """The rows, if each of them fits the relation.
+
+    Raises:
+        DataError: with the first of those that do not.
+    """
+    found = [tuple(row) if not isinstance(row, str) else (row,) for row in rows]
+    if all(suits(row, relation) for row in found):
+        return found
+    problems = []
+    for number, row in enumerate(found, 1):
+        if (problem := _misfit(row, number, relation)) is not None:
+            problems.append(problem)
+            if len(problems) == _SHOWN:
+                break
+    raise DataError(problems)
+
+
+def suits(row: tuple[Any, ...], relation: Relation) -> bool:
+    """Whether a row has the relation's columns, each with a value of its type."""
+    return len(row) == relation.arity and all(map(_is_value, row, relation.types))
+
+
+def _is_value(value: Any, type_: Type) -> bool:
+    if type_ in (Type.SYMBOL, Type.TERM):
+        return isinstance(value, str)
+    if isinstance(value, bool | np.bool_):
+        return False
+    if type_ is Type.FLOAT:
+        return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
+    low, high = RANGES[type_]
+    return isinstance(value, int | np.integer) and low <= int(value) <= high
+
+
+def _misfit(row: tuple[Any, ...], number: int, relation: Relation) -> Problem | None:
+    details: dict[str, Any] = {"row": number, "relation": relation.name}
+    if len(row) != relation.arity:
+        details |= {"found": count_of(len(row), "column"), "expected": relation.arity}
+        return Problem(errors.ROW_COLUMNS, details)
+    for value, column in zip(row, relation.columns, strict=True):
+        if not _is_value(value, column.type):
+            details |= {"value": repr(value)[:60], "column": column.name, "type": column.type}
+            return Problem(errors.ROW_VALUE, details)
+    return None

@@ -1,0 +1,183 @@
+"""Writes relations so that no half-written output is ever seen.
+
+Everything is first written beside its target under a hidden name; only when all of it is there, `commit` renames
+it and prints what goes to standard output. On any error, Ctrl-C included, the hidden files are removed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+
+import pyarrow as pa
+
+from evermat.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, Problem, ResourceError
+from evermat.files.findings import fail
+from evermat.files.jsonl import write_jsonl
+from evermat.files.ordering import sorted_batches
+from evermat.files.parquet import write_parquet
+from evermat.files.places import FilePlace, Format, file_place
+from evermat.files.text_writer import write_rows, write_text
+from evermat.program.model import Io
+
+STDOUT = "<stdout>"
+_UNTOUCHED = "no output file was changed"
+
+
+def printsize(name: str, count: int) -> str:
+    """The line that tells the size of a relation."""
+    return f"{name}\t{count}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A complete file that waits for its name; a device or pipe is not replaced but filled."""
+
+    relation: str
+    shown: Path
+    target: Path
+    temporary: Path
+    special: bool
+
+
+class Outputs:
+    """The outputs of one run, all or nothing.
+
+    >>> with Outputs() as out:      # doctest: +SKIP
+    ...     out.write(table, io, folder)
+    ...     out.commit()
+    """
+
+    def __init__(self) -> None:
+        self._staged: dict[Path, _Staged] = {}
+        self._temporary: list[Path] = []
+        self._folders: list[Path] = []
+        self._printed: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clean_up()
+
+    def write(self, table: pa.Table, io: Io, folder: Path) -> None:
+        """Prepares the output of a relation, sorted; nothing is seen of it before `commit`."""
+        if io.medium == "stdout":
+            self._printed.append(_for_stdout(table, io))
+            return
+        place = file_place(io, folder, ".csv")
+        if place.format is Format.RDF:
+            raise fail(RDF_OUTPUT, path=place.path)
+        target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
+        before = self._staged.get(target)
+        if before is not None and before.relation != io.relation.name:
+            raise fail(SAME_FILE, path=place.path, first=before.relation, second=io.relation.name)
+        with _failing(place.path, _UNTOUCHED):
+            special = target.exists() and not target.is_file()
+            if target.is_dir():
+                raise IsADirectoryError(None, "it is a folder")
+            home = Path(tempfile.gettempdir()) if special else target.parent
+            self._make_folder(home)
+            temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
+            self._temporary.append(temporary)
+            with temporary.open("xb") as file, _compressed(file, place) as sink:
+                _write(sink, table, io, place)
+            if target.is_file():
+                shutil.copymode(target, temporary)
+        self._staged[target] = _Staged(io.relation.name, place.path, target, temporary, special)
+
+    def print_size(self, name: str, count: int) -> None:
+        """Prepares the line about the size of a relation for standard output."""
+        self._printed.append(f"{printsize(name, count)}\n".encode())
+
+    def commit(self) -> None:
+        """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
+        for changed, staged in enumerate(self._staged.values()):
+            rest = f"{changed} of {len(self._staged)} output files were already replaced" if changed else _UNTOUCHED
+            with _failing(staged.shown, rest):
+                if staged.special:
+                    with staged.temporary.open("rb") as source, staged.target.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+                else:
+                    staged.temporary.replace(staged.target)
+        self._staged.clear()
+        self._folders.clear()
+        for part in self._printed:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(part)
+        if self._printed:
+            sys.stdout.buffer.flush()
+        self._printed.clear()
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(None, "its folder is a file")
+        missing = [part for part in (folder, *folder.parents) if not part.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folders += missing
+
+    def _clean_up(self) -> None:
+        """Removes what was not given a name, and folders that were made for it and are still empty."""
+        for temporary in self._temporary:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
+            with suppress(OSError):
+                folder.rmdir()
+        self._temporary.clear()
+        self._folders.clear()
+        self._staged.clear()
+        self._printed.clear()
+
+
+@contextmanager
+def _failing(path: Path, rest: str) -> Iterator[None]:
+    """Turns what the system says about a file into an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ResourceError(Problem(CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
+
+
+@contextmanager
+def _compressed(file: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+    """The file, or what compresses into it; neither name nor time is stored, so that equal facts give equal files."""
+    if not place.gzip:
+        yield file
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _write(sink: BinaryIO, table: pa.Table, io: Io, place: FilePlace) -> None:
+    batches = sorted_batches(table, io.relation)
+    if place.format is Format.PARQUET:
+        write_parquet(sink, io.relation, batches)
+    elif place.format is Format.JSONL:
+        write_jsonl(sink, io.relation, batches)
+    else:
+        write_text(sink, io, batches, str(place.path))
+
+
+def _for_stdout(table: pa.Table, io: Io) -> bytes:
+    """A relation as Soufflé prints it: its name, its columns and its facts between rulers."""
+    sink = BytesIO()
+    relation = io.relation
+    columns = "\t".join(column.name for column in relation.columns)
+    sink.write(f"---------------\n{relation.name}\n{columns}\n===============\n".encode())
+    write_rows(sink, replace(io, headers=True), sorted_batches(table, relation), STDOUT)
+    sink.write(b"===============\n")
+    return sink.getvalue()

@@ -1,0 +1,203 @@
+"""A program's consequences, in memory: what `Program.materialise` hands back."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.algebra import Counters
+from evermat.columns.pipeline import contains
+from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.state import State
+from evermat.columns.values import decode_arrow, decode_rows, encode_rows
+from evermat.errors import DataError
+from evermat.facts import encode_facts, suits
+from evermat.memory import peak_bytes
+from evermat.phases import Phases
+from evermat.program.model import Program, Relation, Row
+from evermat.reasoning.seminaive import materialise
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_SHOWN_ROWS = 10
+
+
+class Materialisation(Mapping[str, "Facts"]):
+    """All consequences of a program and its explicit facts, by relation.
+
+    >>> import evermat
+    >>> program = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x + 1) :- a(x).")
+    >>> m = program.materialise({"a": [(1,), (2,)]})
+    >>> sorted(m["b"])
+    [(2,), (3,)]
+    """
+
+    def __init__(self, program: Program, state: State, run: Run, phases: Phases) -> None:
+        self._program, self._state, self._run, self._phases = program, state, run, phases
+
+    def __getitem__(self, name: str) -> Facts:
+        relation = self._program.relations.get(name)
+        if relation is None or relation.hidden:
+            raise KeyError(name)
+        return Facts(relation, self._state)
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, relation in self._program.relations.items() if not relation.hidden)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What was done and what it took, as one JSON object."""
+        state, run = self._state, self._run
+        facts = {name: len(self[name]) for name in self}
+        explicit = sum(state.explicit.count(name) for name in self)
+        return {
+            "engine": "memory",
+            "algorithm": "seminaive",
+            "strata": [
+                {
+                    "relations": [name for name in stratum.relations if name in facts],
+                    "algorithm": "seminaive",
+                    "place": "memory",
+                    "counters": state.counters[stratum].name.lower(),
+                    "reason": "materialisation from scratch",
+                }
+                for stratum in self._program.strata
+            ],
+            "seconds": self._phases.wall,
+            "cpu_seconds": self._phases.cpu,
+            "rounds": run.rounds,
+            "facts": facts,
+            "explicit": explicit,
+            "derived": sum(facts.values()) - explicit,
+            "derivations": run.derivations,
+            "undefined": sum(count for _, count in self.undefined()),
+            "stored_bytes": state.nbytes,
+            "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+        }
+
+    def undefined(self) -> Iterator[tuple[str, int]]:
+        """Rules whose body computed something that has no value, with the number of bindings dropped for it."""
+        for stratum in self._state.strata:
+            for rules in (stratum.nonrecursive, stratum.recursive):
+                for rule, count in rules.undefined():
+                    place = self._program.source.place(rule.span.start)
+                    yield f"{self._program.source.name}:{place.line}:{place.column}", count
+
+    def __repr__(self) -> str:
+        return f"<Materialisation: {', '.join(f'{name} {len(self[name]):,}' for name in self)}>"
+
+
+class Facts:
+    """The facts of one relation, explicit and derived. Iteration is in no particular order."""
+
+    def __init__(self, relation: Relation, state: State) -> None:
+        self._relation, self._state = relation, state
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self._relation.columns]
+
+    def __len__(self) -> int:
+        return self._state.materialised.count(self._relation.name)
+
+    def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+        table = self._state.tables[self._relation.name]
+        lo, hi, truth = self._state.materialised.select(self._relation.name)
+        for rows in table.scan(truth, lo, hi):
+            yield table.take(rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        for chunk in self._chunks():
+            yield from decode_rows(chunk, self._relation.types, self._state.dictionary)
+
+    def __contains__(self, row: object) -> bool:
+        if not isinstance(row, tuple) or not suits(row, self._relation):
+            return False
+        dictionary, name = self._state.dictionary, self._relation.name
+        if any(isinstance(value, str) and dictionary.lookup(value) < 0 for value in row):
+            return False  # asking must not make a symbol known
+        batch = encode_rows([row], self._relation.types, dictionary)
+        return bool(contains(self._state.tables[name], batch, 1, self._state.materialised.select(name))[0])
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table with the relation's columns."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+
+        if not self._relation.columns:
+            return nullary(present=len(self) > 0)
+        chunks = list(self._chunks())
+        schema = arrow_schema(self._relation)
+        columns = []
+        for i, type_ in enumerate(self._relation.types):
+            values = np.concatenate([chunk[i] for chunk in chunks]) if chunks else np.empty(0, np.int64)
+            columns.append(decode_arrow(values, type_, self._state.dictionary))
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars data frame; needs polars."""
+        import polars as pl  # noqa: PLC0415
+
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read facts directly."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<Facts {self._relation.name}({', '.join(self.columns)}): {len(self):,}>"
+
+    def _repr_html_(self) -> str:
+        rows = [row for row, _ in zip(self, range(_SHOWN_ROWS), strict=False)]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
+        more = f"<caption>{html.escape(self._relation.name)}: {len(self):,} facts</caption>"
+        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def materialise_program(
+    program: Program,
+    facts: Mapping[str, Any],
+    *,
+    limits: Limits = Limits(),  # noqa: B008
+    counters: Counters = Counters.NONE,
+    progress: Progress | None = None,
+    phases: Phases | None = None,
+) -> Materialisation:
+    """Computes all consequences in memory.
+
+    Raises:
+        DataError: the facts do not fit their relations.
+        LimitError: a limit was reached.
+    """
+    phases = phases or Phases()
+    run = Run(limits, progress)
+    state = State(program, run)
+    with phases.during("encode"):
+        problems: list[Any] = []
+        for name in {**facts, **program.facts}:
+            try:
+                for batch in encode_facts(name, facts.get(name), program, state.dictionary):
+                    state.load(name, batch)
+            except DataError as error:
+                problems += error.problems
+        if problems:
+            raise DataError(problems)
+    with phases.during("reason"):
+        materialise(state, run, counters)
+    return Materialisation(program, state, run, phases)

@@ -1,0 +1,38 @@
+"""How much memory this process has and may have."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from pathlib import Path
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+
+
+def resident_bytes() -> int:
+    """Memory in use by this process now (the peak, where the system tells only that)."""
+    try:
+        with Path("/proc/self/statm").open(encoding="ascii") as statm:
+            return int(statm.read().split()[1]) * _PAGE
+    except OSError:
+        return peak_bytes()
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has used."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def available_bytes() -> int:
+    """What the machine or the container allows in all."""
+    total = os.sysconf("SC_PHYS_PAGES") * _PAGE
+    for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            text = Path(limit).read_text(encoding="ascii").strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total

@@ -1,0 +1,1 @@
+"""The algorithms of the papers, one file each, over the algebra of fact sets. No engine is known here."""

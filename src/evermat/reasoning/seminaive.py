@@ -1,0 +1,47 @@
+r"""Seminaive materialisation: Algorithm 1 (Mat) of *Modular materialisation of Datalog programs*.
+
+    1  I := ∅
+    2  for each stratum s in order
+    3      Δ := (E ∩ Oˢ) ∪ Πˢ_nr[I]
+    4      while Δ ≠ ∅
+    5          I := I ∪ Δ
+    6          Δ := Πˢ_r[I : Δ] \ I
+
+Invariant of the loop: I holds every fact derived so far, Δ those of the last round, and every instance of a recursive rule over I \ Δ
+has been considered; each instance is considered once.
+
+With counters it is Remat-1C (the nonrecursive one) or Remat-2C (both) of *Optimised maintenance of Datalog materialisations*:
+C_nr[F] is the number of nonrecursive instances that derive F, plus one if F is explicit; C_r[F] that of recursive ones.
+"""
+
+from __future__ import annotations
+
+from evermat.algebra import Bag, Counter, Counters, Run, Set, State, StratumRules, View
+
+
+def materialise(state: State, run: Run, counters: Counters = Counters.NONE) -> None:
+    """Computes I from E; I must be empty."""
+    for stratum in run.strata(state):
+        materialise_stratum(state, run, stratum, counters)
+        state.record_counters(stratum.stratum, counters)
+
+
+def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> None:
+    """Computes one stratum, all below it being complete."""
+    materialised = state.materialised
+    nonrecursive = state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
+    recursive = state.recursive_counter if counters >= Counters.BOTH else None
+
+    run.next_round()
+    explicit = _add(materialised, state.explicit.at(stratum.stratum), nonrecursive)
+    derived = _add(materialised, stratum.nonrecursive.consequences(materialised), nonrecursive)
+    delta: View = explicit | derived
+    while delta:
+        run.next_round()
+        found = stratum.recursive.consequences(materialised, delta_positive=delta)
+        delta = _add(materialised, found, recursive)
+
+
+def _add(materialised: Set, facts: View | Bag, counter: Counter | None) -> View:
+    """Adds facts to I, counted if there is a counter, and hands back the new ones."""
+    return materialised.add(facts if counter is None else counter.add(facts))

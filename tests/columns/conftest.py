@@ -1,0 +1,23 @@
+"""Checks, after all tests here, that the kernels were used only with the signatures that they declare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+
+from evermat.columns import jit, kernels
+
+settings.register_profile("columns", deadline=None, max_examples=60)
+settings.load_profile("columns")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signatures_are_declared() -> Iterator[None]:
+    kernels.warm_up()
+    before = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
+    yield
+    after = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
+    more = [kernel.__name__ for (kernel, _), b, a in zip(jit.KERNELS, before, after, strict=True) if a != b]
+    assert not more, f"compiled for undeclared types: {more}"

@@ -1,0 +1,79 @@
+"""Counters count, never wrap, and never fall below zero."""
+
+from __future__ import annotations
+
+import collections
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evermat.columns.counter import INT64_MAX, Counter, CountError
+from evermat.columns.table import Table
+
+ROWS = st.lists(st.integers(0, 9), max_size=20)
+
+
+def ten_rows() -> Table:
+    table = Table(1)
+    table.add_new(np.arange(10)[None, :], 1)
+    return table
+
+
+@given(st.lists(st.tuples(ROWS, st.booleans(), st.integers(0, 40)), max_size=6), st.sampled_from([3, 20, 2**31 - 1]))
+def test_counts_match_the_model(changes: list[tuple[list[int], bool, int]], bound: int) -> None:
+    table = ten_rows()
+    counter, model = Counter(table, bound=bound), collections.Counter[int]()
+    for ids, weighted, weight in changes:
+        rows = np.array(ids, np.int32)
+        weights = np.arange(len(ids)) + weight if weighted else None
+        counter.add(rows, weights)
+        for i, row in enumerate(ids):
+            model[row] += 1 if weights is None else int(weights[i])
+        assert counter.get(np.arange(10)).tolist() == [model[row] for row in range(10)]
+        half = rows[: len(rows) // 2]
+        counter.subtract(half, None if weights is None else weights[: len(half)])
+        for i, row in enumerate(half.tolist()):
+            model[row] -= 1 if weights is None else int(weights[i])
+        assert counter.get(np.arange(10)).tolist() == [model[row] for row in range(10)]
+    assert counter.wide or max(model.values(), default=0) <= bound
+
+
+def test_more_than_32_bits() -> None:
+    counter = Counter(ten_rows())
+    rows = np.array([3, 3], np.int32)
+    counter.add(rows, np.array([2**31 - 1, 0]))
+    assert not counter.wide
+    counter.add(rows, np.array([10**10, 1]))
+    assert counter.wide and counter.get(rows).tolist() == [2**31 + 10**10] * 2
+    counter.add(np.array([4], np.int32), np.array([INT64_MAX]))
+    with pytest.raises(CountError, match="row 4 exceeds 64 bits"):
+        counter.add(np.array([4], np.int32))
+    counter.clear()
+    assert not counter.wide and counter.get(np.arange(10)).tolist() == [0] * 10
+
+
+def test_negative_counts_are_refused() -> None:
+    counter = Counter(ten_rows())
+    counter.add(np.array([1, 2, 2], np.int32))
+    with pytest.raises(CountError, match="row 1 would become negative"):
+        counter.subtract(np.array([2, 1, 1], np.int32))
+    with pytest.raises(CountError):
+        counter.subtract(np.array([5], np.int32), np.array([1]))
+    with pytest.raises(ValueError, match="negative"):
+        counter.add(np.array([5], np.int32), np.array([-1]))
+    with pytest.raises(ValueError, match="as many"):
+        counter.add(np.array([5, 6], np.int32), np.array([1]))
+    assert counter.get(np.array([1, 2, 5], np.int32)).tolist() == [0, 1, 0]
+
+
+def test_grows_with_the_table() -> None:
+    table = Table(1)
+    counter = Counter(table)
+    for step in range(6):
+        table.add_new(np.arange(step * 500, step * 500 + 500)[None, :], 1)
+        assert counter.get(np.array([table.count - 1], np.int32)).tolist() == [0]
+        counter.add(np.arange(table.count, dtype=np.int32))
+    assert counter.get(np.array([0, 2999], np.int32)).tolist() == [6, 1]
+    assert counter.nbytes == 3000 * 4

@@ -1,0 +1,29 @@
+"""The documentation says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from evermat.docs import error_page
+from evermat.errors import KINDS
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_error_page_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "errors.md").read_text(encoding="utf-8") == error_page(), "run `make docs`"
+
+
+def test_numbers_of_errors_are_used_once() -> None:
+    codes = [kind.code for kind in KINDS]
+    assert len(codes) == len(set(codes))
+
+
+def test_files_that_are_named_exist() -> None:
+    for page in ["README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md"))]:
+        text = (ROOT / page).read_text(encoding="utf-8")
+        for name in re.findall(r"`((?:src|tests|bench|docs|examples)/[\w./-]+)`", text):
+            assert (ROOT / name).exists(), f"{page} names {name}"
+        for link in re.findall(r"\]\((?!http)([^)#]+)", text):
+            assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"

@@ -1,0 +1,164 @@
+"""The exact text of every error about files; `cases/` holds what is expected.
+
+With EVERMAT_UPDATE_CASES=1 the cases are written anew, to be read before they are kept.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io as streams
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from evermat import errors
+from evermat.errors import DataError, EvermatError, ResourceError
+from evermat.files import Outputs, read_relation
+from evermat.program.model import Io
+from tests.files.helpers import relation, table, write
+
+CASES = Path(__file__).parent / "cases"
+COMMA = {"delimiter": ",", "rfc4180": True}
+
+
+def read(types: str, path: str, content: bytes | pa.Table | None = None, *, row_group_size: int = 100, **options):
+    """Reads a relation from a file with this content."""
+
+    def run() -> None:
+        if isinstance(content, bytes):
+            Path(path).write_bytes(content)
+        elif content is not None:
+            pq.write_table(content, path, row_group_size=row_group_size)
+        read_relation(Io(relation(types), path=path, **options), Path())
+
+    return run
+
+
+def put(types: str, rows: list[tuple], **options):
+    """Writes a relation."""
+    return lambda: write(table(relation(types), rows), Io(relation(types), **options), Path())
+
+
+def folder(path: str, then: Callable[[], None]):
+    def run() -> None:
+        Path(path).mkdir(parents=True)
+        then()
+
+    return run
+
+
+def after(path: str, then: Callable[[], None]):
+    def run() -> None:
+        Path(path).write_bytes(b"1\n")
+        then()
+
+    return run
+
+
+def same_file() -> None:
+    with Outputs() as out:
+        out.write(table(relation("n"), []), Io(relation("n", "a"), path="o.csv"), Path())
+        out.write(table(relation("n"), []), Io(relation("n", "b"), path="./o.csv"), Path())
+
+
+RUNS: dict[str, Callable[[], None]] = {
+    "missing": after("edge.facts", read("nn", "egde.facts")),
+    "missing_folder": read("nn", "no/r.facts"),
+    "not_readable": after("file", read("n", "file/r.facts")),
+    "a_folder": folder("d", read("n", "d")),
+    "rdf": read("s", "r.nt.gz"),
+    "too_few": read("ns", "r.facts", b"1\ta\n2\n\n3\tb\n"),
+    "too_few_three": read("nnn", "r.facts", b"1"),
+    "too_many": read("ns", "r.facts", b"1\ta\tb\tc\n"),
+    "nullary": read("", "r.facts", b"()\nx\n"),
+    "not_a_number": read("nnnn", "r.facts", b"\xef\xbb\xbf1\t1\t1\t1\r\n1x\t 2\t0x1F\t\r\n"),
+    "does_not_fit": read("n", "r.facts", b"1\n9223372036854775808\n-99999999999999999999999\n"),
+    "unsigned": read("su", "r.facts", "ä\t-1\nb\t1.5\nc\t99999999999999999999\n".encode()),
+    "floats": read("f", "r.facts", b"1\nNaN\n1e400\nInfinity\n"),
+    "not_utf8": read("sn", "r.facts", "ä\t1\nab\x00".encode() + b"\xff\t2\n"),
+    "not_utf8_quoted": read("sn", "r.facts", b'a,1\n"b\n\xc3",2\n', **COMMA),
+    "headers": read("n", "r.facts", b"x\nx\n", headers=True),
+    "gzip_cut": read("n", "r.gz", gzip.compress(b"1\n" * 100, mtime=0)[:-9]),
+    "gzip_damaged": read("n", "r.gz", gzip.compress(b"1\n2\n", mtime=0)[:-8] + b"12345678"),
+    "not_gzip": read("n", "r.gz", b"1\n"),
+    "and_more": read("n", "r.facts", b"x\n" * 12),
+    "exactly_ten": read("n", "r.facts", b"x\n" * 10),
+    "quotes": read("sn", "r.csv", b'"a",1\n"b"c,2\nd"e,3\n"f\ng,4\n', **COMMA),
+    "quoted_lines": read("sn", "r.csv", b'"a\nb",1,2\n"c\nd",e\n', **COMMA),
+    "parquet_null": read(
+        "ns", "r.parquet", pa.table({"x": [1, 2, None, 4], "y": ["a", "b", "c", None]}), row_group_size=2
+    ),
+    "parquet_types": read("nf", "r.parquet", pa.table({"x": ["a"], "y": [True]})),
+    "parquet_by_position": read("ss", "r.parquet", pa.table({"a": ["a"], "b": [1]})),
+    "parquet_less": read("nn", "r.parquet", pa.table({"x": [1]})),
+    "parquet_more": read("nn", "r.parquet", pa.table({"x": [1], "y": [2], "extra": [3]})),
+    "parquet_order": read("nn", "r.parquet", pa.table({"y": [1], "q": [2]})),
+    "parquet_values": read(
+        "nuf",
+        "r.parquet",
+        pa.table({"x": pa.array([1, 2**63], pa.uint64()), "y": [1, -2], "z": [1.0, float("nan")]}),
+    ),
+    "parquet_bad": read("n", "r.parquet", b"hello world, not parquet"),
+    "parquet_empty_folder": folder("r.parquet", read("n", "r.parquet")),
+    "json_lines": read(
+        "sn",
+        "r.jsonl",
+        b'["a", 1]\n["a"\n\n5\n["a"]\n["a", 1, 2]\n{"x": "a"}\n{"x": "a", "Y": 1}\n{"x":"a","y":1,"x":"b"}\n',
+    ),
+    "json_values": read("snuf", "r.jsonl", b'[1, "2", -1, NaN]\n[null, 1.0, true, "x"]\n'),
+    "json_more_values": read("snuf", "r.jsonl", b'["\\ud800", 9223372036854775808, 1e2, 1e999]\n[{}, [], 1, 1]\n'),
+    "json_not_utf8": read("s", "r.jsonl", b'["\xff"]\n'),
+    "json_deep": read("s", "r.jsonl", b"[" * 100_000),
+    "not_plain_tab": put("ns", [(1, "a\tb")]),
+    "not_plain_newline": put("sn", [("a\nb" * 20, 1)], path="o.txt", delimiter=";"),
+    "not_plain_delimiter": put("s", [("a;b",)], path="o.txt", delimiter=";"),
+    "not_plain_return": put("s", [("a\r",)], medium="stdout"),
+    "rdf_output": put("s", [], path="r.ttl"),
+    "same_file": same_file,
+    "output_is_a_folder": folder("d", put("n", [(1,)], path="d")),
+    "output_folder_is_a_file": after("file", put("n", [(1,)], path="file/r.csv")),
+    "disk_full": put("n", [(1,)], path="/dev/full"),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_message(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(EvermatError) as caught:
+        RUNS[name]()
+    code = caught.value.problems[0].kind.code
+    assert isinstance(caught.value, DataError if code < 400 else ResourceError)
+    assert caught.value.exit_code == code // 100
+    case = CASES / f"{name}.txt"
+    if os.environ.get("EVERMAT_UPDATE_CASES"):
+        case.parent.mkdir(exist_ok=True)
+        case.write_text(f"{caught.value}\n")
+    assert f"{caught.value}\n" == case.read_text()
+
+
+def test_every_kind_has_a_case():
+    shown = {
+        int(code)
+        for case in CASES.iterdir()
+        for code in re.findall(r"^error\[E(\d+)\]", case.read_text(), re.MULTILINE)
+    }
+    ours = {kind.code for kind in errors.KINDS if 300 <= kind.code < 330 or 600 <= kind.code < 610}
+    assert shown == ours
+    assert {case.stem for case in CASES.iterdir()} == set(RUNS)
+
+
+def test_standard_input_is_named(monkeypatch):
+    monkeypatch.setattr("sys.stdin", streams.TextIOWrapper(streams.BytesIO(b"a\n")))
+    with pytest.raises(DataError, match=r"--> <stdin>:1:1\n"):
+        read_relation(Io(relation("n"), medium="stdin"), Path())
+
+
+def test_lines_are_counted_across_blocks(tmp_path):
+    (tmp_path / "r.facts").write_bytes(b"123456\t1234567\n" * 1_000_000 + b"1\tx\n")
+    with pytest.raises(DataError, match=r"r.facts:1000001:3\n"):
+        read_relation(Io(relation("nn")), tmp_path)
