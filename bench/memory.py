@@ -38,7 +38,7 @@ def measured(nodes: int, edges: int, counters: Counters, indexes: list[tuple[int
     run = Run()
     before = resident_bytes()
     state = State(program, run)
-    state.load("E", np.ascontiguousarray(np.array([rows for _, rows in dag(nodes, edges)][0]).T))
+    state.load("E", np.ascontiguousarray(np.array(next(rows for _, rows in dag(nodes, edges))).T))
     materialise(state, run, counters)
     closure = state.tables["T"]
     for columns in indexes:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.pipeline import Pipeline, Select, Sink
+from evermat.columns.pipeline import Pipeline, Select, Sink, Store
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import typed
 from evermat.plan.planner import Sizes, delta_plan, full_plan
@@ -31,17 +30,15 @@ Weights = npt.NDArray[np.int64]
 class AggregatePipeline:
     """A compiled aggregate rule; `start` is None for all groups, 0 for the changed ones of the atom that lists them."""
 
-    def __init__(
-        self, rule: Rule, start: int | None, tables: Mapping[str, Table], dictionary: Dictionary, sizes: Sizes
-    ) -> None:
+    def __init__(self, rule: Rule, start: int | None, store: Store, sizes: Sizes) -> None:
         assert rule.aggregate is not None
         assert start in (None, 0)
         self.plan = full_plan(rule, sizes) if start is None else delta_plan(rule, start, sizes)
-        self._body = Pipeline(self.plan, tables, dictionary, counted=True)
-        self._rule, self._dictionary = rule, dictionary
+        self._body = Pipeline(self.plan, store, counted=True)
+        self._rule, self._dictionary = rule, store.dictionary
         self._groups: Pipeline | None = None
         if rule.body and rule.aggregate.function in ("count", "sum"):
-            self._groups = _listing(rule, start, tables, dictionary, sizes)
+            self._groups = _listing(rule, start, store, sizes)
 
     @property
     def undefined(self) -> int:
@@ -82,16 +79,14 @@ def _ignore(_value: object) -> None:
     return None
 
 
-def _listing(
-    rule: Rule, start: int | None, tables: Mapping[str, Table], dictionary: Dictionary, sizes: Sizes
-) -> Pipeline:
+def _listing(rule: Rule, start: int | None, store: Store, sizes: Sizes) -> Pipeline:
     """The groups to compute: the rule without its aggregate, projected to the keys."""
     assert rule.aggregate is not None
     head = Atom(rule.head.relation, rule.aggregate.keys)
     keys_only = Rule(head, rule.body, rule.span)
     plan = full_plan(keys_only, sizes) if start is None else delta_plan(keys_only, start, sizes)
     assert all(role in (Role.PRESENT, Role.CHANGED) for _, role in plan.relations)
-    return Pipeline(plan, tables, dictionary, counted=False)
+    return Pipeline(plan, store, counted=False)
 
 
 # --- accumulators ------------------------------------------------------------------------------------------
@@ -109,10 +104,11 @@ class _Accumulator(ABC):
         np.add.at(self.counts, groups, weights)
         self.accumulate(groups, values, weights, size)
 
+    @abstractmethod
     def accumulate(
         self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
     ) -> None:
-        """Takes in the values, if the function looks at them."""
+        """Takes in the values; how many there are is counted already."""
 
     @abstractmethod
     def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
@@ -120,6 +116,11 @@ class _Accumulator(ABC):
 
 
 class _Count(_Accumulator):
+    def accumulate(
+        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
+    ) -> None:
+        pass
+
     def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
         del result
         return _grown(self.counts, size)[:size], np.ones(size, np.bool_)

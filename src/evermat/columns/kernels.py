@@ -41,7 +41,7 @@ def read_rows(rows, column, first, end, out, j):
 
 @compiled("u2[::1], i4[::1], i8, i8")
 def change_bits(state, ids, keep, add):
-    """state = state & keep | add, for the listed rows."""
+    """Set state = state & keep | add for the listed rows."""
     for i in range(ids.size):
         state[ids[i]] = (np.int64(state[ids[i]]) & keep) | add
 

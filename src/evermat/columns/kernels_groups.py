@@ -235,8 +235,11 @@ def _ask_ahead(groups, i, n, starts, segments, heads, chains):
 
 @compiled()
 def _copy(segments, place, i, out_i, out_row, m, size):
-    """Pairs for `size` rows from `place` on, eight at a time: segments and outputs are PADDING longer than what
-    they hold, so that what is copied too much lies there or is overwritten by what comes next."""
+    """Pairs for `size` rows from `place` on, eight at a time.
+
+    Segments and outputs are PADDING longer than what they hold, so that what is copied too much lies there or is
+    overwritten by what comes next.
+    """
     p, m = np.uint64(place), np.uint64(m)
     for _ in range(0, size, PADDING):
         for j in range(PADDING):
@@ -342,8 +345,10 @@ _COUNT = "i4[::1], i8, i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8, u2[::1], 
 
 @compiled(_COUNT)
 def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state, truth, most, out):
-    """Number of rows of each groups[i] in lo … hi and in the view, counted up to `most`; an empty `truth`
-    stands for all rows."""
+    """Number of rows of each groups[i] in lo … hi and in the view, counted up to `most`.
+
+    An empty `truth` stands for all rows.
+    """
     every = truth.size == 0
     for i in range(n):
         _ask_ahead(groups, i, n, starts, segments, heads, True)

@@ -10,7 +10,9 @@ A join sees its table as it was when the pipeline was started, although heads ar
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -45,6 +47,32 @@ class Selection(NamedTuple):
 Select = Callable[[Role, Relation], Selection]
 
 
+def _new_buffer(size: int) -> Batch:
+    return np.empty((max(size, 1), CHUNK), np.int64)
+
+
+class Buffers:
+    """Buffers that pipelines share, one for each depth and size: of all pipelines of a state only one runs at a time."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[int, int], Batch] = {}
+
+    def get(self, depth: int, size: int) -> Batch:
+        """The buffer of a level."""
+        if (depth, size) not in self._made:
+            self._made[depth, size] = _new_buffer(size)
+        return self._made[depth, size]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What pipelines work on."""
+
+    tables: Mapping[str, Table]
+    dictionary: Dictionary
+    buffers: Buffers
+
+
 class Sink(Protocol):
     """Takes batches [columns, capacity] of which the first n columns count, and their weights (None: 1 each)."""
 
@@ -58,21 +86,24 @@ class Pipeline:
     of facts that agree. Without, one such fact is enough.
     """
 
-    def __init__(self, plan: Plan, tables: Mapping[str, Table], dictionary: Dictionary, *, counted: bool) -> None:
+    def __init__(self, plan: Plan, store: Store, *, counted: bool) -> None:
+        tables, dictionary = store.tables, store.dictionary
         self.plan = plan
         self.undefined = 0  # bindings dropped because something had no value
-        self.sink: Sink = _no_sink
+        self.sink: Sink  # where the output goes, while it runs
         needed = _needed_after(plan, counted=counted)
         layout = _Layout(plan.output, dictionary)
         self._steps: list[_Operation] = []
         last = max((i for i, step in enumerate(plan.steps) if _opens_level(step)), default=-1)
-        level = _Level(layout if last == -1 else None, {_WEIGHT} if counted else set(), plan.steps)
+        start = {_WEIGHT} if counted else set()
+        level = _Level(layout if last == -1 else None, start, plan.steps, store.buffers, 0)
         self._start = level
         for i, step in enumerate(plan.steps):
             live = needed[i]
             if _opens_level(step):
                 assert isinstance(step, Match)
-                inner = _Level(layout if i == last else None, live, plan.steps[i + 1 :])
+                rest = plan.steps[i + 1 :]
+                inner = _Level(layout if i == last else None, live, rest, store.buffers, level.depth + 1)
                 self._steps.append(_matching(step, level, inner, tables[step.relation.name], dictionary, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
@@ -99,10 +130,6 @@ class Pipeline:
         self._steps[0].push(1)
 
 
-def _no_sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
-    raise AssertionError("nothing runs yet")
-
-
 # --- layout of buffers -------------------------------------------------------------------------------------
 
 
@@ -123,7 +150,10 @@ class _Layout:
 class _Level:
     """A buffer and the rows that its variables have in it. A variable may have several: the head may repeat it."""
 
-    def __init__(self, layout: _Layout | None, live: Iterable[Variable], steps: Iterable[Step]) -> None:
+    def __init__(
+        self, layout: _Layout | None, live: Iterable[Variable], steps: Iterable[Step], buffers: Buffers, depth: int
+    ) -> None:
+        self.depth, self._buffers = depth, buffers
         self.rows: dict[Variable, list[int]] = {}
         self.size = 0 if layout is None else layout.size
         self._layout = layout
@@ -152,10 +182,11 @@ class _Level:
 
     @property
     def buffer(self) -> Batch:
-        """Made when first needed; constants of the head are filled in once."""
+        """Made when first needed. One with constants of the head is this level's own: they are filled in once."""
         if self._buffer is None:
-            self._buffer = np.empty((max(self.size, 1), CHUNK), np.int64)
-            for row, value in self._layout.constants if self._layout else ():
+            constants = self._layout.constants if self._layout else []
+            self._buffer = _new_buffer(self.size) if constants else self._buffers.get(self.depth, self.size)
+            for row, value in constants:
                 self._buffer[row] = value
         return self._buffer
 
@@ -238,7 +269,7 @@ class _Keys:
 # --- operations --------------------------------------------------------------------------------------------
 
 
-class _Operation:
+class _Operation(ABC):
     """One step: takes the first n bindings of its level's buffer and pushes what comes of them to the next."""
 
     __slots__ = ("next", "relation", "required", "role", "selection")
@@ -251,8 +282,9 @@ class _Operation:
         self.relation: Relation = relation  # type: ignore[assignment]  # set wherever there is a role
         self.required = required  # without facts nothing can come of it
 
+    @abstractmethod
     def push(self, n: int) -> None:
-        raise AssertionError
+        """Handles the first n bindings."""
 
 
 class _Emit(_Operation):

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from evermat.columns.aggregates import AggregatePipeline
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.pipeline import Pipeline, Select, Selection, Sink
-from evermat.columns.table import Table
+from evermat.columns.pipeline import Pipeline, Select, Selection, Sink, Store
 from evermat.columns.views import View
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan, Role
@@ -31,11 +29,9 @@ class Compiled(Protocol):
 class Rules:
     """A stratum's nonrecursive or recursive rules. Plans are made and compiled when first needed."""
 
-    def __init__(
-        self, rules: Sequence[Rule], own: frozenset[str], tables: Mapping[str, Table], dictionary: Dictionary
-    ) -> None:
+    def __init__(self, rules: Sequence[Rule], own: frozenset[str], store: Store) -> None:
         self.rules = rules
-        self.tables, self.dictionary = tables, dictionary
+        self._store = store
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
         self._compiled: dict[tuple[int, int | None, bool], Compiled] = {}
         self._readers: dict[tuple[str, bool], list[tuple[int, int]]] = {}
@@ -78,14 +74,14 @@ class Rules:
 
     def _compile(self, rule: Rule, start: int | None, *, counted: bool) -> Compiled:
         sizes = {
-            literal.relation.name: self.tables[literal.relation.name].count
+            literal.relation.name: self._store.tables[literal.relation.name].count
             for literal in rule.literals
             if isinstance(literal, Atom) and literal.relation.name not in self._own
         }
         if rule.aggregate is not None:
-            return AggregatePipeline(rule, start, self.tables, self.dictionary, sizes)
+            return AggregatePipeline(rule, start, self._store, sizes)
         plan = full_plan(rule, sizes) if start is None else delta_plan(rule, start, sizes)
-        return Pipeline(plan, self.tables, self.dictionary, counted=counted)
+        return Pipeline(plan, self._store, counted=counted)
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:
         """Rules in which something had no value, and how often."""

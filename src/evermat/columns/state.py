@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evermat.algebra import Counters
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.pipeline import Sink
+from evermat.columns.pipeline import Buffers, Sink, Store
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Run
 from evermat.columns.table import Batch, Table
@@ -94,11 +94,11 @@ class CountedSet:
 class StratumRules:
     """The rules of one stratum."""
 
-    def __init__(self, stratum: Stratum, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+    def __init__(self, stratum: Stratum, store: Store) -> None:
         self.stratum = stratum
         own = frozenset(stratum.relations)
-        self.nonrecursive = Rules(stratum.nonrecursive, own, tables, dictionary)
-        self.recursive = Rules(stratum.recursive, own, tables, dictionary)
+        self.nonrecursive = Rules(stratum.nonrecursive, own, store)
+        self.recursive = Rules(stratum.recursive, own, store)
 
 
 class State:
@@ -112,9 +112,8 @@ class State:
         self.materialised = GrowingSet("I", MATERIALISED, self.tables, run)
         self.nonrecursive_counter = CountedSet(self.tables, run)
         self.recursive_counter = CountedSet(self.tables, run)
-        self.strata: Sequence[StratumRules] = [
-            StratumRules(stratum, self.tables, self.dictionary) for stratum in program.strata
-        ]
+        store = Store(self.tables, self.dictionary, Buffers())
+        self.strata: Sequence[StratumRules] = [StratumRules(stratum, store) for stratum in program.strata]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
 
     def load(self, name: str, batch: Batch) -> None:

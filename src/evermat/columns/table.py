@@ -52,7 +52,7 @@ def as_rows(rows: Rows) -> Rows:
     return np.array(rows, dtype=np.int32)
 
 
-class TableFull(MemoryError):
+class TableFullError(MemoryError):
     """A relation has more facts than a row id can number."""
 
 
@@ -98,7 +98,7 @@ class Table:
         """The index on these columns, made when first asked for."""
         found = self._indexes.get(columns)
         if found is None:
-            from evermat.columns.index import Index
+            from evermat.columns.index import Index  # noqa: PLC0415  (indexes are over tables)
 
             found = self._indexes[columns] = Index(self, columns)
         return found
@@ -179,7 +179,7 @@ class Table:
     def _reserve(self, capacity: int) -> None:
         """Room for `capacity` rows. Pages that are never written cost no memory."""
         if self.count >= _MAX_ROWS:
-            raise TableFull(f"more than {_MAX_ROWS} facts in one relation")
+            raise TableFullError(f"more than {_MAX_ROWS} facts in one relation")
         capacity = min(max(capacity, 64), _MAX_ROWS)
         rows = np.empty((capacity, self.arity), self.rows.dtype)
         rows[: self.count] = self.rows[: self.count]

@@ -7,6 +7,7 @@ a range of rows. As long as every row of a table is in I, reading I costs no loo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -20,19 +21,19 @@ _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)
 
 
-class View:
+class View(ABC):
     """Facts that can be read."""
 
     tables: Mapping[str, Table]
 
+    @abstractmethod
     def select(self, name: str) -> Selection:
         """The rows of a relation's table that belong to it, as things are now."""
-        raise AssertionError
 
     @property
     def truth(self) -> Truth:
-        """Membership as a function of the state word."""
-        raise AssertionError
+        """Membership as a function of the state word, if it is one."""
+        raise AssertionError("this view is not a function of the state word")
 
     @property
     def names(self) -> Iterable[str]:
@@ -133,8 +134,9 @@ class _Combination(View):
     """An expression over two views."""
 
     @staticmethod
+    @abstractmethod
     def _combine(left: Truth, right: Truth) -> Truth:
-        raise AssertionError
+        """The truth table of the expression."""
 
     def __init__(self, left: View, right: View) -> None:
         self.left, self.right = left, right
@@ -148,9 +150,9 @@ class _Combination(View):
         simple = self._simple(self.left.select(name), self.right.select(name))
         return simple if simple is not None else Selection(0, self.tables[name].count, self.truth)
 
+    @abstractmethod
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         """The selection where it is one of the two or a range; None if states must be read."""
-        raise AssertionError
 
 
 class Union(_Combination):

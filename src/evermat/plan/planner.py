@@ -189,9 +189,10 @@ def _only_needed(steps: list[Step], output: Iterable[Expression]) -> tuple[Step,
     for step in reversed(steps):
         match step:
             case Match(literal, relation, role, key, binds, equal):
-                binds = tuple((column, variable) for column, variable in binds if variable in needed)
-                step = Match(literal, relation, role, key, binds, equal)
+                read = tuple((column, variable) for column, variable in binds if variable in needed)
+                kept.append(step if len(read) == len(binds) else Match(literal, relation, role, key, read, equal))
                 needed.update(known for _, known in key if isinstance(known, Variable))
+                continue
             case Check():
                 needed.update(known for _, known in step.key if isinstance(known, Variable))
             case Compute(variable, expression):
