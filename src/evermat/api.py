@@ -94,6 +94,8 @@ class Program:
 
         if engine != "memory":
             raise ValueError(f"engine {engine!r} is not known: use 'memory'")
+        if counters.upper() not in Counters.__members__:
+            raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
         return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept)

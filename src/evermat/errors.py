@@ -111,7 +111,11 @@ CYCLIC_AGGREGATION = _kind(251, "`{name}` depends on an aggregate over itself: {
 
 # --- 260-279: refused --------------------------------------------------------------------------------------
 REFUSED = _kind(260, "{what} are not supported: `{name}`", "{instead}")
-TOO_MANY_ALTERNATIVES = _kind(261, "this body has more than {limit} alternatives", "name a part of it as a relation of its own")
+TOO_MANY_ALTERNATIVES = _kind(
+    261,
+    "there are more than {limit} alternatives, or they are too long",
+    "every alternative of the body is a rule of its own, for each head; name a part of the body as a relation",
+)
 
 # --- 280-299: warnings about programs ----------------------------------------------------------------------
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN = 10  # errors of one relation that are reported
+_TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
 
 
 def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary) -> Iterator[Batch]:
@@ -28,6 +29,7 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
 
     Raises:
         DataError: there is no such relation, or something does not fit it.
+        TypeError: what is given are no facts at all.
     """
     relation = program.relations.get(name)
     if relation is None or relation.hidden:
@@ -36,6 +38,8 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
     if given is not None:
         if hasattr(given, "__arrow_c_stream__"):
             yield _from_arrow(given, relation, dictionary)
+        elif isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+            raise TypeError(f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars")
         else:
             yield encode_rows(checked_rows(given, relation), relation.types, dictionary)
     if rows := program.facts.get(name):
@@ -48,7 +52,9 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
     from evermat.files.arrow import conform  # noqa: PLC0415
 
-    table: pa.Table = conform(pa.table(given), relation, f"the facts for `{relation.name}`")
+    # Not `pa.table(given)`, which makes a column of the index of a pandas frame.
+    found = given if isinstance(given, pa.Table) else pa.RecordBatchReader.from_stream(given).read_all()
+    table: pa.Table = conform(found, relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)
     for i, type_ in enumerate(relation.types):
         out[i] = encode_arrow(table.column(i), type_, dictionary)
@@ -61,7 +67,7 @@ def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]
     Raises:
         DataError: with the first of those that do not.
     """
-    found = [tuple(row) if not isinstance(row, str) else (row,) for row in rows]
+    found = [_row(row) for row in rows]
     if all(suits(row, relation) for row in found):
         return found
     problems = []
@@ -73,6 +79,12 @@ def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]
     raise DataError(problems)
 
 
+def _row(row: Any) -> tuple[Any, ...]:
+    """A row as a tuple; what is no sequence of values is a value itself, as rows of one column are often given."""
+    is_row = isinstance(row, np.ndarray) or (isinstance(row, Sequence) and not isinstance(row, str | bytes))
+    return tuple(row) if is_row else (row,)
+
+
 def suits(row: tuple[Any, ...], relation: Relation) -> bool:
     """Whether a row has the relation's columns, each with a value of its type."""
     return len(row) == relation.arity and all(map(_is_value, row, relation.types))
@@ -80,13 +92,24 @@ def suits(row: tuple[Any, ...], relation: Relation) -> bool:
 
 def _is_value(value: Any, type_: Type) -> bool:
     if type_ in (Type.SYMBOL, Type.TERM):
-        return isinstance(value, str)
+        return isinstance(value, str) and (value.isascii() or _is_unicode(value))
     if isinstance(value, bool | np.bool_):
         return False
     if type_ is Type.FLOAT:
-        return isinstance(value, float | int | np.floating | np.integer) and not math.isnan(value)
+        if isinstance(value, int):
+            return -_TOO_LARGE < value < _TOO_LARGE
+        return isinstance(value, float | np.floating | np.integer) and not math.isnan(value)
     low, high = RANGES[type_]
     return isinstance(value, int | np.integer) and low <= int(value) <= high
+
+
+def _is_unicode(text: str) -> bool:
+    """Half of a surrogate pair is no character: it could not be written anywhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _misfit(row: tuple[Any, ...], number: int, relation: Relation) -> Problem | None:

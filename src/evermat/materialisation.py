@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -86,11 +87,14 @@ class Materialisation(Mapping[str, "Facts"]):
 
     def undefined(self) -> Iterator[tuple[str, int]]:
         """Rules whose body computed something that has no value, with the number of bindings dropped for it."""
+        counts: Counter[int] = Counter()  # by the place of the rule, which may have become several
         for stratum in self._state.strata:
             for rules in (stratum.nonrecursive, stratum.recursive):
                 for rule, count in rules.undefined():
-                    place = self._program.source.place(rule.span.start)
-                    yield f"{self._program.source.name}:{place.line}:{place.column}", count
+                    counts[rule.span.start] += count
+        for start in sorted(counts):
+            place = self._program.source.place(start)
+            yield f"{self._program.source.name}:{place.line}:{place.column}", counts[start]
 
     def __repr__(self) -> str:
         return f"<Materialisation: {', '.join(f'{name} {len(self[name]):,}' for name in self)}>"
@@ -112,7 +116,7 @@ class Facts:
 
     def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
         table = self._state.tables[self._relation.name]
-        lo, hi, truth = self._state.materialised.select(self._relation.name)
+        lo, hi, truth, _ = self._state.materialised.select(self._relation.name)
         for rows in table.scan(truth, lo, hi):
             yield table.take(rows)
 

@@ -25,11 +25,11 @@ class Place(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """A text with a name; turns offsets into places and into caret lines.
+    r"""A text with a name; turns offsets into places and into caret lines.
 
     `first_line` is the number of the text's first line: one line of a large file can stand for the whole.
 
-    >>> source = Source("reach.dl", "a(1).\\nb(2).")
+    >>> source = Source("reach.dl", "a(1).\nb(2).")
     >>> source.place(6)
     Place(line=2, column=1)
     """

@@ -37,6 +37,16 @@ class View(Protocol):
     def at(self, stratum: Stratum) -> View:
         """Only facts of relations of this stratum."""
 
+    def below(self, stratum: Stratum) -> View:
+        """Only facts of relations of other strata; a stratum's rules read only lower ones."""
+
+    def listed(self) -> View:
+        """The facts in it now, whatever becomes of the sets that it is made of."""
+
+    @property
+    def size(self) -> int:
+        """How many facts are in it."""
+
     def __bool__(self) -> bool:
         """Whether there is any fact in it; cheap for sets."""
 
@@ -46,6 +56,13 @@ class Set(View, Protocol):
 
     def add(self, facts: OwnFacts) -> View:
         """Adds facts and hands back those that were new. Evaluates what is lazy."""
+
+
+class WorkingSet(Set, Protocol):
+    """A set for the time of an update: D, A, a delta, C, P, Y …"""
+
+    def replace(self, facts: OwnView) -> bool:
+        """Holds exactly these facts from now on; whether there are any."""
 
 
 class Bag(Protocol):
@@ -60,6 +77,17 @@ class Counter(Protocol):
 
         Those are the facts touched; facts that are in I already may be left out.
         """
+
+
+class UpdateCounter(Counter, Protocol):
+    """A counter during an update: journaled, so that it can be rolled back."""
+
+    def subtract(self, facts: OwnFacts) -> View:
+        """Counts every occurrence once less and hands back the facts touched."""
+
+    @property
+    def positive(self) -> View:
+        """Facts counted at least once; only used intersected with something small."""
 
 
 class Rules(Protocol):
@@ -78,6 +106,18 @@ class Rules(Protocol):
         With a delta: only those with a positive atom in `delta_positive` or a negated one in `delta_negative`. Each instance
         counts once. `negative` is `positive` if left out. The sets are seen as they are at the call.
         """
+
+
+    def derivable(self, heads: OwnView, positive: OwnView, negative: OwnView | None = None) -> Bag:
+        """Those of some heads that an instance derives: rules are evaluated backwards."""
+
+    def supports(self, heads: OwnView, positive: OwnView, negative: OwnView | None = None) -> Bag:
+        """The body facts, of the heads' own stratum, of the instances that derive some heads."""
+
+    def regroup(
+        self, old: OwnView, new: OwnView, gone: dict[str, Any], come: dict[str, Any]
+    ) -> tuple[View, View]:
+        """Aggregates: what the groups touched by a change lose and gain."""
 
 
 class StratumRules(Protocol):
@@ -131,3 +171,46 @@ class Run(Protocol):
 
     def next_round(self) -> None:
         """Notes that a round begins; raises `LimitError` if a limit is reached."""
+
+
+class Update(Protocol):
+    """One update: E⁻ and E⁺ cleaned of what changes nothing, D and A, and working sets. Left without commit, all is rolled back."""
+
+    figures: dict[str, int]
+
+    @property
+    def state(self) -> State:
+        """What is updated."""
+
+    @property
+    def deleted(self) -> WorkingSet:
+        """E⁻."""
+
+    @property
+    def inserted(self) -> WorkingSet:
+        """E⁺."""
+
+    @property
+    def overdeleted(self) -> WorkingSet:
+        """D."""
+
+    @property
+    def added(self) -> WorkingSet:
+        """A."""
+
+    @property
+    def nonrecursive_counter(self) -> UpdateCounter:
+        """C_nr."""
+
+    @property
+    def recursive_counter(self) -> UpdateCounter:
+        """C_r."""
+
+    def new(self, name: str) -> WorkingSet:
+        """A working set, empty."""
+
+    def release(self, *sets: Any) -> None:
+        """Working sets that are needed no more."""
+
+    def next_round(self) -> None:
+        """A round begins; raises `LimitError` if a limit is reached."""

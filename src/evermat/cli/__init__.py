@@ -11,12 +11,42 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from evermat import __version__, errors
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
 
+
+class Interrupted(BaseException):
+    """Ctrl-C was pressed."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived: unwind as for Ctrl-C, so that nothing is left half-written."""
+
+
+class ClosedPipe(BaseException):
+    """Whoever read our output has had enough."""
+
+
+class Commands(TyperGroup):
+    """All commands. What typer would end the process for, in its own way, gets a name of ours."""
+
+    def invoke(self, ctx: typer.Context) -> object:
+        """Runs a command and sees to it that all it says is out."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            raise ClosedPipe from None
+        except KeyboardInterrupt:
+            raise Interrupted from None
+        return result
+
+
 app = typer.Typer(
     name="evermat",
+    cls=Commands,
     help="A Datalog engine that keeps its answers true.",
     no_args_is_help=True,
     add_completion=False,
@@ -140,10 +170,6 @@ def _seconds_since_start() -> float:
         return time.process_time()
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived: unwind as for Ctrl-C, so that nothing is left half-written."""
-
-
 def _terminate(_signal: int, _frame: object) -> NoReturn:
     raise Terminated
 
@@ -158,14 +184,22 @@ def main() -> None:
     except MemoryError as error:
         details = {"why": str(error) or "the system has no more"}
         _fail(str(ResourceError(Problem(errors.OUT_OF_MEMORY, details))), ResourceError.exit_code)
-    except BrokenPipeError:
-        # Whoever read our output has had enough. Python would complain again when it flushes on exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        details = {"path": error.filename or "<stdout>", "why": error.strerror or str(error), "rest": ""}
+        _discard_stdout()
+        _fail(str(ResourceError(Problem(errors.CANNOT_WRITE, details))), ResourceError.exit_code)
+    except ClosedPipe:
+        _discard_stdout()
         sys.exit(0)
-    except KeyboardInterrupt:
+    except Interrupted:
         _fail("interrupted: nothing was written", 130)
     except Terminated:
         _fail("terminated: nothing was written", 143)
+
+
+def _discard_stdout() -> None:
+    """Python would complain again when it flushes on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(text: str, code: int) -> NoReturn:

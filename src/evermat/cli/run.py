@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +29,7 @@ def run_program(
     with phases.during("read"):
         given = read_inputs(program, facts)
     with showing_progress() as progress:
-        announce_compilation()
+        prepare_kernels()
         materialised = materialise_program(program, given, limits=limits, progress=progress, phases=phases)
     for place, count in materialised.undefined():
         bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
@@ -60,20 +62,34 @@ def read_inputs(program: Program, folder: Path) -> dict[str, pa.Table]:
 
 
 def write_stats(stats: dict[str, Any], path: Path) -> None:
-    """Writes the statistics as one JSON object, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
+    """Writes the statistics as one JSON object, whole or not at all; a device or pipe is filled, not replaced."""
+    target = Path(os.path.realpath(path))
+    special = target.exists() and not target.is_file()
+    part = target if special else target.parent / f".{target.name}.part"
     try:
         part.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
-        part.replace(path)
+        if not special:
+            part.replace(target)
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        part.unlink(missing_ok=True)
         details = {"path": path, "why": error.strerror or str(error), "rest": "all other outputs are complete"}
         raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None
+    finally:
+        if not special:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
-def announce_compilation() -> None:
-    """The first run on a machine compiles kernels; say so, as it takes a while."""
-    from evermat.columns.kernels import is_warm
+def prepare_kernels() -> None:
+    """The first run on a machine compiles all kernels; say so, as it takes a while."""
+    from evermat.columns import kernels
+    from evermat.columns.jit import CACHE_FOLDER
 
-    if not is_warm():
-        print("compiling kernels for this machine; later runs start at once", file=sys.stderr)
+    if kernels.is_warm():
+        return
+    if CACHE_FOLDER is None:  # each is compiled when it is needed, and again in the next run
+        print("compiling kernels: there is no folder to keep them in (set NUMBA_CACHE_DIR)", file=sys.stderr)
+        return
+    print("compiling kernels for this machine; later runs start at once", file=sys.stderr)
+    kernels.warm_up()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+from numba.core import sigutils
 
 # The other files of kernels are imported so that `warm_up` knows theirs.
 from evermat.columns import (
@@ -129,7 +130,8 @@ def warm_up() -> None:
     """Compile every kernel for every signature in use, or load it from the cache."""
     for kernel, signatures in jit.KERNELS:
         for signature in signatures:
-            kernel.compile(f"({signature})")
+            # as types, for numba looks a kernel up in its cache by what it was asked to compile
+            kernel.compile(sigutils.normalize_signature(f"({signature})")[0])
     if jit.CACHE_FOLDER is not None:
         with contextlib.suppress(OSError):  # the folder has become read-only: compiled, if not cached
             (jit.CACHE_FOLDER / "warm").touch()

@@ -24,7 +24,7 @@ from evermat.columns.expressions import compile_expression, compile_test
 from evermat.columns.index import Index
 from evermat.columns.table import Batch, Rows, Table, Truth
 from evermat.columns.values import encode
-from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
+from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Plan, Role, Step
 from evermat.program.model import Constant, Expression, Relation, Variable, variables_of
 
 CHUNK = 1 << 14
@@ -32,11 +32,15 @@ _WEIGHT = Variable("'weight", None)  # type: ignore[arg-type]  # how many instan
 
 
 class Selection(NamedTuple):
-    """Rows of a table: those in lo … hi whose state satisfies `truth` (None: all)."""
+    """Rows of a table: those in lo … hi whose state satisfies `truth` (None: all).
+
+    Where a few rows are read one after the other, not looked up, they may be listed instead.
+    """
 
     lo: int
     hi: int
     truth: Truth | None = None
+    rows: Rows | None = None
 
     @property
     def empty(self) -> bool:
@@ -205,10 +209,7 @@ class _Level:
 
 def _opens_level(step: Step) -> bool:
     """Whether a step multiplies bindings; an atom that binds nothing need not."""
-    return isinstance(step, Match) and (bool(step.binds) or step.role in _STARTING or bool(step.equal))
-
-
-_STARTING = (Role.CHANGED, Role.CHANGED_ABSENT, Role.ASKED)
+    return isinstance(step, Match) and (bool(step.binds) or step.role in STARTING or bool(step.equal))
 
 
 def _needed_after(plan: Plan, *, counted: bool) -> list[set[Variable]]:
@@ -335,7 +336,7 @@ class _Filtering(_Operation):
     def push(self, n: int) -> None:
         truth, valid = self._test(self._level.buffer, n)
         if valid is not None:
-            self._pipeline.undefined += n - int(np.count_nonzero(valid))
+            self._pipeline.undefined += n - int(np.count_nonzero(np.broadcast_to(valid, (n,))))
         chosen = np.flatnonzero(truth)
         if len(chosen) == n:
             self.next.push(n)
@@ -407,9 +408,8 @@ class _Exists(_Operation):
         self._live = _live_rows(level, live)
 
     def push(self, n: int) -> None:
-        selection = self.selection
         if self._full:
-            chosen = np.flatnonzero(contains(self._table, self._keys.batch(n), n, selection))
+            chosen = np.flatnonzero(contains(self._table, self._keys.batch(n), n, self.selection))
         elif not self._keys.columns:
             self._push_all(n)
             return
@@ -417,7 +417,7 @@ class _Exists(_Operation):
             if self._index is None:
                 self._index = self._table.index(self._keys.columns)
             keys = self._keys.batch(n)
-            lo, hi, truth = selection
+            lo, hi, truth, _ = self.selection
             if self._counted:
                 found = self._index.counts(keys, truth, lo=lo, hi=hi, n=n)
                 chosen = np.flatnonzero(found)
@@ -465,8 +465,8 @@ class _Scan(_Operation):
         self._weight_row = inner.rows[_WEIGHT][0] if first and _WEIGHT in inner.rows else None
 
     def push(self, n: int) -> None:
-        lo, hi, truth = self.selection
-        if truth is None and not self._keys and not self._equal and self._first:
+        lo, hi, truth, listed = self.selection
+        if listed is None and truth is None and not self._keys and not self._equal and self._first:
             inner, table = self._inner, self._table
             buffer = inner.buffer
             for first in range(lo, hi, CHUNK):
@@ -477,7 +477,12 @@ class _Scan(_Operation):
                     buffer[self._weight_row, : end - first] = 1
                 self.next.push(end - first)
             return
-        for rows in self._table.scan(truth, lo, hi, CHUNK):
+        chunks = (
+            self._table.scan(truth, lo, hi, CHUNK)
+            if listed is None
+            else (listed[first : first + CHUNK] for first in range(0, len(listed), CHUNK))
+        )
+        for rows in chunks:
             chosen = self._agreeing(rows)
             if len(chosen):
                 self._push_rows(chosen, n)
@@ -520,7 +525,7 @@ class _Join(_Operation):
     def push(self, n: int) -> None:
         if self._index is None:
             self._index = self._table.index(self._keys.columns)
-        lo, hi, truth = self.selection
+        lo, hi, truth, _ = self.selection
         table, gather, push = self._table, kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
         for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=CHUNK):
@@ -540,7 +545,7 @@ def _matching(
     step: Match, level: _Level, inner: _Level, table: Table, dictionary: Dictionary, *, first: bool
 ) -> _Operation:
     """A join where something is known of the atom that depends on the binding, else a scan."""
-    if step.key and not (first and step.role in _STARTING):
+    if step.key and not (first and step.role in STARTING):
         return _Join(step, level, inner, table, dictionary)
     return _Scan(step, level, inner, table, dictionary, first=first)
 
@@ -556,7 +561,7 @@ def _live_rows(level: _Level, live: set[Variable]) -> list[int]:
 
 def contains(table: Table, batch: Batch, n: int, selection: Selection) -> npt.NDArray[np.bool_]:
     """Which tuples are among the selected rows."""
-    lo, hi, truth = selection
+    lo, hi, truth, _ = selection
     if lo == 0 and hi >= table.count:
         return table.contains(batch, truth, n)
     rows = table.find(batch, n)
@@ -568,7 +573,7 @@ def contains(table: Table, batch: Batch, n: int, selection: Selection) -> npt.ND
 
 def count_rows(table: Table, selection: Selection, *, stop_at_first: bool) -> int:
     """How many rows are selected, or 1 if any is."""
-    lo, hi, truth = selection
+    lo, hi, truth, _ = selection
     if truth is None:
         return max(hi - lo, 0)
     count = 0

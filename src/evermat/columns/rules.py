@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
+import numpy as np
+
 from evermat.columns.aggregates import AggregatePipeline
 from evermat.columns.pipeline import Pipeline, Select, Selection, Sink, Store
-from evermat.columns.views import View
-from evermat.plan.planner import delta_plan, full_plan
-from evermat.plan.steps import Plan, Role
-from evermat.program.model import Atom, Negation, Relation, Rule
+from evermat.columns.table import Rows, Table
+from evermat.columns.views import NO_ROWS, Listed, View
+from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
+from evermat.plan.steps import STARTING, Plan, Role
+from evermat.program.model import Atom, Literal, Negation, Relation, Rule
+
+# Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
+BACKWARD, SUPPORT = -1, -2
 
 
 class Compiled(Protocol):
@@ -37,6 +43,8 @@ class Rules:
         self._readers: dict[tuple[str, bool], list[tuple[int, int]]] = {}
         for number, rule in enumerate(rules):
             for position, literal in enumerate(rule.literals):
+                if rule.aggregate is not None and not (position == 0 and rule.body and _reads(literal, own)):
+                    continue  # when what it aggregates over changes, groups are recomputed instead: see `regroup`
                 if isinstance(literal, Atom):
                     self._readers.setdefault((literal.relation.name, False), []).append((number, position))
                 elif isinstance(literal, Negation):
@@ -61,8 +69,90 @@ class Rules:
     def _jobs(self, delta: View | None, *, negated: bool) -> Iterator[tuple[int, int]]:
         if delta is not None:
             for name in delta.names:
-                if (readers := self._readers.get((name, negated))) and not delta.select(name).empty:
+                if (readers := self._readers.get((name, negated))) and not delta.start(name).empty:
                     yield from readers
+
+    def derivable(self, heads: View, positive: View, negative: View | None = None) -> Bag:
+        """Those of some heads that an instance derives, once for each instance: rules are evaluated backwards.
+
+        Aggregate rules are left out: their results change only with their groups (see `regroup`).
+        """
+        names = set(heads.names)
+        jobs: list[tuple[int, int | None]] = [
+            (number, BACKWARD)
+            for number, rule in enumerate(self.rules)
+            if rule.head.relation.name in names and rule.aggregate is None
+        ]
+        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads))
+
+    def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
+        """The body facts, of the heads' own stratum, of all instances that derive some heads."""
+        names = set(heads.names)
+        jobs: list[tuple[int, int | None]] = [
+            (number, SUPPORT - position)
+            for number, rule in enumerate(self.rules)
+            if rule.head.relation.name in names
+            for position, literal in enumerate(rule.body)
+            if _reads(literal, self._own)
+        ]
+        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads))
+
+    def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
+        """Aggregate rules: the results that groups touched by a change lose and gain.
+
+        Touched are the groups of bindings lost or gained; only these are computed, before and after.
+        """
+        lost: dict[str, list[Rows]] = {}
+        gained: dict[str, list[Rows]] = {}
+        for rule in self.rules:
+            if rule.aggregate is not None and (touched := self._touched_groups(rule, old, new, gone, come)).count:
+                name = rule.head.relation.name
+                before = self._results(rule, touched, old)
+                after = self._results(rule, touched, new)
+                lost.setdefault(name, []).append(np.setdiff1d(before, after, assume_unique=True))
+                gained.setdefault(name, []).append(np.setdiff1d(after, before, assume_unique=True))
+        return Listed(self._store.tables, lost), Listed(self._store.tables, gained)
+
+    def _touched_groups(self, rule: Rule, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> Table:
+        """The keys of all bindings of an aggregate's body, and of its list of groups, that an update breaks or makes."""
+        assert rule.aggregate is not None
+        keys = Table(len(rule.aggregate.keys))
+        head = Atom(rule.head.relation, rule.aggregate.keys)
+        # The list of groups also counts by itself: a group may have no bindings.
+        bodies = {rule.literals, rule.body} if rule.body else {rule.literals}
+        for body in bodies:
+            bindings = Rules([Rule(head, body, rule.span)], frozenset(), self._store)
+            for view, delta in ((old, gone), (new, come)):
+                bag = bindings.consequences(view, **delta)
+                bag.read({rule.head.relation.name: lambda batch, n, _weights: _ignore(keys.locate(batch, n))}, counted=False)
+        return keys
+
+    def _results(self, rule: Rule, groups: Table, view: View) -> Rows:
+        """The rows of the results of some groups."""
+        assert rule.aggregate is not None
+        asked = Relation("'groups", rule.head.relation.columns[:-1], hidden=True)
+        store = Store({**self._store.tables, asked.name: groups}, self._store.dictionary, self._store.buffers)
+        body = (Atom(asked, rule.aggregate.keys), *rule.body)
+        limited = Rule(rule.head, body, rule.span, rule.aggregate)
+        found: list[Rows] = []
+        table = self._store.tables[rule.head.relation.name]
+
+        def select(role: Role, relation: Relation) -> Selection:
+            return Selection(0, groups.count) if relation is asked else view.select(relation.name)
+
+        sizes = {asked.name: groups.count}
+        pipeline = AggregatePipeline(limited, None, store, sizes)
+        pipeline.run(select, lambda batch, n, _weights: found.append(table.locate(batch, n)))
+        return np.concatenate(found) if found else NO_ROWS
+
+    def handed_out(self, number: int, start: int | None) -> str:
+        """The relation whose facts a plan hands out."""
+        rule = self.rules[number]
+        if start is None or start > SUPPORT:
+            return rule.head.relation.name
+        literal = rule.body[SUPPORT - start]
+        assert isinstance(literal, Atom)
+        return literal.relation.name
 
     def compiled(self, number: int, start: int | None, *, counted: bool) -> Compiled:
         """The pipeline of a rule, started from a literal or from nothing."""
@@ -80,8 +170,7 @@ class Rules:
         }
         if rule.aggregate is not None:
             return AggregatePipeline(rule, start, self._store, sizes)
-        plan = full_plan(rule, sizes) if start is None else delta_plan(rule, start, sizes)
-        return Pipeline(plan, self._store, counted=counted)
+        return Pipeline(_plan(rule, start, sizes), self._store, counted=counted)
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:
         """Rules in which something had no value, and how often."""
@@ -90,15 +179,41 @@ class Rules:
                 yield self.rules[number], compiled.undefined
 
 
+def _ignore(_value: object) -> None:
+    return None
+
+
+def _reads(literal: Literal, relations: frozenset[str]) -> bool:
+    """Whether a literal is a positive atom of one of some relations."""
+    return isinstance(literal, Atom) and literal.relation.name in relations
+
+
+def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
+    if start is None:
+        return full_plan(rule, sizes)
+    if start == BACKWARD:
+        return backward_plan(rule, sizes)
+    return support_plan(rule, SUPPORT - start, sizes) if start <= SUPPORT else delta_plan(rule, start, sizes)
+
+
 class Roles:
     """What each role of a plan reads."""
 
-    def __init__(self, positive: View, negative: View, delta_positive: View | None, delta_negative: View | None) -> None:
+    def __init__(
+        self,
+        positive: View,
+        negative: View,
+        delta_positive: View | None = None,
+        delta_negative: View | None = None,
+        asked: View | None = None,
+    ) -> None:
         self._views: dict[Role, View] = {Role.PRESENT: positive, Role.ABSENT: negative}
         if delta_positive is not None:
             self._views[Role.CHANGED] = delta_positive
         if delta_negative is not None:
             self._views[Role.CHANGED_ABSENT] = delta_negative
+        if asked is not None:
+            self._views[Role.ASKED] = asked
         before = {
             Role.PRESENT_BEFORE: positive if delta_positive is None else positive - delta_positive,
             Role.ABSENT_BEFORE: negative if delta_negative is None else negative | delta_negative,
@@ -111,7 +226,9 @@ class Roles:
         key = (role, relation.name)
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._views[role].select(relation.name)
+            view = self._views[role]
+            found = view.start(relation.name) if role in STARTING else view.select(relation.name)
+            self._known[key] = found
         return found
 
 
@@ -124,7 +241,7 @@ class Bag:
     @property
     def heads(self) -> dict[str, None]:
         """The relations of which it may hold facts, each once."""
-        return dict.fromkeys(self._rules.rules[number].head.relation.name for number, _ in self._jobs)
+        return dict.fromkeys(self._rules.handed_out(number, start) for number, start in self._jobs)
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""

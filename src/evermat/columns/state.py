@@ -76,7 +76,7 @@ class CountedSet:
             ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
             return Fresh(self.tables, ranges)
         for name in facts.names:
-            lo, hi, truth = facts.select(name)
+            lo, hi, truth, _ = facts.select(name)
             for rows in self.tables[name].scan(truth, lo, hi):
                 self.counters[name].add(rows)
         return facts

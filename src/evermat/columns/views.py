@@ -12,13 +12,16 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from evermat.columns.pipeline import Selection
-from evermat.columns.table import STATES, Table, Truth
+from evermat.columns.table import STATES, Rows, Table, Truth
 from evermat.program.strata import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)
+NO_ROWS: Rows = np.empty(0, np.int32)
+_NEVER: Truth = np.zeros(STATES, np.uint8)
 
 
 class View(ABC):
@@ -30,15 +33,36 @@ class View(ABC):
     def select(self, name: str) -> Selection:
         """The rows of a relation's table that belong to it, as things are now."""
 
-    @property
-    def truth(self) -> Truth:
-        """Membership as a function of the state word, if it is one."""
-        raise AssertionError("this view is not a function of the state word")
+    def truth_for(self, name: str) -> Truth:
+        """Membership of a relation's rows as a function of the state word, if it is one."""
+        raise AssertionError(f"which facts of {name} belong to this view does not follow from the state word")
 
     @property
     def names(self) -> Iterable[str]:
         """Relations of which it may hold facts."""
         return self.tables
+
+    def rows(self, name: str) -> Rows:
+        """Its rows, one after the other; cheap where they are listed."""
+        lo, hi, truth, listed = self.select(name)
+        if listed is not None:
+            return listed
+        found = list(self.tables[name].scan(truth, lo, hi))
+        return found[0] if len(found) == 1 else np.concatenate([*found, NO_ROWS])
+
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of some rows belong to it."""
+        lo, hi, truth, _ = self.select(name)
+        inside = (rows >= lo) & (rows < hi)
+        return inside if truth is None else inside & (truth[self.tables[name].state[rows]] != 0)
+
+    def start(self, name: str) -> Selection:
+        """Its rows as the beginning of a plan, which reads them from front to end."""
+        return self.select(name)
+
+    def below(self, stratum: Stratum) -> View:
+        """Only facts of relations of other strata; a stratum's rules read only lower ones."""
+        return Restricted(self, frozenset(self.tables) - frozenset(stratum.relations))
 
     def __or__(self, other: View) -> View:
         return Union(self, other)
@@ -55,13 +79,24 @@ class View(ABC):
 
     def count(self, name: str) -> int:
         """How many facts of a relation belong to it."""
-        lo, hi, truth = self.select(name)
-        if truth is None:
-            return max(hi - lo, 0)
-        return int(np.count_nonzero(truth[self.tables[name].state[lo:hi]]))
+        return len(self.rows(name))
+
+    def listed(self) -> Listed:
+        """The facts that belong to it now, whatever becomes of the sets that it is made of."""
+        return Listed(self.tables, {name: [self.rows(name)] for name in self.names})
+
+    @property
+    def size(self) -> int:
+        """How many facts belong to it."""
+        return sum(self.count(name) for name in self.names)
 
     def __bool__(self) -> bool:
         return any(self.count(name) for name in self.names)
+
+
+def listed(rows: Rows) -> Selection:
+    """A selection of listed rows."""
+    return Selection(0, len(rows), None, rows)
 
 
 class Fresh(View):
@@ -95,6 +130,27 @@ class Fresh(View):
         return Fresh(self.tables, ranges)
 
 
+class Listed(View):
+    """Rows that were found or touched; a row may be listed repeatedly."""
+
+    def __init__(self, tables: Mapping[str, Table], found: Mapping[str, list[Rows]]) -> None:
+        self.tables = tables
+        self._found = {name: lists for name, lists in found.items() if any(map(len, lists))}
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._found
+
+    def rows(self, name: str) -> Rows:
+        return np.concatenate(self._found.get(name, [NO_ROWS]))
+
+    def select(self, name: str) -> Selection:
+        return listed(self.rows(name))
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+
 class Dataset(View):
     """A named set of facts: one bit of the state word.
 
@@ -107,8 +163,13 @@ class Dataset(View):
 
     @cached_property
     def truth(self) -> Truth:
+        """Membership as a function of the state word."""
         truth: Truth = ((_STATES & self.bit) != 0).astype(np.uint8)
         return truth
+
+    def truth_for(self, name: str) -> Truth:
+        del name
+        return self.truth
 
     def select(self, name: str) -> Selection:
         size, rows = self.sizes[name], self.tables[name].count
@@ -141,14 +202,23 @@ class _Combination(View):
     def __init__(self, left: View, right: View) -> None:
         self.left, self.right = left, right
         self.tables = left.tables
+        self._truths: list[tuple[Truth, Truth, Truth]] = []
 
-    @cached_property
-    def truth(self) -> Truth:
-        return self._combine(self.left.truth, self.right.truth)
+    def truth_for(self, name: str) -> Truth:
+        left, right = self.left.truth_for(name), self.right.truth_for(name)
+        # Relations have the same truth table unless the view is restricted: there are one or two of them.
+        for known_left, known_right, combined in self._truths:
+            if left is known_left and right is known_right:
+                return combined
+        self._truths.append((left, right, self._combine(left, right)))
+        return self._truths[-1][2]
 
     def select(self, name: str) -> Selection:
         simple = self._simple(self.left.select(name), self.right.select(name))
-        return simple if simple is not None else Selection(0, self.tables[name].count, self.truth)
+        return simple if simple is not None else Selection(0, self.tables[name].count, self.truth_for(name))
+
+    def start(self, name: str) -> Selection:
+        return listed(self.rows(name))
 
     @abstractmethod
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
@@ -166,8 +236,15 @@ class Union(_Combination):
     def names(self) -> Iterable[str]:
         return dict.fromkeys([*self.left.names, *self.right.names])
 
+    def rows(self, name: str) -> Rows:
+        left, right = self.left.rows(name), self.right.rows(name)
+        return np.concatenate([left, right[~self.left.mask(name, right)]])
+
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        return self.left.mask(name, rows) | self.right.mask(name, rows)
+
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
-        if left.empty or left == right:
+        if left.empty:
             return right
         if right.empty:
             return left
@@ -187,6 +264,13 @@ class Intersection(_Combination):
     def names(self) -> Iterable[str]:
         return self.left.names
 
+    def rows(self, name: str) -> Rows:
+        rows = self.left.rows(name)
+        return rows[self.right.mask(name, rows)]
+
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        return self.left.mask(name, rows) & self.right.mask(name, rows)
+
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
             return NOTHING
@@ -205,6 +289,13 @@ class Difference(_Combination):
     @property
     def names(self) -> Iterable[str]:
         return self.left.names
+
+    def rows(self, name: str) -> Rows:
+        rows = self.left.rows(name)
+        return rows[~self.right.mask(name, rows)]
+
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        return self.left.mask(name, rows) & ~self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
@@ -228,9 +319,17 @@ class Restricted(View):
     def names(self) -> Iterable[str]:
         return [name for name in self.view.names if name in self.relations]
 
-    @property
-    def truth(self) -> Truth:
-        return self.view.truth
+    def truth_for(self, name: str) -> Truth:
+        return self.view.truth_for(name) if name in self.relations else _NEVER
 
     def select(self, name: str) -> Selection:
         return self.view.select(name) if name in self.relations else NOTHING
+
+    def start(self, name: str) -> Selection:
+        return self.view.start(name) if name in self.relations else NOTHING
+
+    def rows(self, name: str) -> Rows:
+        return self.view.rows(name) if name in self.relations else NO_ROWS
+
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        return self.view.mask(name, rows) if name in self.relations else np.zeros(len(rows), np.bool_)

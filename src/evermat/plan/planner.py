@@ -51,10 +51,27 @@ def backward_plan(rule: Rule, sizes: Sizes = {}) -> Plan:  # noqa: B006
     return _plan(rule, -1, sizes)
 
 
-def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
+def support_plan(rule: Rule, literal: int, sizes: Sizes = {}) -> Plan:  # noqa: B006
+    """The facts of one body literal in the instances of given heads."""
+    atom = rule.body[literal]
+    assert isinstance(atom, Atom)
+    # What `_` stands for must be known here: the fact is asked for, not only that there is one.
+    named = tuple(
+        Variable(f"any'{i}", type_) if isinstance(term, Wildcard) else term
+        for i, (term, type_) in enumerate(zip(atom.terms, atom.relation.types, strict=True))
+    )
+    whole = Atom(atom.relation, named)
+    body = (*rule.body[:literal], whole, *rule.body[literal + 1 :])
+    return _plan(Rule(rule.head, body, rule.span, rule.aggregate), -1, sizes, whole)
+
+
+def _plan(rule: Rule, start: int | None, sizes: Sizes, handed_out: Atom | None = None) -> Plan:
     literals = rule.literals
-    if rule.aggregate is None:
-        output: tuple[Expression, ...] = rule.head.terms  # type: ignore[assignment]  # heads have no `_`
+    output: tuple[Expression, ...]
+    if handed_out is not None:
+        output, asked = handed_out.terms, rule.head.terms  # type: ignore[assignment]
+    elif rule.aggregate is None:
+        output = rule.head.terms  # type: ignore[assignment]  # heads have no `_`
         asked = rule.head.terms
     else:
         value = rule.aggregate.value
@@ -73,7 +90,7 @@ def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
             assert isinstance(literal, Atom)
             ordering.match(start, literal, Role.CHANGED)
     ordering.place(rest, start)
-    return Plan(rule, start, _only_needed(ordering.steps, output), output)
+    return Plan(rule, start, _only_needed(ordering.steps, output), output, handed_out or rule.head)
 
 
 class _Ordering:

@@ -29,6 +29,10 @@ class Role(Enum):
     ASKED = "asked"  # a fact in question: the head of a backward plan
 
 
+STARTING = (Role.CHANGED, Role.CHANGED_ABSENT, Role.ASKED)
+"""Roles of the first literal of a plan: its facts are read from front to end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """Extends each binding by every fact that agrees with it.
@@ -107,18 +111,15 @@ class Plan:
     """An order of evaluation of one rule.
 
     `start` is the literal that reads the change, -1 if the plan starts from the head, None if from nothing. `output` is what each
-    binding hands on: the head, or for an aggregate rule its keys and its value.
+    binding hands on: the terms of `head`, or for an aggregate rule its keys and its value. `head` is that of the rule, or the body
+    literal whose facts a support plan asks for.
     """
 
     rule: Rule
     start: int | None
     steps: tuple[Step, ...]
     output: tuple[Expression, ...]
-
-    @property
-    def head(self) -> Atom:
-        """The head of the rule."""
-        return self.rule.head
+    head: Atom
 
     @property
     def relations(self) -> Iterator[tuple[Relation, Role]]:

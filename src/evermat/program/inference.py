@@ -31,6 +31,7 @@ LITERAL_TYPES = {
 
 
 # What becomes of something that may have any of some types.
+_SHOWN = 40  # digits of a number that are shown
 _COLUMN = "it is column `{}` of `{}`"
 _PREFERRED = {
     possible: next(t for t in (Type.NUMBER, Type.SYMBOL, *Type) if t & possible) for possible in range(1, int(ANY) + 1)
@@ -332,8 +333,9 @@ def typed_constant(literal: Literal, type_: Type, problems: Problems) -> model.C
 
 
 def _written(literal: Literal, problems: Problems) -> str:
-    """A number as it stands in the text."""
-    return problems.source.text[literal.span.start : literal.span.end]
+    """A number as it stands in the text, or its beginning."""
+    text = problems.source.text[literal.span.start : literal.span.end]
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
 def _types(possible: int) -> str:

@@ -36,6 +36,7 @@ from evermat.program.syntax import (
 from evermat.source import Span
 
 ALTERNATIVES_LIMIT = 4096
+_SIZE_LIMIT = 100_000  # literals of all alternatives together
 
 
 @dataclass(slots=True)
@@ -65,6 +66,7 @@ def lower(clause: Clause, problems: Problems) -> Iterator[FlatRule]:
     """The flat rules of a clause."""
     try:
         bodies = alternatives(clause.body) if clause.body is not None else [[]]
+        _check_size(bodies, len(clause.heads))
     except _TooManyError:
         problems.add(errors.TOO_MANY_ALTERNATIVES, clause.span, limit=ALTERNATIVES_LIMIT)
         return
@@ -75,6 +77,13 @@ def lower(clause: Clause, problems: Problems) -> Iterator[FlatRule]:
 
 class _TooManyError(Exception):
     pass
+
+
+def _check_size(bodies: list[list[Atom | Not | Compare]], heads: int = 1) -> None:
+    """One body may be of any size, but copies of it add up."""
+    copies = len(bodies) * heads
+    if len(bodies) > 1 and (copies > ALTERNATIVES_LIMIT or heads * sum(map(len, bodies)) > _SIZE_LIMIT):
+        raise _TooManyError
 
 
 def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
@@ -93,6 +102,7 @@ def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
                     if len(result) * len(choices) > ALTERNATIVES_LIMIT:
                         raise _TooManyError
                     result = [left + right for left in result for right in choices]
+                    _check_size(result)
         case Not(Not(inner)):
             result = alternatives(inner)
         case Not(And(parts), span):
@@ -186,6 +196,7 @@ class _Flattener:
         """Names that also occur outside are keys; all others are local and renamed."""
         try:
             bodies = alternatives(aggregate.body)
+            _check_size(bodies)
         except _TooManyError:
             self.problems.add(errors.TOO_MANY_ALTERNATIVES, aggregate.span, limit=ALTERNATIVES_LIMIT)
             bodies = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -19,6 +20,7 @@ from lark.lexer import Token
 from evermat import errors
 from evermat.caching import cached_file
 from evermat.errors import Problems, did_you_mean
+from evermat.program.automaton import Automaton, Rejected
 from evermat.program.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES, Lexer
 from evermat.program.operators import group_operators
 from evermat.program.syntax import (
@@ -51,10 +53,10 @@ from evermat.program.terms import BadEscapeError, literal_term, unescape
 from evermat.source import Source, Span
 
 DEPTH_LIMIT = 200
-_BRACKETS_LIMIT = 5 * DEPTH_LIMIT
-_DEEPER = frozenset({"LPAR", "LBRACE", "NOT", "UNARY"})
-_SHALLOWER = frozenset({"RPAR", "RBRACE", "COMMA"})
-_OPENING = 50  # tokens of a statement that are remembered
+_NESTING_LIMIT = 5 * DEPTH_LIMIT  # of parentheses, most of which leave nothing in the tree
+_BRACKETS = {"LPAR": 1, "LBRACE": 1, "RPAR": -1, "RBRACE": -1}
+_SIGNS = frozenset({"NOT", "MINUS", "UNARY"})
+_SKIP_LIMIT = 20_000  # tokens after a mistake among which the next statement must begin
 _INDENT = 200  # blanks before a line that are looked at
 _SHOWN = 40  # characters of an unexpected token that are shown
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_?]+")
@@ -110,15 +112,13 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
     tokens = _Tokens(_lexer().tokens(source.text), source.text)
     statements: list[Statement] = []
     while not tokens.at_end:
-        parser = lark.parse_interactive()
         try:
-            statement = _read_statement(parser, tokens)
+            statement = _read_statement(lark, tokens)
             if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
                 raise _SyntaxProblem(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
-        except UnexpectedToken as error:
-            accepted = parser.accepts()
-            _report(error.token, accepted, tokens, source, problems)
-            statements += tokens.skip_statement(ended="DOT" in accepted)
+        except _UnexpectedError as error:
+            _report(error.token, error.accepted, tokens, source, problems)
+            statements += tokens.skip_statement(ended="DOT" in error.accepted)
         except _SyntaxProblem as problem:
             problems.add(problem.kind, problem.span, **problem.details)
             statements += tokens.skip_statement()
@@ -128,44 +128,59 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
         else:
             if statement is not None:
                 statements.append(statement)
-        if len(problems) > problems.LIMIT:
+        if len(problems) > problems.LIMIT or tokens.abandoned:
             return []  # this is no program: what else there is to say about it would help nobody
     return statements
 
 
-def _read_statement(parser: Any, tokens: _Tokens) -> Statement | None:
+def _read_statement(lark: Lark, tokens: _Tokens) -> Statement | None:
     """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
     tokens.begin_statement()
-    feed = parser.feed_token
-    depth = 0  # of brackets, and of signs in a row
+    automaton = _automaton()
+    automaton.start()
+    brackets = signs = 0  # open ones, and those in a row
     while True:
         token = tokens.peek()
         kind = token.type
-        if kind == "$END":
-            return _finish(parser)
-        if kind in _DEEPER:
-            depth += 1
-            if depth > _BRACKETS_LIMIT:
-                raise _HopelessError(_span(token))
-        elif kind in _SHALLOWER:
-            depth = max(depth - 1, 0)
+        brackets += _BRACKETS.get(kind, 0)
+        signs = signs + 1 if kind in _SIGNS else 0
+        if brackets > _NESTING_LIMIT or signs > _NESTING_LIMIT:
+            raise _HopelessError(_span(token))
         try:
-            feed(token)
-        except UnexpectedToken as error:
-            if "$END" not in error.expected or kind in ("DOT", "LBRACE"):
-                raise
-            try:
-                return _finish(parser)
-            except UnexpectedToken:  # what lark expects is a guess as long as there is something to reduce
-                raise error from None
+            if kind == "$END":
+                return _finished(automaton)
+            automaton.feed(token)
+        except Rejected:
+            if kind not in ("$END", "DOT", "LBRACE"):  # a directive may have ended before this token
+                with suppress(Rejected):
+                    return _finished(automaton)
+            raise _unexpected(token, lark, tokens) from None
         tokens.advance()
         if kind == "DOT":
-            return _finish(parser)
+            return _finished(automaton)
 
 
-def _finish(parser: Any) -> Statement | None:
-    statement: Statement | None = parser.feed_eof()
+def _finished(automaton: Automaton) -> Statement | None:
+    statement: Statement | None = automaton.finish()
     return statement
+
+
+class _UnexpectedError(Exception):
+    """A token that cannot stand where it stands, and the terminals that could."""
+
+    def __init__(self, token: Token, accepted: set[str]) -> None:
+        super().__init__()
+        self.token, self.accepted = token, accepted
+
+
+def _unexpected(token: Token, lark: Lark, tokens: _Tokens) -> _UnexpectedError:
+    """Asks lark's interactive parser what it would have taken instead."""
+    parser: Any = lark.parse_interactive()
+    for before in tokens.statement:
+        parser.feed_token(before)
+    with suppress(UnexpectedToken):
+        parser.feed_token(token)
+    return _UnexpectedError(token, parser.accepts())
 
 
 class _Tokens:
@@ -176,10 +191,11 @@ class _Tokens:
         self._ahead: Token | None = None
         self.last: Token | None = None
         self.read = 0  # since the statement began
-        self.opening: list[Token] = []  # the first tokens of the statement
+        self.statement: list[Token] = []  # what was read of it
+        self.abandoned = False  # nowhere to go on
 
     def begin_statement(self) -> None:
-        self.read, self.opening = 0, []
+        self.read, self.statement = 0, []
 
     def peek(self) -> Token:
         if self._ahead is None:
@@ -188,8 +204,7 @@ class _Tokens:
 
     def advance(self) -> Token:
         self.last, self._ahead = self.peek(), None
-        if self.read < _OPENING:
-            self.opening.append(self.last)
+        self.statement.append(self.last)
         self.read += 1
         return self.last
 
@@ -217,15 +232,19 @@ class _Tokens:
         That is behind the next clause's end, at the next directive, or, where a clause could have `ended`, at the
         next line. A component is skipped as a whole, and a directive up to a line that is not indented.
         """
-        first = self.opening[0] if self.opening else self.peek()
-        found: list[Statement] = [Unread(first.value, names)] if (names := _declared(self.opening)) else []
+        first = self.statement[0] if self.statement else self.peek()
+        found: list[Statement] = [Unread(first.value, names)] if (names := _declared(self.statement)) else []
         if self.read and self._is_behind(ended):
             return found
         component, depth = self.peek().value in (".comp", ".lattice"), 0
         directive = _begins_directive(first) or first.type == "PROBLEM"
         if self.is_qualified:
             self.advance()
+        last = self.read + _SKIP_LIMIT
         while not self.at_end:
+            if self.read > last:
+                self.abandoned = True
+                break
             token = self.advance()
             depth += (token.type == "LBRACE") - (token.type == "RBRACE")
             if component:
@@ -396,7 +415,7 @@ def _expected(accepted: set[str], tokens: _Tokens) -> str:
     """What could have come instead, in words."""
     accepted = set(accepted)
     names = []
-    in_clause = not tokens.opening or not _begins_directive(tokens.opening[0])
+    in_clause = not tokens.statement or not _begins_directive(tokens.statement[0])
     if "DECL" in accepted:
         return "a fact, a rule or a directive"
     if accepted == {"COLON"}:
@@ -473,6 +492,11 @@ def _parser() -> Lark:
         transformer=_Builder(),
         cache=cached_file("grammar") or False,
     )
+
+
+@cache
+def _automaton() -> Automaton:
+    return Automaton(_parser())
 
 
 @cache

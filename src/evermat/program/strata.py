@@ -15,6 +15,9 @@ from evermat.errors import Problems
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 
+_SHOWN = 12  # relations of a cycle that are shown
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
     """The relations of one stratum, and the rules that derive them."""
@@ -50,6 +53,8 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
         for use in found:
             if use.strict and component_of[use.relation] == component_of[name]:
                 sound = False
+                if len(problems) > problems.LIMIT:
+                    continue
                 steps = _cycle(name, use, uses, component_of)
                 _report(program.relations[name], steps, program, problems)
     if not sound:
@@ -178,14 +183,19 @@ def _cycle(name: str, use: _Use, uses: dict[str, list[_Use]], component_of: dict
 def _report(head: Relation, steps: list[_Use], program: Program, problems: Problems) -> None:
     """Tells a cycle in the user's own relations: a step within what stands in for one of them is left out."""
     use, at, shown = steps[0], head.shown, head.shown
+    sign = ""  # of a step that was left out: that of the next one is the same to the user
     texts = [f"`{shown}`"]
     for step in steps:
         relation = program.relations[step.relation]
+        sign = sign or _sign(step)
         if relation.shown != at or (step.strict and not relation.hidden):
-            texts.append(f"{_sign(step)}`{relation.shown}`")
+            texts.append(f"{sign}`{relation.shown}`")
+            sign = ""
         at = relation.shown
     if len(texts) == 1:
         texts.append(f"{_sign(use)}`{shown}`")
+    if len(texts) > _SHOWN:
+        texts[_SHOWN // 2 : -_SHOWN // 2] = ["…"]
     aggregate = use.rule.aggregate
     kind = errors.CYCLIC_NEGATION if aggregate is None else errors.CYCLIC_AGGREGATION
     span = use.rule.span if aggregate is None else aggregate.span

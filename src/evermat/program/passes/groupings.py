@@ -123,14 +123,14 @@ class _Separation:
 
     def _check_alternatives(self, ready: Aggregation) -> None:
         """All alternatives must bind the same variables, or there would be no saying what is aggregated."""
+        variables = {v for body in ready.alternatives for literal in body for v in variables_of(literal)}
         for body in ready.alternatives:
             bound = bound_by(body, ready.keys) | {a.result for a in body if isinstance(a, Aggregation)}
             if any(isinstance(literal, Atom) and ANYTHING in literal.terms for literal in body):
                 self._problems.add(errors.ALTERNATIVE_WILDCARD, ready.span)
-            for variable in {v for other in ready.alternatives for literal in other for v in variables_of(literal)}:
-                if variable not in bound:
-                    name = variable.name.partition("'")[0]
-                    self._problems.add(errors.ALTERNATIVE_VARIABLE, ready.span, name=name)
+            for variable in variables - bound:
+                name = variable.name.partition("'")[0]
+                self._problems.add(errors.ALTERNATIVE_VARIABLE, ready.span, name=name)
 
     def _name(self, rule: Rule) -> str:
         name = rule.head.relation.name

@@ -1,0 +1,61 @@
+"""What all maintenance algorithms share: the views of an update, and insertion.
+
+Before stratum s is processed, D and A hold the facts of lower strata that were (over)deleted and added. With them
+
+    old        I                         the materialisation before the update
+    surviving  I \\ (D \\ A)               what still holds of it
+    blocked    I ∪ A                     what a negated atom must not meet, for an instance to hold before and after
+    new        (I \\ D) ∪ A               the materialisation after the update
+
+`gone` are the changes by which instances over `old` are lost, `come` those by which instances over `new` are gained.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from evermat.algebra import Counter, StratumRules, Update, View, WorkingSet
+
+
+@dataclass
+class Views:
+    """The views of one update; lazy, so they are made once and stay true while D and A grow."""
+
+    update: Update
+    old: View = field(init=False)
+    surviving: View = field(init=False)
+    blocked: View = field(init=False)
+    new: View = field(init=False)
+    gone: dict[str, Any] = field(init=False)
+    come: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        materialised = self.update.state.materialised
+        deleted, added = self.update.overdeleted, self.update.added
+        self.old = materialised
+        self.surviving = materialised - (deleted - added)
+        self.blocked = materialised | added
+        self.new = (materialised - deleted) | added
+        self.gone = {"delta_positive": deleted - added, "delta_negative": added - deleted}
+        self.come = {"delta_positive": added - deleted, "delta_negative": deleted - added}
+
+
+def insert(update: Update, views: Views, stratum: StratumRules, found: WorkingSet, counter: Counter | None = None) -> None:
+    """INSERT: adds `found` (N_A) and all that follows from it to A; `counter` is C_r where it is kept.
+
+    Invariant: every instance over `new` whose changed facts are in A but not in Δ_A has been considered.
+    """
+    recursive = stratum.recursive
+
+    def consequences(**delta: Any) -> Any:
+        bag = recursive.consequences(views.new, **delta)
+        return bag if counter is None else counter.add(bag)
+
+    found.add(consequences(**views.come))
+    delta = update.new("ΔA")
+    while delta.replace(found - views.new):
+        update.next_round()
+        update.added.add(delta)
+        found.add(consequences(delta_positive=delta))
+    update.release(delta)
