@@ -46,7 +46,11 @@ UNEXPECTED_END = _kind(202, "this statement is not complete", "expected {expecte
 BAD_CHARACTER = _kind(203, "the character `{character}` has no meaning here")
 OPEN_STRING = _kind(204, "this string is not closed", "a string ends on the line on which it begins")
 OPEN_COMMENT = _kind(205, "this comment is not closed", "a comment `/*` ends with `*/`")
-BAD_ESCAPE = _kind(206, "`{escape}` is not an escape sequence", "known are \\\\ \\\" \\' \\n \\t \\r \\b \\f \\v \\a \\0 \\uXXXX \\UXXXXXXXX")
+BAD_ESCAPE = _kind(
+    206,
+    "`{escape}` is not an escape sequence",
+    "known are \\\\ \\\" \\' \\n \\t \\r \\b \\f \\v \\a \\0 \\uXXXX \\UXXXXXXXX",
+)
 TOO_DEEP = _kind(207, "this is nested more than {limit} levels deep")
 UNREADABLE = _kind(208, "cannot read `{path}`: {why}")
 NOT_UTF8 = _kind(209, "byte {byte} of `{path}` is not valid UTF-8", "programs are UTF-8 texts")
@@ -75,9 +79,13 @@ UNSAFE_AGGREGATE = _kind(
 WILDCARD_VALUE = _kind(224, "`_` has no value here", "`_` may stand only as an argument of an atom")
 WILDCARD_HEAD = _kind(225, "`_` cannot stand in the head", "every column of a derived fact needs a value")
 
-ALTERNATIVE_WILDCARD = _kind(226, "`_` stands in an aggregate over alternatives", "what is counted twice and what once? give it a name")
+ALTERNATIVE_WILDCARD = _kind(
+    226, "`_` stands in an aggregate over alternatives", "what is counted twice and what once? give it a name"
+)
 ALTERNATIVE_VARIABLE = _kind(
-    227, "variable `{name}` is not bound in every alternative of this aggregate", "an aggregate ranges over bindings of the same variables"
+    227,
+    "variable `{name}` is not bound in every alternative of this aggregate",
+    "an aggregate ranges over bindings of the same variables",
 )
 
 # --- 230-239: names and arities ----------------------------------------------------------------------------
@@ -87,27 +95,40 @@ UNKNOWN_TYPE = _kind(232, "type `{name}` is not declared")
 UNKNOWN_FUNCTION = _kind(233, "there is no function `{name}`")
 FUNCTION_ARITY = _kind(234, "`{name}` takes {expected}, not {found}")
 DECLARED_TWICE = _kind(235, "{what} `{name}` is declared twice", "{place}")
-UNKNOWN_PREFIX = _kind(236, "prefix `{name}:` is not declared", "declare it before its first use: `.prefix {name}: <…>`")
+UNKNOWN_PREFIX = _kind(
+    236, "prefix `{name}:` is not declared", "declare it before its first use: `.prefix {name}: <…>`"
+)
 UNKNOWN_PARAMETER = _kind(237, "`{name}` is not a parameter of `{directive}` and is ignored", warning=True)
 BAD_PARAMETER = _kind(238, "`{name}={value}` is not possible", "{why}")
 COLUMN_TWICE = _kind(239, "relation `{relation}` has two columns `{name}`")
 
 # --- 240-249: types ----------------------------------------------------------------------------------------
 TYPE_CLASH = _kind(240, "{what} is used as {found}, but it is {expected}", "{why}")
+BAD_PATTERN = _kind(241, "`{pattern}` is not a regular expression: {why}", "patterns are written as for RE2")
 NOT_A_SUBTYPE = _kind(
     242,
     "{what} is of type `{found}`, which is not a subtype of `{expected}`",
     "column `{column}` of `{relation}` takes only `{expected}` and its subtypes",
 )
-DISJOINT_TYPES = _kind(243, "variable `{name}` would be of type `{first}` and of type `{second}`", "no value belongs to both types")
+DISJOINT_TYPES = _kind(
+    243, "variable `{name}` would be of type `{first}` and of type `{second}`", "no value belongs to both types"
+)
 OUT_OF_RANGE = _kind(244, "`{value}` does not fit the type `{type}`", "{range}")
 CYCLIC_TYPE = _kind(245, "type `{name}` is defined through itself: {cycle}")
-MIXED_UNION = _kind(246, "type `{name}` unites `{first}` and `{second}`", "the members of a union share one primitive type")
+MIXED_UNION = _kind(
+    246, "type `{name}` unites `{first}` and `{second}`", "the members of a union share one primitive type"
+)
 EQREL_SHAPE = _kind(248, "the equivalence relation `{name}` does not have two columns of one type")
 
 # --- 250-259: strata ---------------------------------------------------------------------------------------
-CYCLIC_NEGATION = _kind(250, "`{name}` depends on its own negation: {cycle}", "what is negated must be complete before it is read")
-CYCLIC_AGGREGATION = _kind(251, "`{name}` depends on an aggregate over itself: {cycle}", "what is aggregated must be complete before it is read")
+CYCLIC_NEGATION = _kind(
+    250, "`{name}` depends on its own negation: {cycle}", "what is negated must be complete before it is read"
+)
+CYCLIC_AGGREGATION = _kind(
+    251,
+    "`{name}` depends on an aggregate over itself: {cycle}",
+    "what is aggregated must be complete before it is read",
+)
 
 # --- 260-279: refused --------------------------------------------------------------------------------------
 REFUSED = _kind(260, "{what} are not supported: `{name}`", "{instead}")
@@ -115,6 +136,19 @@ TOO_MANY_ALTERNATIVES = _kind(
     261,
     "there are more than {limit} alternatives, or they are too long",
     "every alternative of the body is a rule of its own, for each head; name a part of the body as a relation",
+)
+
+# --- 270-279: updates ---------------------------------------------------------------------------------------
+NO_SUCH_ALGORITHM = _kind(270, "there is no algorithm `{name}`", "known are {known}")
+NOT_NONRECURSIVE = _kind(
+    271,
+    "Counting maintains only nonrecursive programs, but `{name}` is derived recursively: {rule}",
+    "dred-c does what Counting does wherever there is no recursion",
+)
+NO_SUCH_RULE = _kind(
+    272,
+    "the program has no rule `{rule}`",
+    "a rule is removed by writing it as it was added; names of variables do not matter",
 )
 
 # --- 280-299: warnings about programs ----------------------------------------------------------------------
@@ -142,7 +176,9 @@ DATA_NOT_UTF8 = _kind(310, "byte {byte} of this line is not valid UTF-8", "relat
 BAD_GZIP = _kind(311, "the compressed file `{path}` is damaged: {why}")
 NOT_GZIP = _kind(312, "`{path}` is not compressed with gzip, although its name ends in `.gz`")
 NULL_VALUE = _kind(313, "NULL in {where}", "a fact has a value in every column")
-COLUMN_TYPE = _kind(314, "{where} is of the Arrow type `{found}`, but the column is `{type}`", "a `{type}` is read from {accepted}")
+COLUMN_TYPE = _kind(
+    314, "{where} is of the Arrow type `{found}`, but the column is `{type}`", "a `{type}` is read from {accepted}"
+)
 MISSING_COLUMN = _kind(315, "column `{column}` of `{relation}` is missing", "the {things} here: {found}")
 ADDITIONAL_COLUMN = _kind(316, "`{name}` is not a column of `{relation}`", "its columns: {expected}")
 BAD_PARQUET = _kind(317, "`{path}` is not a readable Parquet file: {why}")
@@ -154,14 +190,20 @@ COLUMN_ORDER = _kind(
     "the columns of `{path}` fit `{relation}` neither by name nor by position",
     "in the file: {found}; in the relation: {expected}",
 )
-OPEN_QUOTE = _kind(322, "the quoted value in {where} is not closed", 'with rfc4180=true a value that begins with `"` ends with `"`')
-STRAY_QUOTE = _kind(323, "{what} in {where}", 'with rfc4180=true a value with `"` is quoted as a whole, and each `"` in it is doubled')
+OPEN_QUOTE = _kind(
+    322, "the quoted value in {where} is not closed", 'with rfc4180=true a value that begins with `"` ends with `"`'
+)
+STRAY_QUOTE = _kind(
+    323, "{what} in {where}", 'with rfc4180=true a value with `"` is quoted as a whole, and each `"` in it is doubled'
+)
 NOT_PLAIN_TEXT = _kind(
     324,
     "{value} in column {position} (`{column}`) of `{relation}` cannot be written as plain text: it has {what} in it",
     "`{path}` has one line for each fact, and nothing is quoted; rfc4180=true, .parquet and .jsonl can hold every symbol",
 )
-SAME_FILE = _kind(325, "`{first}` and `{second}` would both be written to `{path}`", "each relation needs a file of its own")
+SAME_FILE = _kind(
+    325, "`{first}` and `{second}` would both be written to `{path}`", "each relation needs a file of its own"
+)
 RDF_OUTPUT = _kind(
     326,
     "`{path}` would be an RDF file, and RDF output is not available in this version",
@@ -181,7 +223,9 @@ ROW_VALUE = _kind(332, "{value} in row {row}, column `{column}` of the facts for
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
 
 # --- 400-409: limits ---------------------------------------------------------------------------------------
-LIMIT_REACHED = _kind(400, "the limit of {limit} {what} is reached", "nothing was written: a part of the result is not the result")
+LIMIT_REACHED = _kind(
+    400, "the limit of {limit} {what} is reached", "nothing was written: a part of the result is not the result"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,6 +328,15 @@ class ResourceError(EvermatError):
     exit_code = 6
 
 
+_LONG_NAME = 100  # nobody mistypes a longer one
+_SHORTENED = 1000  # characters of a detail that are shown
+
+
+def _shortened(value: Any) -> Any:
+    """A detail as it is shown: names and numbers can be as long as the whole text."""
+    return value[:_SHORTENED] + "…" if isinstance(value, str) and len(value) > _SHORTENED else value
+
+
 class Problems:
     """Collects what is wrong with one source, so that all of it can be reported at once.
 
@@ -295,18 +348,20 @@ class Problems:
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self._comparisons = 200_000  # of names, to find the one that was meant
+        self._comparisons = 50_000  # of names, to find the one that was meant
         self._found: dict[tuple[int, Span | None, str], Problem] = {}
 
     def add(self, kind: Kind, span: Span | None, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes one problem."""
-        problem = Problem(kind, details, self.source, span, help)
+        problem = Problem(
+            kind, {key: _shortened(value) for key, value in details.items()}, self.source, span, _shortened(help)
+        )
         self._found.setdefault((kind.code, span, problem.message), problem)
 
     def hint(self, name: str, known: Collection[str]) -> str:
         """Which known name may have been meant; nothing more once a great many have been compared."""
         self._comparisons -= len(known)
-        return did_you_mean(name, known) if self._comparisons >= 0 else ""
+        return did_you_mean(name, known) if self._comparisons >= 0 and len(name) <= _LONG_NAME else ""
 
     def __len__(self) -> int:
         """The number of problems so far."""

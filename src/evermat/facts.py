@@ -31,19 +31,23 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
         DataError: there is no such relation, or something does not fit it.
         TypeError: what is given are no facts at all.
     """
+    if given is not None:
+        yield encode_given(name, given, program, dictionary)
+    if rows := program.facts.get(name):
+        yield encode_rows(rows, program.relations[name].types, dictionary)
+
+
+def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary) -> Batch:
+    """The facts given for a relation as a batch; see `encode_facts`."""
     relation = program.relations.get(name)
     if relation is None or relation.hidden:
         visible = [n for n, r in program.relations.items() if not r.hidden]
         raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
-    if given is not None:
-        if hasattr(given, "__arrow_c_stream__"):
-            yield _from_arrow(given, relation, dictionary)
-        elif isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-            raise TypeError(f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars")
-        else:
-            yield encode_rows(checked_rows(given, relation), relation.types, dictionary)
-    if rows := program.facts.get(name):
-        yield encode_rows(rows, relation.types, dictionary)
+    if hasattr(given, "__arrow_c_stream__"):
+        return _from_arrow(given, relation, dictionary)
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise TypeError(f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars")
+    return encode_rows(checked_rows(given, relation), relation.types, dictionary)
 
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:

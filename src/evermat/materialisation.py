@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +14,17 @@ from evermat.algebra import Counters
 from evermat.columns.pipeline import contains
 from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.state import State
+from evermat.columns.table import Batch, Rows
+from evermat.columns.update import Update
 from evermat.columns.values import decode_arrow, decode_rows, encode_rows
-from evermat.errors import DataError
-from evermat.facts import encode_facts, suits
+from evermat.change import Change, Changes
+from evermat.errors import DataError, Problem
+from evermat.facts import encode_facts, encode_given, suits
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation, Row
+from evermat.reasoning.auto import choose
+from evermat.reasoning.maintenance import check_algorithm, keep_counters, maintain
 from evermat.reasoning.seminaive import materialise
 
 if TYPE_CHECKING:
@@ -53,6 +59,45 @@ class Materialisation(Mapping[str, "Facts"]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def update(
+        self,
+        insert: Mapping[str, Any] | None = None,
+        delete: Mapping[str, Any] | None = None,
+        algorithm: str = "auto",
+        *,
+        limit_rounds: int | None = None,
+        limit_facts: int | None = None,
+        limit_seconds: float | None = None,
+        memory: int | None = None,
+    ) -> Change:
+        """Inserts and deletes explicit facts, and makes everything that follows from them true again.
+
+        A fact that is both inserted and deleted is inserted; what changes nothing is ignored. If anything goes wrong, or a limit is
+        reached, or Ctrl-C is pressed, all is as it was before.
+
+        Args:
+            insert: explicit facts to insert, by relation; rows, Arrow, pandas or polars.
+            delete: explicit facts to delete.
+            algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c` or `remat`.
+            limit_rounds: stop after so many rounds of rule application.
+            limit_facts: stop when there are more facts.
+            limit_seconds: stop when it takes longer.
+            memory: stop when the process uses more bytes.
+
+        Raises:
+            DataError: facts do not fit their relations.
+            ProgramError: there is no such algorithm, or it cannot maintain this program.
+            LimitError: a limit was reached.
+        """
+        return update_state(
+            self._program,
+            self._state,
+            insert or {},
+            delete or {},
+            algorithm,
+            Run(Limits(limit_rounds, limit_facts, limit_seconds, memory)),
+        )
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -172,6 +217,74 @@ class Facts:
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
         more = f"<caption>{html.escape(self._relation.name)}: {len(self):,} facts</caption>"
         return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def update_state(
+    program: Program,
+    state: State,
+    insert: Mapping[str, Any],
+    delete: Mapping[str, Any],
+    algorithm: str,
+    run: Run,
+) -> Change:
+    """Carries out one update, whole or not at all."""
+    check_algorithm(algorithm, program.strata)
+    phases = Phases()
+    with phases.during("encode"):
+        coming = _rows_of(program, state, insert)
+        going = _rows_of(program, state, delete, existing=True)
+    with phases.during("reason"), Update(state, run, going, coming) as update:
+        choices = maintain(update, algorithm, choose)
+        explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
+        lost, gained = update.commit()
+        keep_counters(state, choices)
+        inserted, deleted = (Changes(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
+    stats = {
+        "engine": "memory",
+        "algorithm": algorithm,
+        "strata": [
+            {
+                "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
+                "algorithm": c.algorithm,
+                "place": "memory",
+                "counters": state.valid_counters(c.stratum).name.lower(),
+                "reason": c.reason,
+            }
+            for c in choices
+        ],
+        "seconds": phases.wall,
+        "cpu_seconds": phases.cpu,
+        "rounds": run.rounds,
+        "derivations": run.derivations,
+        **update.figures,
+        "asked": {what: asdict(asked) for what, asked in run.asked.items()},
+        "explicit": explicit,
+        "inserted": inserted.total,
+        "deleted": deleted.total,
+        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+    }
+    return Change(inserted, deleted, stats)
+
+
+def _rows_of(
+    program: Program, state: State, given: Mapping[str, Any], *, existing: bool = False
+) -> dict[str, Rows]:
+    """The rows of facts; with `existing` only of those that are known, else new ones get a row, in no set yet."""
+    found: dict[str, Rows] = {}
+    batches: dict[str, Batch] = {}
+    problems: list[Problem] = []
+    for name, facts in given.items():
+        try:
+            batches[name] = encode_given(name, facts, program, state.dictionary)
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    for name, batch in batches.items():
+        table = state.tables[name]
+        rows = table.find(batch) if existing else table.locate(batch)
+        found[name] = rows[rows >= 0]
+    return found
 
 
 def materialise_program(

@@ -6,7 +6,7 @@ what can be read, a *set* what can also grow, a *bag* the heads of rule instance
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -34,6 +34,9 @@ class View(Protocol):
     def __and__(self, other: OwnView, /) -> View: ...
     def __sub__(self, other: OwnView, /) -> View: ...
 
+    def count(self, name: str) -> int:
+        """How many facts of a relation are in it."""
+
     def at(self, stratum: Stratum) -> View:
         """Only facts of relations of this stratum."""
 
@@ -60,6 +63,10 @@ class Set(View, Protocol):
 
 class WorkingSet(Set, Protocol):
     """A set for the time of an update: D, A, a delta, C, P, Y …"""
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Relations of which it holds facts."""
 
     def replace(self, facts: OwnView) -> bool:
         """Holds exactly these facts from now on; whether there are any."""
@@ -162,6 +169,12 @@ class State(Protocol):
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
         """Notes which counters of a stratum are valid from now on."""
 
+    def valid_counters(self, stratum: Stratum) -> Counters:
+        """Which counters of a stratum are valid."""
+
+    def reset_counters(self, stratum: Stratum) -> None:
+        """Sets the counters of a stratum to 0; none is valid then."""
+
 
 class Run(Protocol):
     """One job over a state: limits, progress, statistics."""
@@ -214,3 +227,6 @@ class Update(Protocol):
 
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
+
+    def strata(self) -> Iterator[StratumRules]:
+        """The strata in order; takes note of each."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from enum import StrEnum
@@ -14,15 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from evermat import __version__, errors
+from evermat.cli.signals import Interrupted, Terminated, catch_signals
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
-
-
-class Interrupted(BaseException):
-    """Ctrl-C was pressed."""
-
-
-class Terminated(BaseException):
-    """SIGTERM arrived: unwind as for Ctrl-C, so that nothing is left half-written."""
 
 
 class ClosedPipe(BaseException):
@@ -30,7 +22,7 @@ class ClosedPipe(BaseException):
 
 
 class Commands(TyperGroup):
-    """All commands. What typer would end the process for, in its own way, gets a name of ours."""
+    """All commands. Typer would end the process with code 1 if a pipe is closed."""
 
     def invoke(self, ctx: typer.Context) -> object:
         """Runs a command and sees to it that all it says is out."""
@@ -39,8 +31,6 @@ class Commands(TyperGroup):
             sys.stdout.flush()
         except BrokenPipeError:
             raise ClosedPipe from None
-        except KeyboardInterrupt:
-            raise Interrupted from None
         return result
 
 
@@ -170,13 +160,9 @@ def _seconds_since_start() -> float:
         return time.process_time()
 
 
-def _terminate(_signal: int, _frame: object) -> NoReturn:
-    raise Terminated
-
-
 def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    catch_signals()
     try:
         app()
     except EvermatError as error:

@@ -53,6 +53,7 @@ def _inputs_outputs(program: Program, name: str) -> str:
             for io in ios
             if io.relation.name == name
         ]
+    words += ["printsize"] * any(relation.name == name for relation in program.sizes)
     if facts := len(program.facts.get(name, ())):
         words.append(count_of(facts, "fact"))
     return f"   [{', '.join(words)}]" if words else ""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from evermat import errors
 from evermat.cli.progress import showing_progress
+from evermat.cli.signals import check_signals
 from evermat.columns.run import Limits
 from evermat.errors import DataError, Problem, ResourceError
 from evermat.files import Outputs, read_relation
@@ -28,9 +29,15 @@ def run_program(
     """Does the whole job. Nothing is written unless everything went well."""
     with phases.during("read"):
         given = read_inputs(program, facts)
-    with showing_progress() as progress:
+    with showing_progress() as show:
+
+        def progress(text: str) -> None:
+            check_signals()
+            show(text)
+
         prepare_kernels()
         materialised = materialise_program(program, given, limits=limits, progress=progress, phases=phases)
+    check_signals()
     for place, count in materialised.undefined():
         bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
         print(f"warning: {place}: {bindings} dropped because something had no value", file=sys.stderr)

@@ -41,6 +41,11 @@ class AggregatePipeline:
             self._groups = _listing(rule, start, store, sizes)
 
     @property
+    def matches(self) -> int:
+        """Facts that were looked at."""
+        return self._body.matches
+
+    @property
     def undefined(self) -> int:
         """Bindings dropped because something had no value."""
         return self._body.undefined

@@ -22,6 +22,7 @@ from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.expressions import compile_expression, compile_test
 from evermat.columns.index import Index
+from evermat.columns.run import Jobs
 from evermat.columns.table import Batch, Rows, Table, Truth
 from evermat.columns.values import encode
 from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Plan, Role, Step
@@ -75,6 +76,7 @@ class Store:
     tables: Mapping[str, Table]
     dictionary: Dictionary
     buffers: Buffers
+    jobs: Jobs
 
 
 class Sink(Protocol):
@@ -93,6 +95,7 @@ class Pipeline:
     def __init__(self, plan: Plan, store: Store, *, counted: bool) -> None:
         tables, dictionary = store.tables, store.dictionary
         self.plan = plan
+        self.matches = 0  # facts that were looked at
         self.undefined = 0  # bindings dropped because something had no value
         self.sink: Sink  # where the output goes, while it runs
         needed = _needed_after(plan, counted=counted)
@@ -108,7 +111,8 @@ class Pipeline:
                 assert isinstance(step, Match)
                 rest = plan.steps[i + 1 :]
                 inner = _Level(layout if i == last else None, live, rest, store.buffers, level.depth + 1)
-                self._steps.append(_matching(step, level, inner, tables[step.relation.name], dictionary, first=i == 0))
+                table = tables[step.relation.name]
+                self._steps.append(_matching(step, level, inner, table, dictionary, self, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
                 self._steps.append(_Exists(step, level, tables[step.relation.name], dictionary, counted=counted, live=live))
@@ -121,14 +125,14 @@ class Pipeline:
         self._steps.append(_Emit(level, layout, dictionary, self))
         for operation, following in zip(self._steps, self._steps[1:], strict=False):
             operation.next = following
+        self._readers = [(operation.role, operation) for operation in self._steps if operation.role is not None]
 
     def run(self, select: Select, sink: Sink) -> None:
         """Sends the output of every binding to the sink."""
-        for operation in self._steps:
-            if operation.role is not None:
-                operation.selection = select(operation.role, operation.relation)
-                if operation.required and operation.selection.empty:
-                    return
+        for role, operation in self._readers:
+            operation.selection = selection = select(role, operation.relation)
+            if operation.required and selection.hi <= selection.lo:
+                return
         self.sink = sink
         self._start.reset()
         self._steps[0].push(1)
@@ -449,10 +453,21 @@ def _multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | in
 class _Scan(_Operation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_first", "_inner", "_key_rows", "_keys", "_level", "_table", "_weight_row")
+    __slots__ = ("_binds", "_carry", "_equal", "_first", "_inner", "_keys", "_level", "_pipeline", "_table", "_weight_row")
 
-    def __init__(self, step: Match, level: _Level, inner: _Level, table: Table, dictionary: Dictionary, *, first: bool) -> None:
+    def __init__(
+        self,
+        step: Match,
+        level: _Level,
+        inner: _Level,
+        table: Table,
+        dictionary: Dictionary,
+        pipeline: Pipeline,
+        *,
+        first: bool,
+    ) -> None:
         super().__init__(step.role, step.relation, required=True)
+        self._pipeline = pipeline
         self._table, self._level, self._inner, self._first = table, level, inner, first
         self._carry = _carried(level, inner)
         self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
@@ -469,6 +484,7 @@ class _Scan(_Operation):
         if listed is None and truth is None and not self._keys and not self._equal and self._first:
             inner, table = self._inner, self._table
             buffer = inner.buffer
+            self._pipeline.matches += hi - lo
             for first in range(lo, hi, CHUNK):
                 end = min(first + CHUNK, hi)
                 for column, row in self._binds:
@@ -483,6 +499,7 @@ class _Scan(_Operation):
             else (listed[first : first + CHUNK] for first in range(0, len(listed), CHUNK))
         )
         for rows in chunks:
+            self._pipeline.matches += len(rows) * n
             chosen = self._agreeing(rows)
             if len(chosen):
                 self._push_rows(chosen, n)
@@ -511,10 +528,13 @@ class _Scan(_Operation):
 class _Join(_Operation):
     """An atom of which some columns are known: an index gives the rows of each binding."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_index", "_inner", "_inner_live", "_keys", "_level", "_table")
+    __slots__ = ("_binds", "_carry", "_equal", "_index", "_inner", "_keys", "_level", "_pipeline", "_table")
 
-    def __init__(self, step: Match, level: _Level, inner: _Level, table: Table, dictionary: Dictionary) -> None:
+    def __init__(
+        self, step: Match, level: _Level, inner: _Level, table: Table, dictionary: Dictionary, pipeline: Pipeline
+    ) -> None:
         super().__init__(step.role, step.relation, required=True)
+        self._pipeline = pipeline
         self._table, self._level, self._inner = table, level, inner
         self._keys = _Keys(step.key, level, dictionary)
         self._carry = _carried(level, inner)
@@ -529,6 +549,7 @@ class _Join(_Operation):
         table, gather, push = self._table, kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
         for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=CHUNK):
+            self._pipeline.matches += len(rows)
             if self._equal:
                 agree = np.flatnonzero(np.logical_and.reduce([table.rows[rows, a] == table.rows[rows, b] for a, b in self._equal]))
                 if not len(agree):
@@ -542,12 +563,19 @@ class _Join(_Operation):
 
 
 def _matching(
-    step: Match, level: _Level, inner: _Level, table: Table, dictionary: Dictionary, *, first: bool
+    step: Match,
+    level: _Level,
+    inner: _Level,
+    table: Table,
+    dictionary: Dictionary,
+    pipeline: Pipeline,
+    *,
+    first: bool,
 ) -> _Operation:
     """A join where something is known of the atom that depends on the binding, else a scan."""
     if step.key and not (first and step.role in STARTING):
-        return _Join(step, level, inner, table, dictionary)
-    return _Scan(step, level, inner, table, dictionary, first=first)
+        return _Join(step, level, inner, table, dictionary, pipeline)
+    return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
 
 
 def _carried(level: _Level, inner: _Level) -> list[tuple[int, int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
@@ -22,7 +23,13 @@ BACKWARD, SUPPORT = -1, -2
 class Compiled(Protocol):
     """A rule's plan, ready to run."""
 
-    plan: Plan
+    @property
+    def plan(self) -> Plan:
+        """What it runs."""
+
+    @property
+    def matches(self) -> int:
+        """Facts that were looked at."""
 
     @property
     def undefined(self) -> int:
@@ -37,6 +44,7 @@ class Rules:
 
     def __init__(self, rules: Sequence[Rule], own: frozenset[str], store: Store) -> None:
         self.rules = rules
+        self.jobs = store.jobs
         self._store = store
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
         self._compiled: dict[tuple[int, int | None, bool], Compiled] = {}
@@ -64,7 +72,8 @@ class Rules:
             jobs = [(number, None) for number in range(len(self.rules))]
         else:
             jobs = [*self._jobs(delta_positive, negated=False), *self._jobs(delta_negative, negated=True)]
-        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, delta_positive, delta_negative))
+        roles = Roles(positive, positive if negative is None else negative, delta_positive, delta_negative)
+        return Bag(self, jobs, roles, "forward")
 
     def _jobs(self, delta: View | None, *, negated: bool) -> Iterator[tuple[int, int]]:
         if delta is not None:
@@ -83,7 +92,7 @@ class Rules:
             for number, rule in enumerate(self.rules)
             if rule.head.relation.name in names and rule.aggregate is None
         ]
-        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads))
+        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of all instances that derive some heads."""
@@ -95,7 +104,7 @@ class Rules:
             for position, literal in enumerate(rule.body)
             if _reads(literal, self._own)
         ]
-        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads))
+        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
     def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
         """Aggregate rules: the results that groups touched by a change lose and gain.
@@ -131,7 +140,7 @@ class Rules:
         """The rows of the results of some groups."""
         assert rule.aggregate is not None
         asked = Relation("'groups", rule.head.relation.columns[:-1], hidden=True)
-        store = Store({**self._store.tables, asked.name: groups}, self._store.dictionary, self._store.buffers)
+        store = replace(self._store, tables={**self._store.tables, asked.name: groups})
         body = (Atom(asked, rule.aggregate.keys), *rule.body)
         limited = Rule(rule.head, body, rule.span, rule.aggregate)
         found: list[Rows] = []
@@ -207,18 +216,8 @@ class Roles:
         delta_negative: View | None = None,
         asked: View | None = None,
     ) -> None:
-        self._views: dict[Role, View] = {Role.PRESENT: positive, Role.ABSENT: negative}
-        if delta_positive is not None:
-            self._views[Role.CHANGED] = delta_positive
-        if delta_negative is not None:
-            self._views[Role.CHANGED_ABSENT] = delta_negative
-        if asked is not None:
-            self._views[Role.ASKED] = asked
-        before = {
-            Role.PRESENT_BEFORE: positive if delta_positive is None else positive - delta_positive,
-            Role.ABSENT_BEFORE: negative if delta_negative is None else negative | delta_negative,
-        }
-        self._views |= before
+        self._positive, self._negative = positive, negative
+        self._delta_positive, self._delta_negative, self._asked = delta_positive, delta_negative, asked
         self._known: dict[tuple[Role, str], Selection] = {}
 
     def select(self, role: Role, relation: Relation) -> Selection:
@@ -226,17 +225,37 @@ class Roles:
         key = (role, relation.name)
         found = self._known.get(key)
         if found is None:
-            view = self._views[role]
+            view = self._view(role)
             found = view.start(relation.name) if role in STARTING else view.select(relation.name)
             self._known[key] = found
         return found
+
+    def _view(self, role: Role) -> View:
+        view: View | None
+        match role:
+            case Role.PRESENT:
+                view = self._positive
+            case Role.PRESENT_BEFORE:
+                view = self._positive if self._delta_positive is None else self._positive - self._delta_positive
+            case Role.CHANGED:
+                view = self._delta_positive
+            case Role.ABSENT:
+                view = self._negative
+            case Role.ABSENT_BEFORE:
+                view = self._negative if self._delta_negative is None else self._negative | self._delta_negative
+            case Role.CHANGED_ABSENT:
+                view = self._delta_negative
+            case Role.ASKED:
+                view = self._asked
+        assert view is not None
+        return view
 
 
 class Bag:
     """The heads that some rules derive; they are derived when the bag is read."""
 
-    def __init__(self, rules: Rules, jobs: list[tuple[int, int | None]], roles: Roles) -> None:
-        self._rules, self._jobs, self._roles = rules, jobs, roles
+    def __init__(self, rules: Rules, jobs: list[tuple[int, int | None]], roles: Roles, kind: str) -> None:
+        self._rules, self._jobs, self._roles, self._kind = rules, jobs, roles, kind
 
     @property
     def heads(self) -> dict[str, None]:
@@ -250,5 +269,11 @@ class Bag:
         for job in jobs:
             for relation, role in job.plan.relations:
                 select(role, relation)
+        run = self._rules.jobs.run
+        derivations, matches = run.derivations, 0
         for job in jobs:
+            before = job.matches
             job.run(select, sinks[job.plan.head.relation.name])
+            matches += job.matches - before
+        if jobs:
+            run.record(self._kind, matches, run.derivations - derivations)

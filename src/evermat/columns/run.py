@@ -30,6 +30,15 @@ class Limits:
 Progress = Callable[[str], None]
 
 
+@dataclass(slots=True)
+class Asked:
+    """How often something was asked of rules or counters, the facts looked at for it, and the instances found."""
+
+    calls: int = 0
+    matches: int = 0
+    instances: int = 0
+
+
 class Run:
     """Counts what happens and stops the run at its limits."""
 
@@ -37,6 +46,7 @@ class Run:
         self.limits = limits
         self.rounds = 0
         self.derivations = 0
+        self.asked: dict[str, Asked] = {}
         self._progress = progress
         self._started = time.perf_counter()
         self._next_look = self._started + _LOOK_EVERY
@@ -64,6 +74,13 @@ class Run:
             self._check_facts()
             self._look()
 
+    def record(self, what: str, matches: int, instances: int) -> None:
+        """Something was asked of rules or counters."""
+        asked = self.asked.setdefault(what, Asked())
+        asked.calls += 1
+        asked.matches += matches
+        asked.instances += instances
+
     def _check_facts(self) -> None:
         if self.limits.facts is not None and self._state is not None:
             count = sum(table.count for table in self._state.tables.values())
@@ -86,3 +103,10 @@ class Run:
 
     def _stop(self, what: str, limit: float) -> None:
         raise LimitError(Problem(errors.LIMIT_REACHED, {"what": what, "limit": f"{limit:,}"}))
+
+
+class Jobs:
+    """The run that is at work on a state now: its limits hold, and it is told what is derived."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run

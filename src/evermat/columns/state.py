@@ -12,7 +12,7 @@ from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.pipeline import Buffers, Sink, Store
 from evermat.columns.rules import Bag, Rules
-from evermat.columns.run import Run
+from evermat.columns.run import Jobs, Run
 from evermat.columns.table import Batch, Table
 from evermat.columns.views import Dataset, Fresh, View
 from evermat.program.model import Program
@@ -30,9 +30,9 @@ class GrowingSet(Dataset):
     added. So the new facts are the rows appended meanwhile, and nobody needs to look at states.
     """
 
-    def __init__(self, name: str, bit: int, tables: Mapping[str, Table], run: Run) -> None:
+    def __init__(self, name: str, bit: int, tables: Mapping[str, Table], jobs: Jobs) -> None:
         super().__init__(name, bit, tables)
-        self._run = run
+        self._jobs = jobs
         self._sinks: dict[str, Sink] = {relation: self._sink(relation) for relation in tables}
 
     def add(self, facts: View | Bag) -> Fresh:
@@ -50,12 +50,12 @@ class GrowingSet(Dataset):
         return Fresh(self.tables, ranges)
 
     def _sink(self, name: str) -> Sink:
-        table, bit, run = self.tables[name], self.bit, self._run
+        table, bit, jobs = self.tables[name], self.bit, self._jobs
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
             del weights
             table.add_new(batch, bit, n)
-            run.derived(n)
+            jobs.run.derived(n)
 
         return sink
 
@@ -63,8 +63,8 @@ class GrowingSet(Dataset):
 class CountedSet:
     """A derivation counter for every fact."""
 
-    def __init__(self, tables: Mapping[str, Table], run: Run) -> None:
-        self.tables, self._run = tables, run
+    def __init__(self, tables: Mapping[str, Table], jobs: Jobs) -> None:
+        self.tables, self._jobs = tables, jobs
         self.counters = {name: RowCounter(table) for name, table in tables.items()}
         self._sinks: dict[str, Sink] = {name: self._sink(name) for name in tables}
 
@@ -82,11 +82,11 @@ class CountedSet:
         return facts
 
     def _sink(self, name: str) -> Sink:
-        table, counter, run = self.tables[name], self.counters[name], self._run
+        table, counter, jobs = self.tables[name], self.counters[name], self._jobs
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
             counter.add(table.locate(batch, n), weights)
-            run.derived(n if weights is None else int(weights.sum()))
+            jobs.run.derived(n if weights is None else int(weights.sum()))
 
         return sink
 
@@ -108,11 +108,12 @@ class State:
         self.program = program
         self.dictionary = Dictionary()
         self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
-        self.explicit = GrowingSet("E", EXPLICIT, self.tables, run)
-        self.materialised = GrowingSet("I", MATERIALISED, self.tables, run)
-        self.nonrecursive_counter = CountedSet(self.tables, run)
-        self.recursive_counter = CountedSet(self.tables, run)
-        store = Store(self.tables, self.dictionary, Buffers())
+        self.jobs = Jobs(run)
+        self.explicit = GrowingSet("E", EXPLICIT, self.tables, self.jobs)
+        self.materialised = GrowingSet("I", MATERIALISED, self.tables, self.jobs)
+        self.nonrecursive_counter = CountedSet(self.tables, self.jobs)
+        self.recursive_counter = CountedSet(self.tables, self.jobs)
+        store = Store(self.tables, self.dictionary, Buffers(), self.jobs)
         self.strata: Sequence[StratumRules] = [StratumRules(stratum, store) for stratum in program.strata]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
 
@@ -125,6 +126,17 @@ class State:
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
         """Notes which counters of a stratum are valid from now on."""
         self.counters[stratum] = valid
+
+    def valid_counters(self, stratum: Stratum) -> Counters:
+        """Which counters of a stratum are valid."""
+        return self.counters[stratum]
+
+    def reset_counters(self, stratum: Stratum) -> None:
+        """Sets the counters of a stratum to 0; none is valid then."""
+        self.counters[stratum] = Counters.NONE
+        for counted in (self.nonrecursive_counter, self.recursive_counter):
+            for name in stratum.relations:
+                counted.counters[name].clear()
 
     @property
     def nbytes(self) -> int:

@@ -21,6 +21,7 @@ from evermat.columns.rules import Bag
 from evermat.columns.run import Run
 from evermat.columns.state import EXPLICIT, MATERIALISED, CountedSet, State, StratumRules
 from evermat.columns.table import Batch, Rows, Table
+from evermat.interrupts import uninterrupted
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
 
 Weights = npt.NDArray[np.int64]
@@ -48,7 +49,8 @@ class WorkingSet(Dataset):
         return lists[0]
 
     def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return (self.tables[name].state[rows] & np.uint16(self.bit)) != 0
+        inside: npt.NDArray[np.bool_] = (self.tables[name].state[rows] & np.uint16(self.bit)) != 0
+        return inside
 
     def start(self, name: str) -> Selection:
         return listed(self.rows(name))
@@ -133,6 +135,7 @@ class JournaledCounter:
 
     def _change(self, facts: View | Bag, *, added: bool) -> Listed:
         touched: dict[str, list[Rows]] = {}
+        self._run.record("count up" if added else "count down", 0, 0)
         if isinstance(facts, Bag):
             facts.read({name: self._sink(name, touched, added=added) for name in facts.heads}, counted=True)
         else:
@@ -182,6 +185,7 @@ class Update:
 
     def __init__(self, state: State, run: Run, deleted: Mapping[str, Rows], inserted: Mapping[str, Rows]) -> None:
         self.state, self.run = state, run
+        state.jobs.run = run
         self._free = [1 << i for i in range(15, 1, -1)]
         self._sets: list[WorkingSet] = []
         self._journal = _Journal()
@@ -219,7 +223,11 @@ class Update:
         self.run.next_round()
 
     def commit(self) -> tuple[Listed, Listed]:
-        """I := (I \\ D) ∪ A, E := (E \\ E⁻) ∪ E⁺; hands back the facts that I lost and gained."""
+        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺; hands back the facts that I lost and gained."""
+        with uninterrupted():
+            return self._commit()
+
+    def _commit(self) -> tuple[Listed, Listed]:
         materialised, explicit = self.state.materialised, self.state.explicit
         lost, gained = (self.overdeleted - self.added).listed(), (self.added - materialised).listed()
         for dataset, bit, gone, come in (
@@ -244,7 +252,8 @@ class Update:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Undoes what was not committed, and frees the bits of all working sets."""
-        self._journal.undo()
-        for working in self._sets:
-            working.clear()
+        with uninterrupted():
+            self._journal.undo()
+            for working in self._sets:
+                working.clear()
 

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
 
 from evermat.program.model import Atom, Constant, Expression, Relation, Rule, Test, Variable
 
 
-class Role(Enum):
+class Role(IntEnum):
     """Which facts a literal reads. Pᵖ, Pⁿ are the sets given for positive and negated literals, Δᵖ, Δⁿ the changes.
 
     For every way to split an instance's literals into changed and unchanged ones, exactly one delta plan finds it:
     the one of its first changed literal. So literals before the delta literal exclude the change.
     """
 
-    PRESENT = "in"  # in Pᵖ
-    PRESENT_BEFORE = "in, not changed"  # in Pᵖ \ Δᵖ
-    CHANGED = "changed"  # in Δᵖ
-    ABSENT = "not in"  # not in Pⁿ
-    ABSENT_BEFORE = "not in, not changed"  # not in Pⁿ ∪ Δⁿ
-    CHANGED_ABSENT = "changed, not in"  # in Δⁿ
-    ASKED = "asked"  # a fact in question: the head of a backward plan
+    PRESENT = 0  # in Pᵖ
+    PRESENT_BEFORE = 1  # in Pᵖ \ Δᵖ
+    CHANGED = 2  # in Δᵖ
+    ABSENT = 3  # not in Pⁿ
+    ABSENT_BEFORE = 4  # not in Pⁿ ∪ Δⁿ
+    CHANGED_ABSENT = 5  # in Δⁿ
+    ASKED = 6  # a fact in question: the head of a backward plan
 
 
 STARTING = (Role.CHANGED, Role.CHANGED_ABSENT, Role.ASKED)
@@ -61,7 +61,7 @@ class Match:
             columns[column] = str(variable)
         for first, second in self.equal:
             columns[second] = f"={columns[first].lstrip('=')}" if columns[first] != "_" else f"=#{first}"
-        return f"match {self.relation.name}({', '.join(columns)})" + _suffix(self.role)
+        return f"match {self.relation.name}({', '.join(columns)})" + _SUFFIXES[self.role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Check:
     key: tuple[tuple[int, Variable | Constant], ...]
 
     def __str__(self) -> str:
-        return f"check !{self.relation.name}({', '.join(str(known) for _, known in self.key)})" + _suffix(self.role)
+        return f"check !{self.relation.name}({', '.join(str(known) for _, known in self.key)})" + _SUFFIXES[self.role]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,5 +130,12 @@ class Plan:
         return "\n".join(map(str, self.steps))
 
 
-def _suffix(role: Role) -> str:
-    return "" if role in (Role.PRESENT, Role.ABSENT) else f"  [{role.value}]"
+_SUFFIXES = {
+    Role.PRESENT: "",
+    Role.PRESENT_BEFORE: "  [in, not changed]",
+    Role.CHANGED: "  [changed]",
+    Role.ABSENT: "",
+    Role.ABSENT_BEFORE: "  [not in, not changed]",
+    Role.CHANGED_ABSENT: "  [changed, not in]",
+    Role.ASKED: "  [asked]",
+}

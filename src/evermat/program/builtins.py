@@ -128,9 +128,7 @@ def evaluate(name: str, type_: Type, arguments: list[Value], result: Type) -> Va
 
 def _any_infinite(arguments: list[Value]) -> bool:
     """Infinity may be handed on, or spelled out in a text, but never comes from an overflow."""
-    return any(
-        math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments
-    )
+    return any(math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments)
 
 
 def representable(value: Value, type_: Type) -> Value | None:
@@ -289,14 +287,29 @@ _TESTS: dict[str, Callable[..., bool]] = {
     ">=": lambda a, b: a >= b,
     "contains": lambda part, whole: part in whole,
     "!contains": lambda part, whole: part not in whole,
-    "match": lambda pattern, text: full_match(pattern, text),
-    "!match": lambda pattern, text: not full_match(pattern, text),
+    "match": lambda pattern, text: full_match(pattern, text) is True,
+    "!match": lambda pattern, text: full_match(pattern, text) is False,
 }
 
 
-def full_match(pattern: str, text: str) -> bool:
-    """Whether the whole text matches a pattern in RE2's syntax, in linear time."""
+def full_match(pattern: str, text: str) -> bool | None:
+    """Whether the whole text matches a pattern in RE2's syntax, in linear time; None if it is not a pattern."""
     import pyarrow as pa  # noqa: PLC0415  (loaded only where a program matches)
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
+    try:
+        return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
+    except pa.ArrowInvalid:
+        return None
+
+
+def fault_of_pattern(pattern: str) -> str:
+    """What is wrong with a pattern, or nothing."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    try:
+        pc.match_substring_regex(pa.scalar(""), pattern)
+    except pa.ArrowInvalid as error:
+        return str(error).removeprefix("Invalid regular expression: ")
+    return ""

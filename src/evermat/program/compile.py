@@ -33,8 +33,8 @@ def read_program(path: str | Path) -> Program:
     """
     try:
         data = Path(path).read_bytes()
-    except OSError as error:
-        why = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:  # the latter for a name that no file can have
+        why = (getattr(error, "strerror", None) or str(error)).lower()
         raise ProgramError(Problem(errors.UNREADABLE, {"path": str(path), "why": why})) from None
     try:
         text = data.decode("utf-8")

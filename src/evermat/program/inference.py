@@ -13,7 +13,7 @@ from typing import NamedTuple
 from evermat import errors
 from evermat.errors import Problems
 from evermat.program import model
-from evermat.program.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type
+from evermat.program.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type, fault_of_pattern
 from evermat.program.lower import FlatLiteral, FlatRule, Grouping
 from evermat.program.model import ANYTHING, Relation
 from evermat.program.syntax import Atom, Call, Cast, Compare, Expression, Literal, Not, Var, Wildcard
@@ -28,12 +28,11 @@ LITERAL_TYPES = {
     "string": Type.SYMBOL | Type.TERM,
     "term": Type.TERM,
 }
-
-
-# What becomes of something that may have any of some types.
 _SHOWN = 40  # digits of a number that are shown
 _COLUMN = "it is column `{}` of `{}`"
-_PREFERRED = {
+
+# What becomes of something that may have any of some types.
+_PREFERRED: dict[int, Type] = {
     possible: next(t for t in (Type.NUMBER, Type.SYMBOL, *Type) if t & possible) for possible in range(1, int(ANY) + 1)
 }
 
@@ -56,9 +55,7 @@ class _Reason(NamedTuple):
         return f"{sentence} at {place.line}:{place.column}"
 
 
-def type_rule(
-    rule: FlatRule, relations: Mapping[str, Relation], types: Types, problems: Problems
-) -> model.Rule | None:
+def type_rule(rule: FlatRule, relations: Mapping[str, Relation], types: Types, problems: Problems) -> model.Rule | None:
     """The typed rule, or None if its types clash (reported)."""
     inference = _Inference(relations, types, problems)
     inference.infer_body(rule.body)
@@ -276,6 +273,8 @@ class _Inference:
             case Not(Atom() as atom):
                 return model.Negation(self.typed_atom(atom))
             case Compare(operator, left, right):
+                if operator.endswith("match") and isinstance(left, Literal):
+                    self._check_pattern(left)
                 return model.Test(operator, self._typed(left), self._typed(right))
             case Grouping():
                 return model.Aggregation(
@@ -287,6 +286,11 @@ class _Inference:
                     span=literal.aggregate.span,
                 )
         raise AssertionError(literal)
+
+    def _check_pattern(self, literal: Literal) -> None:
+        if why := fault_of_pattern(str(literal.value)):
+            self.failed = True
+            self.problems.add(errors.BAD_PATTERN, literal.span, pattern=literal.value, why=why)
 
     def _variable(self, variable: Var) -> model.Variable:
         if (known := self._typed_variables.get(variable.name)) is None:

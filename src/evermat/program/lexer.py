@@ -17,7 +17,21 @@ from lark.lexer import LexerState, Token
 from evermat.program.builtins import FUNCTIONS
 
 QUALIFIERS = frozenset(
-    "btree btree_delete brie eqrel inline no_inline magic no_magic override overridable input output printsize".split()
+    [
+        "btree",
+        "btree_delete",
+        "brie",
+        "eqrel",
+        "inline",
+        "no_inline",
+        "magic",
+        "no_magic",
+        "override",
+        "overridable",
+        "input",
+        "output",
+        "printsize",
+    ]
 )
 RESERVED = {
     "true": "TRUE",
@@ -29,7 +43,7 @@ RESERVED = {
     "max": "EXTREMUM",
     "bnot": "UNARY",
     "lnot": "UNARY",
-} | dict.fromkeys("land lor lxor band bor bxor bshl bshr bshru".split(), "OPERATOR")
+} | dict.fromkeys(["land", "lor", "lxor", "band", "bor", "bxor", "bshl", "bshr", "bshru"], "OPERATOR")
 # Reserved only where an opening parenthesis follows.
 CALLABLE = {"match": "TEST", "contains": "TEST", "as": "AS"} | {
     name: "FUNCTION" for name in FUNCTIONS if name.isidentifier() and name not in RESERVED
@@ -50,6 +64,7 @@ _NEXT_CONTEXT = {
     ("qualifiers", "QUALIFIER"): "qualifiers",
     ("qualifiers", "PROBLEM"): "qualifiers",
 }
+_INDENT = 200  # blanks before a directive that are looked at
 _GARBAGE = re.compile(r"[^\s\w\"'(),.;:]+|.")
 
 
@@ -124,9 +139,15 @@ class Lexer(LarkLexer):
         value = match.group()
         if value in self.directives:
             return _token(self.directives[value], value, at)
-        if value in REFUSED_DIRECTIVES or not text[text.rfind("\n", 0, at) + 1 : at].strip():
+        if value in REFUSED_DIRECTIVES or _begins_line(text, at):
             return _token("PROBLEM", value, at)
         return None
+
+
+def _begins_line(text: str, at: int) -> bool:
+    """Whether there are only blanks before a place in its line; looks at a few, for lines may be long."""
+    before = text[max(0, at - _INDENT) : at].rstrip(" \t")
+    return before.endswith("\n") if before else at <= _INDENT
 
 
 def _word(value: str, text: str, at: int, *, qualifier: bool) -> str:

@@ -139,7 +139,7 @@ class _Flattener:
         flat_head = self._atom(head, extra, outside)
         return FlatRule(flat_head, self._body(body, outside) + extra, self.clause)
 
-    def _body(self, body: Iterable[Atom | Not | Compare], outside: Iterable[str]) -> list[FlatLiteral]:
+    def _body(self, body: Iterable[Formula], outside: Iterable[str]) -> list[FlatLiteral]:
         flat: list[FlatLiteral] = []
         for literal in body:
             extra: list[FlatLiteral] = []
@@ -207,13 +207,13 @@ class _Flattener:
         number = next(self._fresh)
         local = {v.name: f"{v.name}'{number}" for v in inside if v.name not in known}
         keys = {v.name: v for v in [*inside, *deeper] if v.name in known}
-        bodies = [[_rename(literal, local) for literal in body] for body in bodies]
+        renamed = [[_rename(literal, local) for literal in body] for body in bodies]
         scope = known | set(local.values())
         value_literals: list[FlatLiteral] = []
         value = None
         if aggregate.value is not None:
             value = self._expression(_rename_expression(aggregate.value, local), value_literals, scope)
-        flat = [self._body(body, scope) + value_literals for body in bodies]
+        flat = [self._body(body, scope) + value_literals for body in renamed]
         return Grouping(result, aggregate, value, list(keys.values()), flat)
 
     def _variable(self, span: Span) -> Var:

@@ -296,7 +296,7 @@ class _HopelessError(Exception):
 class _SyntaxProblem(Exception):  # noqa: N818
     """Something that the grammar allows but that has no meaning, found while a statement is built."""
 
-    def __init__(self, kind: errors.Kind, span: Span, **details: object) -> None:
+    def __init__(self, kind: errors.Kind, span: Span, **details: Any) -> None:
         super().__init__()
         self.kind, self.span, self.details = kind, span, details
 
@@ -370,7 +370,7 @@ def _reserved_for(token: Token, accepted: set[str], tokens: _Tokens) -> str:
     return ""
 
 
-_WORDS = frozenset("TRUE FALSE COUNT SUM EXTREMUM OPERATOR UNARY".split())
+_WORDS = frozenset(["TRUE", "FALSE", "COUNT", "SUM", "EXTREMUM", "OPERATOR", "UNARY"])
 
 
 def _hint(token: Token, accepted: set[str], tokens: _Tokens, source: Source) -> str:
@@ -617,7 +617,11 @@ class _Builder(Transformer[Token, Any]):
         base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
         if len(digits) > 80:
             raise _SyntaxProblem(
-                errors.OUT_OF_RANGE, _span(token), value=digits[:20] + "…", type="number", range="it has too many digits"
+                errors.OUT_OF_RANGE,
+                _span(token),
+                value=digits[:20] + "…",
+                type="number",
+                range="it has too many digits",
             )
         return Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), _span(token))
 

@@ -14,7 +14,6 @@ from evermat import errors
 from evermat.errors import Problems
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
-
 _SHOWN = 12  # relations of a cycle that are shown
 
 
@@ -204,5 +203,3 @@ def _report(head: Relation, steps: list[_Use], program: Program, problems: Probl
 
 def _sign(use: _Use) -> str:
     return "" if not use.strict else "aggregate of " if use.rule.aggregate else "!"
-
-

@@ -109,7 +109,7 @@ class Types:
                     done.add(name)
                     self._define(self._declarations[name])
                 elif member.text in path:
-                    cycle = [*takewhile(lambda other, end=member.text: other != end, reversed(path)), member.text][::-1]
+                    cycle = [*takewhile(member.text.__ne__, reversed(path)), member.text][::-1]
                     self._report_cycle(cycle)
                     done.update(cycle)
                 else:
@@ -172,7 +172,9 @@ class Types:
         for name in waiting:
             below = [*self._types[name].members, *self._narrower.get(name, ())]
             for union in self._unions.get(name, ()):
-                missing[union] = missing.get(union, len(set(self._types[union].members))) - 1
+                if union not in missing:
+                    missing[union] = len(set(self._types[union].members))
+                missing[union] -= 1
                 if not missing[union]:
                     below.append(union)
             new = [other for other in dict.fromkeys(below) if other not in found]
@@ -180,4 +182,3 @@ class Types:
             waiting += new
         self._below[high] = found
         return found
-

@@ -6,7 +6,7 @@ back with all that follows from it. Keeps no counters.
 
 from __future__ import annotations
 
-from evermat.algebra import StratumRules, Update
+from evermat.algebra import StratumRules, Update, View, WorkingSet
 from evermat.reasoning.insertion import Views, insert
 
 
@@ -23,7 +23,7 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     update.release(found)
 
 
-def overdelete(update: Update, views: Views, stratum: StratumRules, lost: object) -> None:
+def overdelete(update: Update, views: Views, stratum: StratumRules, lost: View) -> None:
     """D grows by all facts that have a derivation from a deleted one."""
     found, delta = update.new("ND"), update.new("ΔD")
     found.add(update.deleted.at(stratum.stratum))
@@ -38,7 +38,7 @@ def overdelete(update: Update, views: Views, stratum: StratumRules, lost: object
     update.release(found, delta)
 
 
-def rederive(update: Update, views: Views, stratum: StratumRules, found: object) -> None:
+def rederive(update: Update, views: Views, stratum: StratumRules, found: WorkingSet) -> None:
     """One-step rederivation: R, the overdeleted facts that are explicit or that some instance still derives."""
     heads = update.overdeleted.at(stratum.stratum)
     found.add(heads & (update.state.explicit - update.deleted))

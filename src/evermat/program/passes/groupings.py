@@ -78,7 +78,7 @@ class _Separation:
         listed = bool(ready.keys) and (not keys_bound or ready.function in _ZERO_WHEN_EMPTY)
         groups: tuple[Literal, ...] = ()
         if listed:
-            outer = [literal for literal in plain if set(variables_of(literal)) <= bound]
+            outer: list[Literal] = [literal for literal in plain if set(variables_of(literal)) <= bound]
             groups = (self._groups(name, ready, outer, rule, rules),)
         body = self._body(name, ready, groups if not keys_bound else (), rule, rules)
         aggregate = Aggregation(result, ready.function, ready.value, ready.keys, (body,), ready.span)

@@ -28,7 +28,9 @@ def project_negations(program: Program, _problems: Problems) -> Program:
 
     def rewrite(literals: tuple[Literal, ...], span: Span) -> tuple[Literal, ...]:
         return tuple(
-            Negation(project(literal.atom, span)) if isinstance(literal, Negation) and _has_wildcard(literal) else literal
+            Negation(project(literal.atom, span))
+            if isinstance(literal, Negation) and _has_wildcard(literal)
+            else literal
             for literal in literals
         )
 

@@ -1,0 +1,90 @@
+"""What an update changed: what `Materialisation.update` hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.table import Batch, Table
+from evermat.columns.values import decode_arrow, decode_rows
+from evermat.columns.views import View
+from evermat.program.model import Relation, Row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ChangedFacts:
+    """Facts of one relation that came or went."""
+
+    def __init__(self, relation: Relation, batch: Batch, dictionary: Dictionary) -> None:
+        self._relation, self._batch, self._dictionary = relation, batch, dictionary
+
+    def __len__(self) -> int:
+        return int(self._batch.shape[1])
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(decode_rows(self._batch, self._relation.types, self._dictionary))
+
+    def __contains__(self, row: object) -> bool:
+        return row in set(self)
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table with the relation's columns."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+
+        if not self._relation.columns:
+            return nullary(present=len(self) > 0)
+        columns = [decode_arrow(self._batch[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
+        return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return f"<{self._relation.name}: {len(self):,} facts>"
+
+
+class Changes(Mapping[str, ChangedFacts]):
+    """Facts that came, or went, by relation; every relation of the program is there."""
+
+    def __init__(self, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+        self._relations = {name: r for name, r in relations.items() if not r.hidden}
+        self._dictionary = dictionary
+        # Copied now: rows may be given to other facts by a later update.
+        self._batches = {name: tables[name].take(view.rows(name)) for name in view.names if name in self._relations}
+
+    def __getitem__(self, name: str) -> ChangedFacts:
+        relation = self._relations[name]
+        batch = self._batches.get(name)
+        return ChangedFacts(relation, np.empty((relation.arity, 0), np.int64) if batch is None else batch, self._dictionary)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._relations)
+
+    def __len__(self) -> int:
+        return len(self._relations)
+
+    @property
+    def total(self) -> int:
+        """How many facts of all relations."""
+        return sum(batch.shape[1] for batch in self._batches.values())
+
+
+class Change:
+    """One update: what every relation gained and lost, explicit facts and derived ones, and what it took."""
+
+    def __init__(self, inserted: Changes, deleted: Changes, stats: dict[str, Any]) -> None:
+        self.inserted, self.deleted, self.stats = inserted, deleted, stats
+
+    def __bool__(self) -> bool:
+        return bool(self.inserted.total or self.deleted.total)
+
+    def __repr__(self) -> str:
+        return f"<Change: {self.inserted.total:,} inserted, {self.deleted.total:,} deleted>"

@@ -1,0 +1,41 @@
+"""Ctrl-C and SIGTERM unwind the stack, so that nothing is left half-written, and are never lost.
+
+An exception from a signal handler comes up wherever Python happens to be. Some libraries swallow every exception at
+places (Arrow does while it looks for pandas), so that a signal that has arrived is remembered, and long jobs ask.
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import NoReturn
+
+
+class Interrupted(BaseException):
+    """Ctrl-C was pressed."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+_EXCEPTIONS = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
+_arrived: list[int] = []
+
+
+def catch_signals() -> None:
+    """Has both signals raise their exception from now on; who ignores Ctrl-C, as shells do in the background, goes on doing so."""
+    _arrived.clear()
+    for number in _EXCEPTIONS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _arrive)
+
+
+def _arrive(number: int, _frame: object) -> NoReturn:
+    _arrived.append(number)
+    raise _EXCEPTIONS[signal.Signals(number)]
+
+
+def check_signals() -> None:
+    """Raises what has arrived, once more if need be."""
+    if _arrived:
+        raise _EXCEPTIONS[signal.Signals(_arrived[0])]

@@ -1,0 +1,134 @@
+"""An update, stratum by stratum: which algorithm, which counters it needs, and what becomes of them.
+
+Any algorithm may follow any other. Which counters are valid is recorded for each stratum; an algorithm says what it needs, what is
+missing is counted first, and what it does not keep becomes invalid. A stratum that no change reaches is left
+alone, counters and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from evermat import errors
+from evermat.algebra import Counters, State, StratumRules, Update, View
+from evermat.errors import Problem, ProgramError, did_you_mean
+from evermat.program.model import Atom, Negation
+from evermat.program.strata import Stratum
+from evermat.reasoning import (
+    backward_forward,
+    backward_forward_counting,
+    counting,
+    dred,
+    dred_counting,
+    rematerialise,
+)
+from evermat.reasoning.insertion import Views
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A way to maintain one stratum; `needs` and `keeps` are the counters that must be valid before and are after."""
+
+    name: str
+    maintain: Callable[[Update, Views, StratumRules], None]
+    needs: Counters
+    keeps: Counters
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm("counting", counting.maintain, Counters.NONRECURSIVE, Counters.NONRECURSIVE),
+        Algorithm("dred", dred.maintain, Counters.NONE, Counters.NONE),
+        Algorithm("dred-c", dred_counting.maintain, Counters.BOTH, Counters.BOTH),
+        Algorithm("bf", backward_forward.maintain, Counters.NONE, Counters.NONE),
+        Algorithm("bf-c", backward_forward_counting.maintain, Counters.NONRECURSIVE, Counters.NONRECURSIVE),
+        Algorithm("remat", rematerialise.maintain, Counters.NONE, Counters.NONE),
+    )
+}
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The algorithm for a stratum, and why."""
+
+    stratum: Stratum
+    algorithm: str
+    counters: Counters
+    reason: str
+
+
+def check_algorithm(name: str, strata: tuple[Stratum, ...]) -> None:
+    """Refuses a name that is none, and Counting for a recursive program.
+
+    Raises:
+        ProgramError: with the names that there are, or the rule that is recursive.
+    """
+    if name != AUTO and name not in ALGORITHMS:
+        known = [AUTO, *ALGORITHMS]
+        details = {"name": name, "known": ", ".join(known)}
+        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, known)))
+    if name == "counting":
+        for stratum in strata:
+            if stratum.recursive:
+                rule = stratum.recursive[0]
+                raise ProgramError(Problem(errors.NOT_NONRECURSIVE, {"name": rule.head.relation.name, "rule": str(rule)}))
+
+
+def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules], Choice]) -> list[Choice]:
+    """Processes all strata; D and A then say what changes. Hands back what was done where."""
+    views = Views(update)
+    choices = []
+    for stratum in update.strata():
+        if not is_reached(update, stratum.stratum):
+            continue
+        choice = choose(update, stratum) if name == AUTO else fixed_choice(update.state, stratum.stratum, name)
+        algorithm = ALGORITHMS[choice.algorithm]
+        if update.state.valid_counters(stratum.stratum) < algorithm.needs:
+            recount(update.state, stratum, algorithm.needs)
+        algorithm.maintain(update, views, stratum)
+        choices.append(choice)
+    return choices
+
+
+def keep_counters(state: State, choices: list[Choice]) -> None:
+    """Notes which counters are still valid, once an update is committed."""
+    for choice in choices:
+        valid = state.valid_counters(choice.stratum)
+        state.record_counters(choice.stratum, min(valid, ALGORITHMS[choice.algorithm].keeps))
+
+
+def fixed_choice(state: State, stratum: Stratum, name: str) -> Choice:
+    """The algorithm that was asked for, unless it cannot do the stratum."""
+    if any(rule.aggregate for rule in stratum.recursive):
+        return Choice(stratum, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
+    return Choice(stratum, name, state.valid_counters(stratum), "as asked for")
+
+
+def is_reached(update: Update, stratum: Stratum) -> bool:
+    """Whether explicit facts of a stratum, or facts that its rules read, have changed."""
+    relations = set(stratum.relations)
+    if not relations.isdisjoint([*update.deleted.names, *update.inserted.names]):
+        return True
+    changed = {*update.overdeleted.names, *update.added.names}
+    return any(
+        (literal.relation.name if isinstance(literal, Atom) else literal.atom.relation.name) in changed
+        for rule in stratum.rules
+        for literal in rule.literals
+        if isinstance(literal, Atom | Negation)
+    )
+
+
+def recount(state: State, stratum: StratumRules, counters: Counters) -> None:
+    """Counts the derivations of a stratum from scratch, over I."""
+    state.reset_counters(stratum.stratum)
+    materialised: View = state.materialised
+    counter: Any = state.nonrecursive_counter
+    counter.add(state.explicit.at(stratum.stratum))
+    counter.add(stratum.nonrecursive.consequences(materialised))
+    if counters >= Counters.BOTH:
+        state.recursive_counter.add(stratum.recursive.consequences(materialised))
+    state.record_counters(stratum.stratum, counters)

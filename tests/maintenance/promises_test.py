@@ -1,0 +1,125 @@
+"""What the papers promise of the algorithms, beyond the right result: Examples 1–3 of *Optimised maintenance*."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evermat
+from tests.maintenance.updates import random_update
+from tests.strategies import Features, random_program
+
+EXAMPLE_1 = """
+.decl R(x:symbol, y:symbol)
+.decl S(x:symbol, y:symbol)
+S(y1, y2) :- R(x, y1), R(x, y2).
+"""
+EXAMPLE_2 = """
+.decl B(s:symbol, t:symbol, n:number)
+.decl D(s:symbol, n:number)
+D(y, z) :- B("a", y, z).
+D(y, z) :- D(x, z1), B(x, y, z2), z = z1 + z2.
+"""
+EXAMPLE_3 = """
+.decl A(x:symbol)
+.decl B(x:symbol, y:symbol)
+A(y) :- A(x), B(x, y).
+"""
+
+
+def example_1(n: int):
+    facts = [(f"a{i}", "b") for i in range(n)] + [(f"a{i}", f"c{i}") for i in range(n)]
+    m = evermat.Program.parse(EXAMPLE_1).materialise({"R": facts}, counters="both")
+    return m, {"R": [(f"a{i}", f"c{i}") for i in range(n)]}
+
+
+def example_2(n: int):
+    facts = [("a", "b0", 1), *(("a", f"c{i}", 1) for i in range(n))]
+    facts += [(f"b{i}", f"d{j}", 1) for i in range(n) for j in range(n)]
+    m = evermat.Program.parse(EXAMPLE_2).materialise({"B": facts}, counters="both")
+    return m, {"B": [("a", "b0", 1)]}
+
+
+def work(example, n: int, algorithm: str) -> int:
+    """How many facts rules looked at."""
+    m, deleted = example(n)
+    stats = m.update(delete=deleted, algorithm=algorithm).stats
+    return sum(asked["matches"] for asked in stats["asked"].values())
+
+
+def backward(stats) -> int:
+    """How often rules were evaluated backwards."""
+    return sum(stats["asked"][kind]["calls"] for kind in ("backward", "supports") if kind in stats["asked"])
+
+
+@pytest.mark.parametrize("example", [example_1, example_2])
+def test_dred_with_counters_looks_at_a_linear_number_of_facts(example) -> None:
+    small, large = work(example, 20, "dred-c"), work(example, 80, "dred-c")
+    assert large <= 4.5 * small
+    # DRed pays for rederivation: it looks at a quadratic number.
+    assert work(example, 80, "dred") >= 8 * work(example, 20, "dred")
+
+
+@pytest.mark.parametrize("example", [example_1, example_2])
+def test_dred_with_counters_evaluates_nothing_backwards(example) -> None:
+    m, deleted = example(10)
+    assert backward(m.update(delete=deleted, algorithm="dred-c").stats) == 0
+    m, deleted = example(10)
+    assert backward(m.update(delete=deleted, algorithm="dred").stats) > 0
+
+
+def test_example_3_overdeletes_exactly_two_facts() -> None:
+    facts = {"A": [("a",), ("b",), ("d",)], "B": [("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")]}
+    program = evermat.Program.parse(EXAMPLE_3)
+    figures = {}
+    for algorithm in ("dred", "dred-c", "bf", "bf-c"):
+        m = program.materialise(facts, counters="both")
+        change = m.update(delete={"A": [("a",)]}, algorithm=algorithm)
+        assert set(change.deleted["A"]) == {("a",)}
+        assert set(m["A"]) == {("b",), ("c",), ("d",), ("e",)}
+        figures[algorithm] = (change.stats["overdeleted"], change.stats["rederived"])
+    assert figures["dred-c"] == (2, 1)  # A(a) and A(c); A(c) comes back
+    assert figures["dred"][0] == 4
+    assert figures["bf"] == figures["bf-c"] == (1, 0)
+
+
+@pytest.mark.parametrize("algorithm", ["bf", "bf-c"])
+@settings(max_examples=40, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_backward_forward_deletes_exactly(algorithm: str, rng: Random) -> None:
+    random = random_program(rng, Features(aggregates=False))
+    m = evermat.Program.parse(random.text).materialise(random.facts, counters="both")
+    delete, insert = random_update(rng, random.relations, random.facts)
+    pure = {name: rows - insert.get(name, set()) for name, rows in delete.items()}
+    only_deleted = m.update(delete=pure, algorithm=algorithm)
+    hidden = [r for r in m._program.relations.values() if r.hidden]
+    if not hidden and not random.text.count("!"):  # what comes by a negation is no deletion, and is not counted here
+        assert only_deleted.stats["overdeleted"] == only_deleted.stats["deleted"]
+    assert only_deleted.stats["rederived"] == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_without_recursion_dred_with_counters_does_what_counting_does(rng: Random) -> None:
+    random = random_program(rng, Features(recursion=False))
+    program = evermat.Program.parse(random.text)
+    delete, insert = random_update(rng, random.relations, random.facts)
+    figures = []
+    for algorithm in ("counting", "dred-c"):
+        stats = program.materialise(random.facts, counters="both").update(insert=insert, delete=delete, algorithm=algorithm).stats
+        assert backward(stats) == 0
+        figures.append((stats["derivations"], stats["overdeleted"], stats["rederived"], stats["asked"].get("forward", {}).get("matches", 0)))
+    assert figures[0] == figures[1]
+
+
+@settings(max_examples=40, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_an_empty_update_asks_nothing(rng: Random) -> None:
+    random = random_program(rng)
+    m = evermat.Program.parse(random.text).materialise(random.facts)
+    change = m.update(insert=random.facts, delete={}, algorithm="dred-c")  # all of it is there already
+    assert not change
+    assert change.stats["asked"] == {}
