@@ -1,0 +1,98 @@
+"""An update that fails leaves everything as it was: facts, counters, and what later updates do."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evermat
+from evermat.columns.run import Run
+from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_update
+from tests.strategies import random_program
+
+CHAIN = """
+.decl e(x:number, y:number)
+.decl t(x:number, y:number)
+t(x, y) :- e(x, y).
+t(x, z) :- t(x, y), e(y, z).
+"""
+
+
+class Stopped(BaseException):
+    """Stands for Ctrl-C."""
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
+@settings(max_examples=25, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_an_interrupted_update_changes_nothing(algorithm: str, rng: Random) -> None:
+    random = random_program(rng)
+    m = evermat.Program.parse(random.text).materialise(random.facts, counters="both")
+    explicit = random.facts
+    before = facts_of(m)
+    delete, insert = random_update(rng, random.relations, explicit)
+    left = rng.randint(0, 12)  # events until the interrupt
+
+    def stop(self: Run, *_arguments: int) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Stopped
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "derived", stop)
+        patch.setattr(Run, "next_round", stop)
+        try:
+            m.update(insert=insert, delete=delete, algorithm=algorithm)
+        except Stopped:
+            assert facts_of(m) == before
+            assert_right(m, random, explicit)
+        else:
+            explicit = applied(explicit, delete, insert)
+    delete, insert = random_update(rng, random.relations, explicit)
+    m.update(insert=insert, delete=delete, algorithm=algorithm)
+    assert_right(m, random, applied(explicit, delete, insert))
+
+
+@pytest.mark.parametrize("limit", [{"limit_rounds": 2}, {"limit_facts": 60}, {"memory": 1}])
+@pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
+def test_a_limit_rolls_back(algorithm: str, limit: dict[str, int]) -> None:
+    m = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(10)]}, counters="both")
+    before = facts_of(m)
+    with pytest.raises(evermat.LimitError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # look at memory every time
+        m.update(insert={"e": [(i, i + 1) for i in range(10, 20)]}, delete={"e": [(0, 1)]}, algorithm=algorithm, **limit)
+    assert facts_of(m) == before
+    m.update(insert={"e": [(10, 11)]}, algorithm=algorithm)
+    assert len(m["t"]) == 11 * 12 // 2
+
+
+def test_bad_input_changes_nothing() -> None:
+    m = evermat.Program.parse(CHAIN).materialise({"e": [(0, 1)]})
+    cases = [
+        ({"insert": {"edge": [(1, 2)]}}, "error[E330]: the program has no relation `edge`"),
+        ({"delete": {"e": [(1,)]}}, "error[E331]: row 1 of the facts for `e` has 1 column, not 2"),
+        ({"insert": {"e": [(1, 2), ("a", 2)]}}, "error[E332]: 'a' in row 2, column `x` of the facts for `e` is not a number"),
+    ]
+    for arguments, message in cases:
+        with pytest.raises(evermat.DataError) as error:
+            m.update(**arguments)
+        assert str(error.value) == message
+        assert facts_of(m) == {"e": {(0, 1)}, "t": {(0, 1)}}
+    with pytest.raises(evermat.ProgramError) as refused:
+        m.update(algorithm="counting")
+    assert str(refused.value) == (
+        "error[E271]: Counting maintains only nonrecursive programs, but `t` is derived recursively: "
+        "t(x, z) :- t(x, y), e(y, z).\n"
+        "  = note: dred-c does what Counting does wherever there is no recursion"
+    )
+    with pytest.raises(evermat.ProgramError) as unknown:
+        m.update(algorithm="bf_c")
+    assert str(unknown.value) == (
+        "error[E270]: there is no algorithm `bf_c`\n"
+        "  = note: known are auto, counting, dred, dred-c, bf, bf-c, remat\n"
+        "  = help: did you mean `bf-c`?"
+    )
