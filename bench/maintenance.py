@@ -194,7 +194,9 @@ def measure(shape: Shape, quick: bool, algorithms: tuple[str, ...], rounds: int)
             }
         )
         print(found[-1], file=sys.stderr)
-    found.append({"shape": shape.name, "algorithm": "from scratch", "cpu": {k: round(v, 4) for k, v in scratch.items()}})
+    found.append(
+        {"shape": shape.name, "algorithm": "from scratch", "cpu": {k: round(v, 4) for k, v in scratch.items()}}
+    )
     return found
 
 
@@ -213,14 +215,35 @@ def main() -> None:
         if shape.name in chosen.shapes.split(","):
             found += measure(shape, chosen.quick, names, chosen.rounds)
     around = environment([], "python -m bench.maintenance" + "".join(f" {a}" for a in sys.argv[1:]))
-    rows = [["shape", "algorithm", "facts", "delete, CPU s", "put back, CPU s", "overdeleted", "rederived", "checked", "deleted"]]
+    rows = [
+        [
+            "shape",
+            "algorithm",
+            "facts",
+            "delete, CPU s",
+            "put back, CPU s",
+            "overdeleted",
+            "rederived",
+            "checked",
+            "deleted",
+        ]
+    ]
     for f in found:
         if "cpu" in f:
             times = ", ".join(f"{kind} {seconds}" for kind, seconds in f["cpu"].items())
             rows.append([f["shape"], f"from scratch, by counters: {times}", *[""] * 7])
         else:
             keys = ("overdeleted", "rederived", "checked", "deleted")
-            rows.append([f["shape"], f["algorithm"], f"{f['facts']:,}", str(f["delete_cpu"]), str(f["insert_cpu"]), *(f"{f[k]:,}" for k in keys)])
+            rows.append(
+                [
+                    f["shape"],
+                    f["algorithm"],
+                    f"{f['facts']:,}",
+                    str(f["delete_cpu"]),
+                    str(f["insert_cpu"]),
+                    *(f"{f[k]:,}" for k in keys),
+                ]
+            )
     text = "\n\n".join(["# Maintenance", preamble(around), table(rows)]) + "\n"
     save(RESULTS, "maintenance-quick" if chosen.quick else "maintenance", around | {"measured": found}, [], text)
     print(text)

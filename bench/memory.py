@@ -63,8 +63,19 @@ def main() -> None:
         measured(*size, Counters.BOTH, [(0,), (1,)]),
     ]
     around = environment([], "python -m bench.memory" + (" --quick" if quick else ""))
-    rows = [["counters", "indexes on the closure", "facts", "bytes for each fact", "growth of the process for each fact"]]
-    rows += [[f["counters"], str(f["indexes"]), f"{f['facts']:,}", str(f["bytes_per_fact"]), str(f["process_bytes_per_fact"])] for f in found]
+    rows = [
+        ["counters", "indexes on the closure", "facts", "bytes for each fact", "growth of the process for each fact"]
+    ]
+    rows += [
+        [
+            f["counters"],
+            str(f["indexes"]),
+            f"{f['facts']:,}",
+            str(f["bytes_per_fact"]),
+            str(f["process_bytes_per_fact"]),
+        ]
+        for f in found
+    ]
     text = "\n\n".join(["# Memory", preamble(around), table(rows)]) + "\n"
     save(RESULTS, "memory-quick" if quick else "memory", around | {"measured": found}, [], text)
     print(text)

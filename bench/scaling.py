@@ -70,9 +70,7 @@ def render_scaling(
     measurements: Sequence[Measurement],
 ) -> str:
     """One row for each size; nanoseconds per derivation should stay about the same."""
-    rows = [
-        ["workload", "facts", "rule instances", "derivations told", "reasoning CPU, s", "ns each"]
-    ]
+    rows = [["workload", "facts", "rule instances", "derivations told", "reasoning CPU, s", "ns each"]]
     for workload, instances in sizes:
         m = best(measurements, "evermat", workload.name)
         line = [workload.name, f"{workload.expected.rows:,}", f"{instances:,}"]

@@ -51,7 +51,9 @@ def timed(arguments: list[str], folder: Path, repeat: int = 3, *, cold: bool = F
             fresh = folder / f"cache{number}"
             variables |= {"XDG_CACHE_HOME": str(fresh), "NUMBA_CACHE_DIR": str(fresh)}
         before, started = os.times(), time.perf_counter()
-        subprocess.run([sys.executable, "-m", "evermat", *arguments], cwd=folder, env=variables, check=True, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "evermat", *arguments], cwd=folder, env=variables, check=True, capture_output=True
+        )
         after, wall = os.times(), time.perf_counter() - started
         cpu = after.children_user + after.children_system - before.children_user - before.children_system
         best = min(best, {"wall": round(wall, 2), "cpu": round(cpu, 2)}, key=lambda t: t["wall"])

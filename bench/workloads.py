@@ -88,9 +88,7 @@ def family(people: int) -> Relations:
     yield "p", distinct(np.array(pairs))
 
 
-def pointers(
-    variables: int, objects: int, allocations: int, assignments: int, loads: int, stores: int
-) -> Relations:
+def pointers(variables: int, objects: int, allocations: int, assignments: int, loads: int, stores: int) -> Relations:
     """Statements of a made-up program, at random."""
     random = np.random.default_rng(0)
     for name, count, bound in (
@@ -119,8 +117,7 @@ def declarations(inputs: Mapping[str, int], result: str, columns: int) -> str:
 def imports(inputs: Mapping[str, int]) -> str:
     """The import lines of a Nemo program."""
     return "".join(
-        f'@import {name} :- tsv {{ resource = "{name}.facts", '
-        f"format = ({', '.join(['int'] * width)}) }} .\n"
+        f'@import {name} :- tsv {{ resource = "{name}.facts", format = ({", ".join(["int"] * width)}) }} .\n'
         for name, width in inputs.items()
     )
 

@@ -7,6 +7,7 @@ have tests of their own.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
@@ -38,7 +39,9 @@ def materialise(program: Program, explicit: dict[str, set[tuple]]) -> Facts:
             changed = False
             for name in level:
                 relation = program.relations[name]
-                new = {head(r, b) for r in program.rules if r.head.relation.name == name for b in bindings(r.body, facts)}
+                new = {
+                    head(r, b) for r in program.rules if r.head.relation.name == name for b in bindings(r.body, facts)
+                }
                 if relation.equivalence:
                     pairs = facts[name]
                     new |= {(y, x) for x, y in pairs} | {(x, z) for x, y in pairs for y2, z in pairs if y == y2}
@@ -155,6 +158,9 @@ def aggregate(literal: Aggregation, facts: Facts, binding: Binding):
     if literal.function == "count":
         return len(rows)
     computed = [v for v in (value(literal.value, row) for row in rows) if v is not None]
+    infinite = {v for v in computed if v in (math.inf, -math.inf)}
+    if infinite and literal.function in ("sum", "mean"):
+        return infinite.pop() if len(infinite) == 1 else None
     if literal.function == "sum":
         return exact(sum(map(Fraction, computed), Fraction(0)), literal.result.type)
     if not computed:
@@ -167,6 +173,9 @@ def aggregate(literal: Aggregation, facts: Facts, binding: Binding):
 def exact(number: Fraction, type_: Type):
     """An exact sum as a value of the type, None if it does not fit."""
     if type_ is Type.FLOAT:
-        return float(number)
+        try:
+            return float(number)
+        except OverflowError:
+            return None
     low, high = RANGES.get(type_, (0, MAX_UNSIGNED))
     return int(number) if low <= number <= high else None

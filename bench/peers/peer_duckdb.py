@@ -35,9 +35,7 @@ def run(job: Job, clock: Clock) -> None:
         while again and db.execute("SELECT count(*) FROM delta").fetchone() != (0,):
             db.execute(again)
     with clock.phase("write"):
-        db.execute(
-            f"COPY (FROM \"{job.result}\") TO '{job.result_file}' (DELIMITER '\t', HEADER false)"
-        )
+        db.execute(f"COPY (FROM \"{job.result}\") TO '{job.result_file}' (DELIMITER '\t', HEADER false)")
 
 
 PEER = Peer(

@@ -54,7 +54,9 @@ class ChangedFacts:
 class Changes(Mapping[str, ChangedFacts]):
     """Facts that came, or went, by relation; every relation of the program is there."""
 
-    def __init__(self, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+    def __init__(
+        self, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary
+    ) -> None:
         self._relations = {name: r for name, r in relations.items() if not r.hidden}
         self._dictionary = dictionary
         # Copied now: rows may be given to other facts by a later update.
@@ -63,7 +65,9 @@ class Changes(Mapping[str, ChangedFacts]):
     def __getitem__(self, name: str) -> ChangedFacts:
         relation = self._relations[name]
         batch = self._batches.get(name)
-        return ChangedFacts(relation, np.empty((relation.arity, 0), np.int64) if batch is None else batch, self._dictionary)
+        return ChangedFacts(
+            relation, np.empty((relation.arity, 0), np.int64) if batch is None else batch, self._dictionary
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._relations)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -46,23 +47,36 @@ def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary
     if hasattr(given, "__arrow_c_stream__"):
         return _from_arrow(given, relation, dictionary)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise TypeError(f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars")
+        raise TypeError(
+            f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars"
+        )
     return encode_rows(checked_rows(given, relation), relation.types, dictionary)
 
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    import pyarrow as pa  # noqa: PLC0415
-
     from evermat.files.arrow import conform  # noqa: PLC0415
 
-    # Not `pa.table(given)`, which makes a column of the index of a pandas frame.
-    found = given if isinstance(given, pa.Table) else pa.RecordBatchReader.from_stream(given).read_all()
-    table: pa.Table = conform(found, relation, f"the facts for `{relation.name}`")
+    table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)
     for i, type_ in enumerate(relation.types):
         out[i] = encode_arrow(table.column(i), type_, dictionary)
     return out
+
+
+def _arrow_table(given: Any) -> pa.Table:
+    """The table, or the table of one column; the index of a pandas frame is no column."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if isinstance(given, pa.Table):
+        return given
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(given, pandas.DataFrame):
+        return pa.Table.from_pandas(given, preserve_index=False)
+    try:
+        return pa.RecordBatchReader.from_stream(given).read_all()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.table({"values": pa.chunked_array(given)})
 
 
 def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.algebra import Counters
+from evermat.change import Change, Changes
 from evermat.columns.pipeline import contains
 from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import decode_arrow, decode_rows, encode_rows
-from evermat.change import Change, Changes
 from evermat.errors import DataError, Problem
 from evermat.facts import encode_facts, encode_given, suits
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation, Row
+from evermat.program.revise import revise
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import check_algorithm, keep_counters, maintain
+from evermat.reasoning.rule_change import maintain_rules
 from evermat.reasoning.seminaive import materialise
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ class Materialisation(Mapping[str, "Facts"]):
         delete: Mapping[str, Any] | None = None,
         algorithm: str = "auto",
         *,
+        add_rules: str = "",
+        remove_rules: str = "",
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
@@ -79,7 +83,9 @@ class Materialisation(Mapping[str, "Facts"]):
         Args:
             insert: explicit facts to insert, by relation; rows, Arrow, pandas or polars.
             delete: explicit facts to delete.
-            algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c` or `remat`.
+            algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c` or `remat`. A change of rules is always done by DRed.
+            add_rules: rules to add, as text; may contain declarations and facts.
+            remove_rules: rules to remove, as text; the names of variables do not matter.
             limit_rounds: stop after so many rounds of rule application.
             limit_facts: stop when there are more facts.
             limit_seconds: stop when it takes longer.
@@ -87,17 +93,20 @@ class Materialisation(Mapping[str, "Facts"]):
 
         Raises:
             DataError: facts do not fit their relations.
-            ProgramError: there is no such algorithm, or it cannot maintain this program.
+            ProgramError: there is no such algorithm, or it cannot maintain this program, or rules are wrong.
             LimitError: a limit was reached.
         """
-        return update_state(
-            self._program,
-            self._state,
-            insert or {},
-            delete or {},
-            algorithm,
-            Run(Limits(limit_rounds, limit_facts, limit_seconds, memory)),
-        )
+        run = Run(Limits(limit_rounds, limit_facts, limit_seconds, memory))
+        changes = [(insert or {}, delete or {})]
+        if not add_rules and not remove_rules:
+            return update_state(self._program, self._state, changes, algorithm, run)
+        check_algorithm(algorithm, ())
+        revision = revise(self._program, add_rules, remove_rules)
+        state = State(revision.program, run, kept=self._state)
+        changes.append((revision.inserted, revision.deleted))
+        change = update_state(revision.program, state, changes, "dred", run, kept=self._state)
+        self._program, self._state = revision.program, state
+        return change
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -222,19 +231,32 @@ class Facts:
 def update_state(
     program: Program,
     state: State,
-    insert: Mapping[str, Any],
-    delete: Mapping[str, Any],
+    changes: list[tuple[Mapping[str, Any], Mapping[str, Any]]],
     algorithm: str,
     run: Run,
+    *,
+    kept: State | None = None,
 ) -> Change:
-    """Carries out one update, whole or not at all."""
+    """Carries out one update, whole or not at all.
+
+    Args:
+        program: the program, after a change of rules if there is one.
+        state: its facts.
+        changes: facts to insert and to delete.
+        algorithm: how to maintain.
+        run: limits and figures.
+        kept: the state before a change of rules, with which `state` shares its tables.
+    """
     check_algorithm(algorithm, program.strata)
     phases = Phases()
     with phases.during("encode"):
-        coming = _rows_of(program, state, insert)
-        going = _rows_of(program, state, delete, existing=True)
+        coming = _rows_of(program, state, [insert for insert, _ in changes])
+        going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
     with phases.during("reason"), Update(state, run, going, coming) as update:
-        choices = maintain(update, algorithm, choose)
+        if kept is None:
+            choices = maintain(update, algorithm, choose)
+        else:
+            choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         lost, gained = update.commit()
         keep_counters(state, choices)
@@ -267,23 +289,24 @@ def update_state(
 
 
 def _rows_of(
-    program: Program, state: State, given: Mapping[str, Any], *, existing: bool = False
-) -> dict[str, Rows]:
+    program: Program, state: State, given: list[Mapping[str, Any]], *, existing: bool = False
+) -> dict[str, list[Rows]]:
     """The rows of facts; with `existing` only of those that are known, else new ones get a row, in no set yet."""
-    found: dict[str, Rows] = {}
-    batches: dict[str, Batch] = {}
+    found: dict[str, list[Rows]] = {}
+    batches: list[tuple[str, Batch]] = []
     problems: list[Problem] = []
-    for name, facts in given.items():
-        try:
-            batches[name] = encode_given(name, facts, program, state.dictionary)
-        except DataError as error:
-            problems += error.problems
+    for facts in given:
+        for name, rows in facts.items():
+            try:
+                batches.append((name, encode_given(name, rows, program, state.dictionary)))
+            except DataError as error:
+                problems += error.problems
     if problems:
         raise DataError(problems)
-    for name, batch in batches.items():
+    for name, batch in batches:
         table = state.tables[name]
-        rows = table.find(batch) if existing else table.locate(batch)
-        found[name] = rows[rows >= 0]
+        located = table.find(batch) if existing else table.locate(batch)
+        found.setdefault(name, []).append(located[located >= 0])
     return found
 
 

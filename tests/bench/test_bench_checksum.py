@@ -59,9 +59,7 @@ def test_an_empty_file_is_an_empty_relation(tmp_path: Path) -> None:
     assert answer_of_file(tmp_path / "r.csv", 2) == answer_of_rows(ROWS[:0])
 
 
-@pytest.mark.parametrize(
-    "text", ["1\t2\n3\n", "1\t2\t3\n4\n", "1,2\n", "a\tb\n", "1 2\n", "1\t2.5\n"]
-)
+@pytest.mark.parametrize("text", ["1\t2\n3\n", "1\t2\t3\n4\n", "1,2\n", "a\tb\n", "1 2\n", "1\t2.5\n"])
 def test_anything_but_a_table_of_integers_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "r.csv").write_text(text)
     with pytest.raises(ValueError, match="not a table"):

@@ -193,9 +193,7 @@ def quick(monkeypatch: pytest.MonkeyPatch, script: str) -> Callable[..., int]:
     return lambda out: command_line.main([*base, "--out", str(out)])
 
 
-def test_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert quick(monkeypatch, COPY)(tmp_path) == 0
     assert "| evermat | 0.500 |" in capsys.readouterr().out
     assert {path.name for path in tmp_path.iterdir()} == {"quick.json", "quick.md"}

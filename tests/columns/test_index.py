@@ -46,8 +46,7 @@ def expect(
         (i, row)
         for i in range(n)
         for row in range(lo, min(hi, table.count))
-        if all(rows[row][c] == keys[j, i] for j, c in enumerate(columns))
-        and (view is None or view[table.state[row]])
+        if all(rows[row][c] == keys[j, i] for j, c in enumerate(columns)) and (view is None or view[table.state[row]])
     ]
 
 

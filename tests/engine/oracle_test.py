@@ -61,8 +61,10 @@ def test_counters_equal_brute_force(random: RandomProgram) -> None:
     for stratum in program.strata:
         for name in stratum.relations:
             explicit = Counter({*random.facts.get(name, ()), *program.facts.get(name, ())})
-            kinds = ((stratum.nonrecursive, state.nonrecursive_counter, explicit),
-                     (stratum.recursive, state.recursive_counter, Counter()))
+            kinds = (
+                (stratum.nonrecursive, state.nonrecursive_counter, explicit),
+                (stratum.recursive, state.recursive_counter, Counter()),
+            )
             for rules, counter, start in kinds:
                 expected = start.copy()
                 for rule in rules:
@@ -70,7 +72,9 @@ def test_counters_equal_brute_force(random: RandomProgram) -> None:
                         expected += derivations(rule, facts)
                 table = state.tables[name]
                 rows = np.arange(table.count, dtype=np.int32)
-                counts = dict(zip(facts_of(program, state, name), counter.counters[name].get(rows).tolist(), strict=True))
+                counts = dict(
+                    zip(facts_of(program, state, name), counter.counters[name].get(rows).tolist(), strict=True)
+                )
                 assert {row: n for row, n in counts.items() if n} == dict(expected)
 
 

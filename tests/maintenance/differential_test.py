@@ -35,7 +35,9 @@ def test_any_split_into_updates_gives_the_same(rng: Random) -> None:
     steps = []
     for _ in range(4):
         delete, insert = random_update(rng, random.relations, explicit)
-        steps += [("delete", name, row) for name, rows in delete.items() for row in sorted(rows - insert.get(name, set()))]
+        steps += [
+            ("delete", name, row) for name, rows in delete.items() for row in sorted(rows - insert.get(name, set()))
+        ]
         steps += [("insert", name, row) for name, rows in insert.items() for row in sorted(rows)]
         explicit = applied(explicit, delete, insert)
     algorithm = rng.choice(ALGORITHMS[1:])

@@ -21,11 +21,15 @@ def run_seed(seed: int) -> str:
     rng = Random(seed)
     algorithm = rng.choice([*ALGORITHMS, "any"])
     random = random_program(rng, Features(recursion=algorithm != "counting"))
-    m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "nonrecursive", "both"]))
+    m = evermat.Program.parse(random.text).materialise(
+        random.facts, counters=rng.choice(["none", "nonrecursive", "both"])
+    )
     explicit = random.facts
     for _ in range(rng.randint(1, 8)):
         delete, insert = random_update(rng, random.relations, explicit)
-        m.update(insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]) if algorithm == "any" else algorithm)
+        m.update(
+            insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]) if algorithm == "any" else algorithm
+        )
         explicit = applied(explicit, delete, insert)
         assert_right(m, random, explicit)
     return algorithm

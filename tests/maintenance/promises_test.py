@@ -109,9 +109,20 @@ def test_without_recursion_dred_with_counters_does_what_counting_does(rng: Rando
     delete, insert = random_update(rng, random.relations, random.facts)
     figures = []
     for algorithm in ("counting", "dred-c"):
-        stats = program.materialise(random.facts, counters="both").update(insert=insert, delete=delete, algorithm=algorithm).stats
+        stats = (
+            program.materialise(random.facts, counters="both")
+            .update(insert=insert, delete=delete, algorithm=algorithm)
+            .stats
+        )
         assert backward(stats) == 0
-        figures.append((stats["derivations"], stats["overdeleted"], stats["rederived"], stats["asked"].get("forward", {}).get("matches", 0)))
+        figures.append(
+            (
+                stats["derivations"],
+                stats["overdeleted"],
+                stats["rederived"],
+                stats["asked"].get("forward", {}).get("matches", 0),
+            )
+        )
     assert figures[0] == figures[1]
 
 

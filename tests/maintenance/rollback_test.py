@@ -59,12 +59,14 @@ def test_an_interrupted_update_changes_nothing(algorithm: str, rng: Random) -> N
 
 @pytest.mark.parametrize("limit", [{"limit_rounds": 2}, {"limit_facts": 60}, {"memory": 1}])
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
-def test_a_limit_rolls_back(algorithm: str, limit: dict[str, int]) -> None:
+def test_a_limit_rolls_back(algorithm: str, limit: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     m = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(10)]}, counters="both")
     before = facts_of(m)
-    with pytest.raises(evermat.LimitError), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # look at memory every time
-        m.update(insert={"e": [(i, i + 1) for i in range(10, 20)]}, delete={"e": [(0, 1)]}, algorithm=algorithm, **limit)
+    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # look at memory every time
+    with pytest.raises(evermat.LimitError):
+        m.update(
+            insert={"e": [(i, i + 1) for i in range(10, 20)]}, delete={"e": [(0, 1)]}, algorithm=algorithm, **limit
+        )
     assert facts_of(m) == before
     m.update(insert={"e": [(10, 11)]}, algorithm=algorithm)
     assert len(m["t"]) == 11 * 12 // 2
@@ -75,7 +77,10 @@ def test_bad_input_changes_nothing() -> None:
     cases = [
         ({"insert": {"edge": [(1, 2)]}}, "error[E330]: the program has no relation `edge`"),
         ({"delete": {"e": [(1,)]}}, "error[E331]: row 1 of the facts for `e` has 1 column, not 2"),
-        ({"insert": {"e": [(1, 2), ("a", 2)]}}, "error[E332]: 'a' in row 2, column `x` of the facts for `e` is not a number"),
+        (
+            {"insert": {"e": [(1, 2), ("a", 2)]}},
+            "error[E332]: 'a' in row 2, column `x` of the facts for `e` is not a number",
+        ),
     ]
     for arguments, message in cases:
         with pytest.raises(evermat.DataError) as error:

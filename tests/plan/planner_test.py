@@ -63,7 +63,9 @@ def interpret(plan: Plan, sets: dict[Role, dict[str, set]]) -> list[tuple]:
         for binding in found:
             if isinstance(step, Match):
                 for row in sets[step.role].get(step.relation.name, ()):
-                    if all(row[c] == term(t, binding) for c, t in step.key) and all(row[a] == row[b] for a, b in step.equal):
+                    if all(row[c] == term(t, binding) for c, t in step.key) and all(
+                        row[a] == row[b] for a, b in step.equal
+                    ):
                         extended.append(binding | {v.name: row[c] for c, v in step.binds})
             elif isinstance(step, Check):
                 row = tuple(term(t, binding) for _, t in step.key)
@@ -105,7 +107,9 @@ def brute_force(rule: Rule, pos, neg, delta_pos, delta_neg) -> Counter:
                 yield complete, changed or any(row in delta_neg[name] for name, row in rows)
 
     return Counter(
-        tuple(value(t, binding) for t in rule.head.terms) for binding, changed in bodies(rule.literals, {}, False) if changed
+        tuple(value(t, binding) for t in rule.head.terms)
+        for binding, changed in bodies(rule.literals, {}, False)
+        if changed
     )
 
 

@@ -62,7 +62,7 @@ class Set(View, Protocol):
 
 
 class WorkingSet(Set, Protocol):
-    """A set for the time of an update: D, A, a delta, C, P, Y …"""
+    """A set for the time of an update, such as D, A, a delta, C, P or Y."""
 
     @property
     def names(self) -> Iterable[str]:
@@ -114,6 +114,12 @@ class Rules(Protocol):
         counts once. `negative` is `positive` if left out. The sets are seen as they are at the call.
         """
 
+    @property
+    def heads(self) -> set[str]:
+        """The relations that the rules derive."""
+
+    def of(self, stratum: Stratum) -> Rules:
+        """The rules that derive relations of a stratum."""
 
     def derivable(self, heads: OwnView, positive: OwnView, negative: OwnView | None = None) -> Bag:
         """Those of some heads that an instance derives: rules are evaluated backwards."""
@@ -121,9 +127,7 @@ class Rules(Protocol):
     def supports(self, heads: OwnView, positive: OwnView, negative: OwnView | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of the instances that derive some heads."""
 
-    def regroup(
-        self, old: OwnView, new: OwnView, gone: dict[str, Any], come: dict[str, Any]
-    ) -> tuple[View, View]:
+    def regroup(self, old: OwnView, new: OwnView, gone: dict[str, Any], come: dict[str, Any]) -> tuple[View, View]:
         """Aggregates: what the groups touched by a change lose and gain."""
 
 

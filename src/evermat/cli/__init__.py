@@ -7,7 +7,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -24,7 +24,7 @@ class ClosedPipe(BaseException):
 class Commands(TyperGroup):
     """All commands. Typer would end the process with code 1 if a pipe is closed."""
 
-    def invoke(self, ctx: typer.Context) -> object:
+    def invoke(self, ctx: Any) -> Any:
         """Runs a command and sees to it that all it says is out."""
         try:
             result = super().invoke(ctx)
@@ -76,7 +76,9 @@ def _version(value: bool) -> None:
 @app.callback()
 def evermat(
     *,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     """A Datalog engine that keeps its answers true."""
     del version
@@ -90,11 +92,15 @@ def run(
     engine: Annotated[Engine, typer.Option(help="Where reasoning is done.")] = Engine.MEMORY,
     algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
     schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
-    memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")] = "",
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
+    ] = "",
     stats: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write statistics to a file.")] = None,
     limit_rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")] = None,
     limit_facts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")] = None,
-    limit_seconds: Annotated[float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds of reasoning.")] = None,
+    limit_seconds: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds of reasoning.")
+    ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
     del engine, algorithm, schemes  # there is one of each so far

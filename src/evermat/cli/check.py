@@ -18,7 +18,12 @@ def describe(program: Program) -> str:
 def _lines(program: Program) -> Iterator[str]:
     visible = [r for r in program.relations.values() if not r.hidden]
     facts = sum(map(len, program.facts.values()))
-    counts = [(len(visible), "relation"), (len(program.rules), "rule"), (facts, "fact"), (len(program.strata), "stratum")]
+    counts = [
+        (len(visible), "relation"),
+        (len(program.rules), "rule"),
+        (facts, "fact"),
+        (len(program.strata), "stratum"),
+    ]
     yield f"{program.source.name}: " + ", ".join(_count(number, noun) for number, noun in counts)
     sizes = {name: len(rows) for name, rows in program.facts.items()}
     for number, stratum in enumerate(program.strata, 1):
@@ -34,7 +39,7 @@ def _lines(program: Program) -> Iterator[str]:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number} strata" if noun == "stratum" and number != 1 else count_of(number, noun)
+    return f"{number or 'no'} strata" if noun == "stratum" and number != 1 else count_of(number, noun)
 
 
 def _declaration(relation: Relation) -> str:

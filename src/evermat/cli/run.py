@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +30,12 @@ def run_program(
     """Does the whole job. Nothing is written unless everything went well."""
     with phases.during("read"):
         given = read_inputs(program, facts)
-    with showing_progress() as show:
+    with showing_progress() as show, announcing_compilation():
 
         def progress(text: str) -> None:
             check_signals()
             show(text)
 
-        prepare_kernels()
         materialised = materialise_program(program, given, limits=limits, progress=progress, phases=phases)
     check_signals()
     for place, count in materialised.undefined():
@@ -88,15 +88,21 @@ def write_stats(stats: dict[str, Any], path: Path) -> None:
                 part.unlink(missing_ok=True)
 
 
-def prepare_kernels() -> None:
-    """The first run on a machine compiles all kernels; say so, as it takes a while."""
-    from evermat.columns import kernels
-    from evermat.columns.jit import CACHE_FOLDER
+@contextmanager
+def announcing_compilation() -> Iterator[None]:
+    """The first runs on a machine compile the kernels that they need; say so, as it takes a while."""
+    from evermat.columns.jit import CACHE_FOLDER, watching_compilation
 
-    if kernels.is_warm():
-        return
-    if CACHE_FOLDER is None:  # each is compiled when it is needed, and again in the next run
-        print("compiling kernels: there is no folder to keep them in (set NUMBA_CACHE_DIR)", file=sys.stderr)
-        return
-    print("compiling kernels for this machine; later runs start at once", file=sys.stderr)
-    kernels.warm_up()
+    said = False
+
+    def say() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            text = "compiling kernels for this machine; later runs start at once"
+            if CACHE_FOLDER is None:
+                text = "compiling kernels: there is no folder to keep them in (set NUMBA_CACHE_DIR)"
+            print(text, file=sys.stderr)
+
+    with watching_compilation(say):
+        yield

@@ -154,7 +154,11 @@ class _Sum(_Accumulator):
                 self.extra[group] = self.extra.get(group, 0) + value * weight
             groups, values = groups[~heavy], values[~heavy]
         self.high, self.low = _grown(self.high, size), _grown(self.low, size)
-        high = (values.view(np.uint64) >> np.uint64(_HALF)).view(np.int64) if self.type is Type.UNSIGNED else values >> _HALF
+        high = (
+            (values.view(np.uint64) >> np.uint64(_HALF)).view(np.int64)
+            if self.type is Type.UNSIGNED
+            else values >> _HALF
+        )
         np.add.at(self.high, groups, high)
         np.add.at(self.low, groups, values & _LOW)
 

@@ -39,7 +39,9 @@ def compile_expression(expression: Expression, registers: Mapping[Variable, int]
             return _compile_apply(expression, registers, dictionary)
 
 
-def compile_test(test: Test, registers: Mapping[Variable, int], dictionary: Dictionary) -> Callable[[Batch, int], tuple[Mask, Mask | None]]:
+def compile_test(
+    test: Test, registers: Mapping[Variable, int], dictionary: Dictionary
+) -> Callable[[Batch, int], tuple[Mask, Mask | None]]:
     """A function from a batch of bindings to where the test holds, and where both sides have a value."""
     left = compile_expression(test.left, registers, dictionary)
     right = compile_expression(test.right, registers, dictionary)
@@ -103,7 +105,9 @@ def _multiply(a: Any, b: Any) -> tuple[Any, Any]:
     if np.all((a < small) & (a > -small) & (b < small) & (b > -small)):
         return r, None
     safe = np.where(b == 0, 1, b)
-    return r, ((b == 0) | ((r // safe == a) & (r % safe == 0))) & ~((b == -1) & (a == _MIN)) & ~((a == -1) & (b == _MIN))
+    return r, ((b == 0) | ((r // safe == a) & (r % safe == 0))) & ~((b == -1) & (a == _MIN)) & ~(
+        (a == -1) & (b == _MIN)
+    )
 
 
 def _divide(a: Any, b: Any) -> tuple[Any, Any]:

@@ -12,7 +12,8 @@ import os
 import platform
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import types
+from numba.core import event, types
 from numba.extending import intrinsic
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
@@ -101,6 +102,27 @@ def _enable_cache(dispatcher: Any) -> None:
         pass
     finally:
         numba.config.CACHE_DIR = before
+
+
+class _Watcher(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Calls back when a kernel is compiled for the first time, not when it is loaded from the cache."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def on_start(self, event: Any) -> None:
+        del event
+        self._callback()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def watching_compilation(callback: Callable[[], None]) -> Iterator[None]:
+    """Calls back whenever a kernel has to be compiled within the block."""
+    with event.install_listener("numba:compile", _Watcher(callback)):
+        yield
 
 
 def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:

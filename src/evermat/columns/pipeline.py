@@ -115,7 +115,9 @@ class Pipeline:
                 self._steps.append(_matching(step, level, inner, table, dictionary, self, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
-                self._steps.append(_Exists(step, level, tables[step.relation.name], dictionary, counted=counted, live=live))
+                self._steps.append(
+                    _Exists(step, level, tables[step.relation.name], dictionary, counted=counted, live=live)
+                )
             elif isinstance(step, Check):
                 self._steps.append(_Absent(step, level, tables[step.relation.name], dictionary, live))
             elif isinstance(step, Compute):
@@ -148,7 +150,9 @@ class _Layout:
         self.output = output
         self.size = len(output)
         self.constants = [
-            (row, encode(term.value, term.type, dictionary)) for row, term in enumerate(output) if isinstance(term, Constant)
+            (row, encode(term.value, term.type, dictionary))
+            for row, term in enumerate(output)
+            if isinstance(term, Constant)
         ]
 
     def rows_of(self, variable: Variable) -> list[int]:
@@ -244,14 +248,16 @@ class _Keys:
         self.columns = tuple(column for column, _ in key)
         self._level = level
         rows = level.first_row
-        self._sources = [
-            (i, rows[known]) for i, (_, known) in enumerate(key) if isinstance(known, Variable)
-        ]
+        self._sources = [(i, rows[known]) for i, (_, known) in enumerate(key) if isinstance(known, Variable)]
         self._constants = [
-            (i, encode(known.value, known.type, dictionary)) for i, (_, known) in enumerate(key) if isinstance(known, Constant)
+            (i, encode(known.value, known.type, dictionary))
+            for i, (_, known) in enumerate(key)
+            if isinstance(known, Constant)
         ]
         wanted = [row for _, row in self._sources]
-        self._adjacent = not self._constants and wanted == list(range(wanted[0], wanted[0] + len(wanted))) if wanted else False
+        self._adjacent = (
+            not self._constants and wanted == list(range(wanted[0], wanted[0] + len(wanted))) if wanted else False
+        )
         self._batch: Batch | None = None
 
     def batch(self, n: int) -> Batch:
@@ -331,7 +337,9 @@ class _Emit(_Operation):
 class _Filtering(_Operation):
     __slots__ = ("_level", "_live", "_pipeline", "_test")
 
-    def __init__(self, step: Filter, level: _Level, dictionary: Dictionary, live: set[Variable], pipeline: Pipeline) -> None:
+    def __init__(
+        self, step: Filter, level: _Level, dictionary: Dictionary, live: set[Variable], pipeline: Pipeline
+    ) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
         self._test = compile_test(step.test, level.first_row, dictionary)
@@ -351,7 +359,9 @@ class _Filtering(_Operation):
 class _Computing(_Operation):
     __slots__ = ("_evaluate", "_level", "_live", "_pipeline", "_rows", "_solved")
 
-    def __init__(self, step: Compute, level: _Level, dictionary: Dictionary, live: set[Variable], pipeline: Pipeline) -> None:
+    def __init__(
+        self, step: Compute, level: _Level, dictionary: Dictionary, live: set[Variable], pipeline: Pipeline
+    ) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
         self._evaluate = compile_expression(step.expression, level.first_row, dictionary)
@@ -453,7 +463,18 @@ def _multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | in
 class _Scan(_Operation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_first", "_inner", "_keys", "_level", "_pipeline", "_table", "_weight_row")
+    __slots__ = (
+        "_binds",
+        "_carry",
+        "_equal",
+        "_first",
+        "_inner",
+        "_keys",
+        "_level",
+        "_pipeline",
+        "_table",
+        "_weight_row",
+    )
 
     def __init__(
         self,
@@ -473,7 +494,9 @@ class _Scan(_Operation):
         self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
         # Known columns of an atom that is scanned are constants, tested on the row itself.
         self._keys = [
-            (column, encode(known.value, known.type, dictionary)) for column, known in step.key if isinstance(known, Constant)
+            (column, encode(known.value, known.type, dictionary))
+            for column, known in step.key
+            if isinstance(known, Constant)
         ]
         assert len(self._keys) == len(step.key)
         self._equal = step.equal
@@ -551,7 +574,9 @@ class _Join(_Operation):
         for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=CHUNK):
             self._pipeline.matches += len(rows)
             if self._equal:
-                agree = np.flatnonzero(np.logical_and.reduce([table.rows[rows, a] == table.rows[rows, b] for a, b in self._equal]))
+                agree = np.flatnonzero(
+                    np.logical_and.reduce([table.rows[rows, a] == table.rows[rows, b] for a, b in self._equal])
+                )
                 if not len(agree):
                     continue
                 positions, rows = positions[agree], rows[agree]  # noqa: PLW2901

@@ -15,6 +15,7 @@ from evermat.columns.views import NO_ROWS, Listed, View
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.program.model import Atom, Literal, Negation, Relation, Rule
+from evermat.program.strata import Stratum
 
 # Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
 BACKWARD, SUPPORT = -1, -2
@@ -81,6 +82,16 @@ class Rules:
                 if (readers := self._readers.get((name, negated))) and not delta.start(name).empty:
                     yield from readers
 
+    @property
+    def heads(self) -> set[str]:
+        """The relations that the rules derive."""
+        return {rule.head.relation.name for rule in self.rules}
+
+    def of(self, stratum: Stratum) -> Rules:
+        """The rules that derive relations of a stratum."""
+        own = frozenset(stratum.relations)
+        return Rules([rule for rule in self.rules if rule.head.relation.name in own], own, self._store)
+
     def derivable(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """Those of some heads that an instance derives, once for each instance: rules are evaluated backwards.
 
@@ -133,7 +144,9 @@ class Rules:
             bindings = Rules([Rule(head, body, rule.span)], frozenset(), self._store)
             for view, delta in ((old, gone), (new, come)):
                 bag = bindings.consequences(view, **delta)
-                bag.read({rule.head.relation.name: lambda batch, n, _weights: _ignore(keys.locate(batch, n))}, counted=False)
+                bag.read(
+                    {rule.head.relation.name: lambda batch, n, _weights: _ignore(keys.locate(batch, n))}, counted=False
+                )
         return keys
 
     def _results(self, rule: Rule, groups: Table, view: View) -> Rows:
@@ -146,7 +159,7 @@ class Rules:
         found: list[Rows] = []
         table = self._store.tables[rule.head.relation.name]
 
-        def select(role: Role, relation: Relation) -> Selection:
+        def select(_role: Role, relation: Relation) -> Selection:
             return Selection(0, groups.count) if relation is asked else view.select(relation.name)
 
         sizes = {asked.name: groups.count}

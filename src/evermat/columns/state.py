@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -82,10 +83,10 @@ class CountedSet:
         return facts
 
     def _sink(self, name: str) -> Sink:
-        table, counter, jobs = self.tables[name], self.counters[name], self._jobs
+        table, counters, jobs = self.tables[name], self.counters, self._jobs
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            counter.add(table.locate(batch, n), weights)
+            counters[name].add(table.locate(batch, n), weights)
             jobs.run.derived(n if weights is None else int(weights.sum()))
 
         return sink
@@ -104,18 +105,50 @@ class StratumRules:
 class State:
     """All facts of a program, in memory."""
 
-    def __init__(self, program: Program, run: Run) -> None:
+    def __init__(self, program: Program, run: Run, kept: State | None = None) -> None:
+        """An empty state, or one that shares the facts of `kept`: the state of the program before a change of rules."""
         self.program = program
-        self.dictionary = Dictionary()
+        self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
         self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
+        if kept is not None:
+            self.tables |= {name: kept.tables[name] for name in self._shared(kept)}
         self.jobs = Jobs(run)
         self.explicit = GrowingSet("E", EXPLICIT, self.tables, self.jobs)
         self.materialised = GrowingSet("I", MATERIALISED, self.tables, self.jobs)
         self.nonrecursive_counter = CountedSet(self.tables, self.jobs)
         self.recursive_counter = CountedSet(self.tables, self.jobs)
-        store = Store(self.tables, self.dictionary, Buffers(), self.jobs)
-        self.strata: Sequence[StratumRules] = [StratumRules(stratum, store) for stratum in program.strata]
+        self._store = Store(self.tables, self.dictionary, Buffers(), self.jobs)
+        self.strata: Sequence[StratumRules] = [StratumRules(stratum, self._store) for stratum in program.strata]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
+        if kept is not None:
+            self._take_over(kept)
+
+    def _shared(self, kept: State) -> list[str]:
+        """Relations of both programs; a hidden one may have the name of another that it replaces."""
+        mine, others = self.program.relations, kept.program.relations
+        return [name for name, r in mine.items() if name in others and others[name].types == r.types]
+
+    def _take_over(self, kept: State) -> None:
+        """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
+        for name in self._shared(kept):
+            self.explicit.sizes[name] = kept.explicit.sizes[name]
+            self.materialised.sizes[name] = kept.materialised.sizes[name]
+            self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
+            self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
+        valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
+        for stratum in self.counters:
+            self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
+
+    def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
+        """The rules of `kept` that this state's program has no more, and those that it has in addition."""
+        mine, others = ({str(rule): rule for rule in s.program.rules} for s in (self, kept))
+        shared = set(self._shared(kept))
+        gone = [rule for text, rule in others.items() if text not in mine and rule.head.relation.name in shared]
+        come = [rule for text, rule in mine.items() if text not in others]
+        before = replace(
+            self._store, tables={**self.tables, **kept.tables}
+        )  # names of hidden relations may be used anew
+        return Rules(gone, frozenset(), before), Rules(come, frozenset(), self._store)
 
     def load(self, name: str, batch: Batch) -> None:
         """Adds explicit facts before the first run."""

@@ -21,8 +21,8 @@ from evermat.columns.rules import Bag
 from evermat.columns.run import Run
 from evermat.columns.state import EXPLICIT, MATERIALISED, CountedSet, State, StratumRules
 from evermat.columns.table import Batch, Rows, Table
-from evermat.interrupts import uninterrupted
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
+from evermat.interrupts import uninterrupted
 
 Weights = npt.NDArray[np.int64]
 _FIRST_FREE, _LAST = 1 << 2, 1 << 15
@@ -183,7 +183,9 @@ class Update:
     ...     update.commit()
     """
 
-    def __init__(self, state: State, run: Run, deleted: Mapping[str, Rows], inserted: Mapping[str, Rows]) -> None:
+    def __init__(
+        self, state: State, run: Run, deleted: Mapping[str, list[Rows]], inserted: Mapping[str, list[Rows]]
+    ) -> None:
         self.state, self.run = state, run
         state.jobs.run = run
         self._free = [1 << i for i in range(15, 1, -1)]
@@ -195,8 +197,7 @@ class Update:
         self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self._journal, run)
         self.recursive_counter = JournaledCounter(state.recursive_counter, self._journal, run)
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
-        coming = Listed(state.tables, {name: [rows] for name, rows in inserted.items()})
-        going = Listed(state.tables, {name: [rows] for name, rows in deleted.items()})
+        coming, going = Listed(state.tables, inserted), Listed(state.tables, deleted)
         self.inserted.add(coming)
         self.deleted.add((going & state.explicit) - self.inserted)
         self.inserted.replace(self.inserted - state.explicit)
@@ -256,4 +257,3 @@ class Update:
             self._journal.undo()
             for working in self._sets:
                 working.clear()
-

@@ -38,7 +38,9 @@ def full_plan(rule: Rule, sizes: Sizes = {}) -> Plan:  # noqa: B006  (never writ
 
 def delta_plans(rule: Rule, sizes: Sizes = {}) -> list[Plan]:  # noqa: B006
     """One plan for every literal that can change; together they find each changed instance once."""
-    return [delta_plan(rule, i, sizes) for i, literal in enumerate(rule.literals) if isinstance(literal, Atom | Negation)]
+    return [
+        delta_plan(rule, i, sizes) for i, literal in enumerate(rule.literals) if isinstance(literal, Atom | Negation)
+    ]
 
 
 def delta_plan(rule: Rule, literal: int, sizes: Sizes = {}) -> Plan:  # noqa: B006

@@ -170,7 +170,8 @@ def _power(type_: Type, a: float, b: float) -> Value | None:
             return None
     if b < 0 or (abs(a) > 1 and b > 64):  # the latter does not fit, and would be slow to compute
         return None
-    return int(a) ** int(b)
+    power: int = int(a) ** int(b)
+    return power
 
 
 def _signed(value: int) -> int:

@@ -72,10 +72,16 @@ def _collector_paused() -> Iterator[None]:
 def _compile(source: Source) -> Program:
     problems = Problems(source)
     program = typed_program(source, problems)  # what is wrong is left out of it: the rest is checked all the same
+    finished = finish(program, problems)
+    problems.raise_if_any()
+    return finished
+
+
+def finish(program: Program, problems: Problems) -> Program:
+    """A typed program, rewritten and stratified."""
     for rewrite in PASSES:
         program = rewrite(program, problems)
     strata = stratify(program, problems)
-    problems.raise_if_any()
     return replace(program, strata=strata, warnings=tuple(problems.warnings))
 
 
@@ -92,6 +98,7 @@ def typed_program(source: Source, problems: Problems) -> Program:
         source=source,
         relations=names.relations,
         rules=tuple(rules),
+        written=tuple(rules),
         facts=facts,
         inputs=tuple(names.inputs),
         outputs=tuple(names.outputs),

@@ -97,7 +97,7 @@ def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
                 choices = alternatives(part)
                 if len(choices) == 1:
                     for left in result:
-                        left += choices[0]
+                        left.extend(choices[0])
                 else:
                     if len(result) * len(choices) > ALTERNATIVES_LIMIT:
                         raise _TooManyError

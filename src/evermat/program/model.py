@@ -274,6 +274,7 @@ class Program:
     outputs: tuple[Io, ...] = ()
     sizes: tuple[Relation, ...] = ()
     warnings: tuple[Problem, ...] = ()
+    written: tuple[Rule, ...] = ()  # the rules before the passes
     strata: tuple[Stratum, ...] = field(default=())
 
     def with_rules(self, rules: Iterable[Rule], new_relations: Iterable[Relation] = ()) -> Program:

@@ -114,8 +114,6 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
     while not tokens.at_end:
         try:
             statement = _read_statement(lark, tokens)
-            if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
-                raise _SyntaxProblem(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
         except _UnexpectedError as error:
             _report(error.token, error.accepted, tokens, source, problems)
             statements += tokens.skip_statement(ended="DOT" in error.accepted)
@@ -126,7 +124,9 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
             problems.add(errors.TOO_DEEP, problem.span, limit=DEPTH_LIMIT)
             return []
         else:
-            if statement is not None:
+            if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
+                problems.add(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
+            elif statement is not None:
                 statements.append(statement)
         if len(problems) > problems.LIMIT or tokens.abandoned:
             return []  # this is no program: what else there is to say about it would help nobody

@@ -30,6 +30,12 @@ class Stratum:
         """All rules of the stratum."""
         return self.nonrecursive + self.recursive
 
+    @property
+    def signature(self) -> tuple[tuple[str, ...], ...]:
+        """What decides which derivations are counted where: equal for strata of two programs that count alike."""
+        kinds = (self.nonrecursive, self.recursive)
+        return (tuple(sorted(self.relations)), *(tuple(sorted(map(str, rules))) for rules in kinds))
+
 
 @dataclass(frozen=True, slots=True)
 class _Use:

@@ -6,7 +6,7 @@ back with all that follows from it. Keeps no counters.
 
 from __future__ import annotations
 
-from evermat.algebra import StratumRules, Update, View, WorkingSet
+from evermat.algebra import OwnFacts, StratumRules, Update, WorkingSet
 from evermat.reasoning.insertion import Views, insert
 
 
@@ -14,23 +14,31 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     """Processes one stratum: extends D and A by its facts."""
     lost, gained = stratum.nonrecursive.regroup(views.old, views.new, views.gone, views.come)
     overdelete(update, views, stratum, lost)
+    rederive_and_insert(update, views, stratum, gained)
+
+
+def rederive_and_insert(update: Update, views: Views, stratum: StratumRules, *gained: OwnFacts) -> None:
+    """A grows by what was overdeleted but still holds, by what is gained, and by all that follows."""
     found = update.new("NA")
     rederive(update, views, stratum, found)
     found.add(update.inserted.at(stratum.stratum))
     found.add(stratum.nonrecursive.consequences(views.new, **views.come))
-    found.add(gained)
+    for facts in gained:
+        found.add(facts)
     insert(update, views, stratum, found)
     update.release(found)
 
 
-def overdelete(update: Update, views: Views, stratum: StratumRules, lost: View) -> None:
-    """D grows by all facts that have a derivation from a deleted one."""
+def overdelete(update: Update, views: Views, stratum: StratumRules, *lost: OwnFacts) -> None:
+    """D grows by all facts that have a derivation from a deleted one, or are among those lost otherwise."""
     found, delta = update.new("ND"), update.new("ΔD")
     found.add(update.deleted.at(stratum.stratum))
-    found.add(lost)
+    for facts in lost:
+        found.add(facts)
     found.add(stratum.nonrecursive.consequences(views.old, **views.gone))
     found.add(stratum.recursive.consequences(views.old, **views.gone))
-    while delta.replace(found - update.overdeleted):
+    # Only what was derived before can be deleted: a rule that is new may find more.
+    while delta.replace((found & views.old) - update.overdeleted):
         update.next_round()
         found.add(stratum.recursive.consequences(views.surviving, views.blocked, delta_positive=delta))
         update.overdeleted.add(delta)

@@ -1,11 +1,11 @@
-"""What all maintenance algorithms share: the views of an update, and insertion.
+r"""What all maintenance algorithms share: the views of an update, and insertion.
 
 Before stratum s is processed, D and A hold the facts of lower strata that were (over)deleted and added. With them
 
     old        I                         the materialisation before the update
-    surviving  I \\ (D \\ A)               what still holds of it
+    surviving  I \ (D \ A)               what still holds of it
     blocked    I ∪ A                     what a negated atom must not meet, for an instance to hold before and after
-    new        (I \\ D) ∪ A               the materialisation after the update
+    new        (I \ D) ∪ A               the materialisation after the update
 
 `gone` are the changes by which instances over `old` are lost, `come` those by which instances over `new` are gained.
 """
@@ -41,7 +41,9 @@ class Views:
         self.come = {"delta_positive": added - deleted, "delta_negative": deleted - added}
 
 
-def insert(update: Update, views: Views, stratum: StratumRules, found: WorkingSet, counter: Counter | None = None) -> None:
+def insert(
+    update: Update, views: Views, stratum: StratumRules, found: WorkingSet, counter: Counter | None = None
+) -> None:
     """INSERT: adds `found` (N_A) and all that follows from it to A; `counter` is C_r where it is kept.
 
     Invariant: every instance over `new` whose changed facts are in A but not in Δ_A has been considered.

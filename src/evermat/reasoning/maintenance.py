@@ -75,7 +75,9 @@ def check_algorithm(name: str, strata: tuple[Stratum, ...]) -> None:
         for stratum in strata:
             if stratum.recursive:
                 rule = stratum.recursive[0]
-                raise ProgramError(Problem(errors.NOT_NONRECURSIVE, {"name": rule.head.relation.name, "rule": str(rule)}))
+                raise ProgramError(
+                    Problem(errors.NOT_NONRECURSIVE, {"name": rule.head.relation.name, "rule": str(rule)})
+                )
 
 
 def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules], Choice]) -> list[Choice]:

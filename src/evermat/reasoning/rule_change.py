@@ -1,0 +1,41 @@
+"""A change of rules, as an update: what still holds is kept.
+
+The facts that a removed rule derived are treated like deleted ones, and those that an added rule derives like inserted ones; DRed, over the new
+rules, does the rest. Counters of the strata concerned are not valid afterwards.
+"""
+
+from __future__ import annotations
+
+from evermat.algebra import Bag, Counters, Rules, StratumRules, Update, View
+from evermat.reasoning.dred import overdelete, rederive_and_insert
+from evermat.reasoning.insertion import Views
+from evermat.reasoning.maintenance import Choice, fixed_choice, is_reached
+from evermat.reasoning.rematerialise import maintain as rematerialise
+
+
+def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -> list[Choice]:
+    """Processes all strata of the new program; D and A then say what changes.
+
+    `before` is I as the removed rules know it: they may read relations that the new program does not have.
+    """
+    views = Views(update)
+    choices = []
+    for stratum in update.strata():
+        own = stratum.stratum
+        changed = not {*removed.heads, *added.heads}.isdisjoint(own.relations)
+        if not changed and not is_reached(update, own):
+            continue
+        choice = fixed_choice(update.state, own, "dred")
+        if choice.algorithm == "remat":
+            rematerialise(update, views, stratum)
+        else:
+            _maintain_stratum(update, views, stratum, removed.of(own).consequences(before), added.of(own))
+        reason = "its rules have changed" if changed else "the rules of a stratum below have changed"
+        choices.append(Choice(own, choice.algorithm, Counters.NONE, reason))
+    return choices
+
+
+def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, removed: Bag, added: Rules) -> None:
+    lost, gained = stratum.nonrecursive.regroup(views.old, views.new, views.gone, views.come)
+    overdelete(update, views, stratum, lost, removed)
+    rederive_and_insert(update, views, stratum, gained, added.consequences(views.new))

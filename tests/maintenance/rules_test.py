@@ -1,0 +1,92 @@
+"""A change of rules is an update as well: what still holds is kept, and the result is that of the new program."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import evermat
+from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_update
+from tests.strategies import Features, RandomProgram, random_program, random_rule
+
+CLOSURE = """
+.decl e(x:number, y:number)
+.decl t(x:number, y:number)
+t(x, y) :- e(x, y).
+t(x, z) :- t(x, y), e(y, z).
+"""
+
+
+@settings(max_examples=120, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_rules_come_and_go(rng: Random) -> None:
+    random = random_program(rng)
+    m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
+    explicit = random.facts
+    for _ in range(3):
+        gone = rng.sample(random.rules, rng.randint(0, min(2, len(random.rules))))
+        head = rng.choice(random.relations)
+        readable = [r for r in random.relations if r.level <= head.level]
+        come = [random_rule(rng, head, readable, Features()) for _ in range(rng.randint(0, 2))]
+        rules = list(random.rules)
+        for rule in gone:
+            rules.remove(rule)
+        random = RandomProgram(random.relations, [*rules, *come], random.facts)
+        delete, insert = random_update(rng, random.relations, explicit)
+        m.update(insert=insert, delete=delete, add_rules="\n".join(come), remove_rules="\n".join(gone))
+        explicit = applied(explicit, delete, insert)
+        assert_right(m, random, explicit)
+        delete, insert = random_update(rng, random.relations, explicit)
+        m.update(insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]))
+        explicit = applied(explicit, delete, insert)
+        assert_right(m, random, explicit)
+
+
+def test_declarations_and_facts_may_come_with_rules() -> None:
+    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2), (2, 3)]})
+    change = m.update(add_rules=".decl loop(x:number) loop(x) :- t(x, x). e(3, 1).")
+    assert set(change.inserted["loop"]) == {(1,), (2,), (3,)}
+    change = m.update(remove_rules="e(3, 1).")
+    assert set(change.deleted["loop"]) == {(1,), (2,), (3,)}
+    assert set(m["e"]) == {(1, 2), (2, 3)}
+
+
+def test_a_rule_is_removed_whatever_its_variables_are_called() -> None:
+    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2), (2, 3)]})
+    change = m.update(remove_rules="t(a, c) :- t(a, b), e(b, c).")
+    assert set(change.deleted["t"]) == {(1, 3)}
+    assert set(m["t"]) == {(1, 2), (2, 3)}
+
+
+def test_only_what_depends_on_a_rule_is_looked_at() -> None:
+    text = CLOSURE + ".decl far(x:number) far(y) :- t(1, y), !e(1, y)."
+    m = evermat.Program.parse(text).materialise({"e": [(i, i + 1) for i in range(50)]})
+    stats = m.update(remove_rules="far(y) :- t(1, y), !e(1, y).").stats
+    assert [s["relations"] for s in stats["strata"]] == [["e", "far"]]
+    assert stats["deleted"] == 48
+
+
+def test_errors_are_placed_in_the_text_that_was_given() -> None:
+    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2)]})
+    before = facts_of(m)
+    cases = {
+        "add_rules": (
+            "\nt(x, y) :- edge(x, y).",
+            "error[E230]: relation `edge` is not declared\n"
+            " --> <rules to add>:2:12\n  |\n2 | t(x, y) :- edge(x, y).\n  |            ^^^^",
+        ),
+        "remove_rules": (
+            "t(x, y) :- e(y, x).",
+            "error[E272]: the program has no rule `t(x, y) :- e(y, x).`\n"
+            " --> <rules to remove>:1:1\n  |\n1 | t(x, y) :- e(y, x).\n  | ^^^^^^^\n"
+            "  = note: a rule is removed by writing it as it was added; names of variables do not matter",
+        ),
+    }
+    for argument, (text, message) in cases.items():
+        with pytest.raises(evermat.ProgramError) as error:
+            m.update(**{argument: text})
+        assert str(error.value) == message
+        assert facts_of(m) == before
