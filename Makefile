@@ -15,7 +15,7 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
@@ -29,12 +29,18 @@ docs: $(VENV)/installed
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench run
+	$(BIN)/python -m bench scaling
+	$(BIN)/python -m bench.memory
+	$(BIN)/python -m bench.startup
+	$(BIN)/python -m bench.maintenance
 
 bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench run --quick
+	$(BIN)/python -m bench.maintenance --quick
 
 fuzz: $(VENV)/installed-test
-	$(BIN)/python -m tests.program.fuzz $(or $(SECONDS),600)
+	$(BIN)/python -m tests.program.fuzz 600
+	$(BIN)/python -m tests.maintenance.fuzz $(or $(SECONDS),3600)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

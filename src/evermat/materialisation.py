@@ -12,8 +12,8 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
-from evermat.columns.pipeline import contains
 from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.selection import contains
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update

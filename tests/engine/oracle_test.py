@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from evermat.algebra import Counters
-from evermat.columns import pipeline
+from evermat.columns import levels
 from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.columns.values import decode_rows, encode_rows
@@ -102,12 +102,12 @@ def derivations(rule, facts) -> Counter:
 @given(random=programs())
 def test_tiny_chunks_give_the_same(random: RandomProgram) -> None:
     expected = oracle.materialise(oracle.read(random.text), random.facts)
-    whole = pipeline.CHUNK
-    pipeline.CHUNK = 3
+    whole = levels.CHUNK
+    levels.CHUNK = 3
     try:
         program, state = materialised(random.text, random.facts, Counters.BOTH)
     finally:
-        pipeline.CHUNK = whole
+        levels.CHUNK = whole
     for name, rows in expected.items():
         assert set(facts_of(program, state, name)) == rows, name
 

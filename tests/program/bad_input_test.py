@@ -105,7 +105,7 @@ def test_a_string_of_ten_megabytes():
 
 def test_an_open_string_of_ten_megabytes():
     assert kinds('"' + "x" * (10 * MEGABYTE)) == {"E204"}
-    assert kinds('a("' + "\\n" * (5 * MEGABYTE)) == {"E204"}
+    assert kinds('a("' + "\\n" * MEGABYTE) == {"E204"}
 
 
 def test_ten_megabytes_of_facts_on_one_line():
@@ -132,7 +132,7 @@ def test_names_of_any_length():
 DECLARED = ".decl a(x:number)\n"
 
 
-@pytest.mark.parametrize("depth", [201, 1000, 100_000])
+@pytest.mark.parametrize("depth", [201, 1000, 50_000])
 @pytest.mark.parametrize(
     ("before", "inner", "after"),
     [
@@ -151,8 +151,9 @@ DECLARED = ".decl a(x:number)\n"
 def test_deep_nesting_is_refused(before: str, inner: str, after: str, depth: int):
     inner, after = inner.replace("{{", "{"), after.replace("}}", "}")
     text = DECLARED + before.format(inner * depth, after * depth)
-    assert kinds(text) <= {"E207", "E261"}
-    assert kinds(text)
+    found = kinds(text)
+    assert found
+    assert found <= {"E207", "E261"}
 
 
 def test_parentheses_alone_are_no_depth():

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.pipeline import Pipeline, Select, Sink, Store
+from evermat.columns.operations import Sink
+from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import typed
 from evermat.plan.planner import Sizes, delta_plan, full_plan

@@ -9,7 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from evermat.columns.aggregates import AggregatePipeline
-from evermat.columns.pipeline import Pipeline, Select, Selection, Sink, Store
+from evermat.columns.operations import Sink
+from evermat.columns.pipeline import Pipeline, Select, Store
+from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.views import NO_ROWS, Listed, View
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan

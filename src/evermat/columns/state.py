@@ -11,7 +11,9 @@ import numpy.typing as npt
 from evermat.algebra import Counters
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.pipeline import Buffers, Sink, Store
+from evermat.columns.levels import Buffers
+from evermat.columns.operations import Sink
+from evermat.columns.pipeline import Store
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
 from evermat.columns.table import Batch, Table

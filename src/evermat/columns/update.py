@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.counter import Counter as RowCounter
-from evermat.columns.pipeline import Selection, Sink
+from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
+from evermat.columns.selection import Selection
 from evermat.columns.state import EXPLICIT, MATERIALISED, CountedSet, State, StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed

@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.pipeline import Selection
+from evermat.columns.selection import Selection
 from evermat.columns.table import STATES, Rows, Table, Truth
 from evermat.program.strata import Stratum
 
