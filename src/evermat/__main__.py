@@ -1,6 +1,6 @@
 """`python -m evermat` is the command line."""
 
-from evermat.cli import main
+from evermat.cli import script
 
 if __name__ == "__main__":
-    main()
+    script()

@@ -325,7 +325,7 @@ def test_contains_asks_for_its_first_argument_in_the_second(part: str, whole: st
     assert holds("!contains", part, whole) is not expected
 
 
-@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<n", "\\", "(?=a)", "(a)\\1", "[z-a]"])
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}", "(?P<n", "\\", "(?=a)", "(a)\\1", "[z-a]", "a)|(b"])
 def test_a_pattern_that_cannot_be_read_matches_nothing(pattern: str):
     assert not holds("match", pattern, "a")
     assert not holds("!match", pattern, "a")

@@ -24,7 +24,7 @@ from evermat.source import Source
 
 CASES = Path(__file__).parent / "cases"
 FOUND = Path("build/fuzz")
-SLOW_SECONDS = 2.0
+SLOW_SECONDS = 5.0
 HOPELESS_SECONDS = 20.0
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|<[^<>\s]*>|[A-Za-z_?][A-Za-z0-9_?]*|\d+|:-|<:|\^\^|[<>!]=|\s+|.', re.DOTALL)

@@ -166,6 +166,26 @@ def _seconds_since_start() -> float:
         return time.process_time()
 
 
+def script() -> None:
+    """What runs when somebody types `evermat`: the command line in a process of its own.
+
+    Arrow would load pandas on first use where that is installed: a third of a second for nothing, in which signals get lost. Nothing
+    here needs it, and in this process there is nobody else who could.
+    """
+    sys.meta_path.insert(0, _WithoutPandas())
+    main()
+
+
+class _WithoutPandas:
+    """A finder of modules for which there is no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        """Finds nothing; refuses one module before others are asked."""
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is not loaded by the command line", name=name)
+
+
 def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
 from evermat.columns.values import Column, decode_column, encode, typed
-from evermat.program.builtins import Type, evaluate, holds
+from evermat.program.builtins import Type, evaluate, fault_of_pattern, holds
 from evermat.program.model import Apply, Constant, Expression, Test, Variable
 
 Mask = npt.NDArray[np.bool_]
@@ -290,8 +290,7 @@ def match_all(pattern: str, texts: list[str]) -> Sequence[bool | None]:
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    try:
-        found = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z")
-    except pa.ArrowInvalid:
+    if fault_of_pattern(pattern):
         return [None] * len(texts)
+    found = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z")
     return found.to_pylist()  # type: ignore[no-any-return]

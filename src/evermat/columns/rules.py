@@ -281,9 +281,10 @@ class Bag:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""
         jobs = [self._rules.compiled(number, start, counted=counted) for number, start in self._jobs]
         select = self._roles.select
-        for job in jobs:
-            for relation, role in job.plan.relations:
-                select(role, relation)
+        if len(jobs) > 1:  # one decides what it reads before it sends anything
+            for job in jobs:
+                for relation, role in job.plan.relations:
+                    select(role, relation)
         run = self._rules.jobs.run
         derivations, matches = run.derivations, 0
         for job in jobs:

@@ -298,10 +298,9 @@ def full_match(pattern: str, text: str) -> bool | None:
     import pyarrow as pa  # noqa: PLC0415  (loaded only where a program matches)
     import pyarrow.compute as pc  # noqa: PLC0415
 
-    try:
-        return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
-    except pa.ArrowInvalid:
+    if fault_of_pattern(pattern):  # looked at by itself: `a)|(b` would be one between our parentheses
         return None
+    return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
 
 
 def fault_of_pattern(pattern: str) -> str:
