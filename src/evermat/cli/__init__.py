@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import time
@@ -173,6 +174,9 @@ def script() -> None:
     here needs it, and in this process there is nobody else who could.
     """
     sys.meta_path.insert(0, _WithoutPandas())
+    gc.set_threshold(
+        100_000, 50, 50
+    )  # programs are many small objects that stay: looking for garbage is rarely worth it
     main()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.plan.planner import backward_plan, delta_plan, full_plan
+from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
 from evermat.program.inference import count_of
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
@@ -74,7 +74,6 @@ def _plans(rule: Rule, sizes: dict[str, int]) -> Iterator[str]:
     for i, literal in enumerate(rule.literals):
         if isinstance(literal, Atom | Negation):
             yield from _plan(f"change of {literal}", delta_plan(rule, i, sizes))
-    yield from _plan("backward", backward_plan(rule, sizes))
 
 
 def _plan(title: str, plan: Plan) -> Iterator[str]:

@@ -7,7 +7,8 @@ A delta plan starts with the changed facts of one literal, a backward plan with 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
 from evermat.program.builtins import INTEGERS
@@ -91,22 +92,27 @@ def _plan(rule: Rule, start: int | None, sizes: Sizes, handed_out: Atom | None =
         else:
             assert isinstance(literal, Atom)
             ordering.match(start, literal, Role.CHANGED)
-    ordering.place(rest, start)
+    ordering.place(rest, start, _needs(rule))
     return Plan(rule, start, _only_needed(ordering.steps, output), output, handed_out or rule.head)
+
+
+@lru_cache(maxsize=4)  # plans of one rule are made one after the other
+def _needs(rule: Rule) -> list[set[Variable]]:
+    """The variables of each literal of a rule."""
+    return [set(variables_of(literal)) for literal in rule.literals]
 
 
 class _Ordering:
     """The steps so far, and the variables that they make known."""
 
-    def __init__(self, literals: Sequence[Literal], sizes: Sizes) -> None:
+    def __init__(self, literals: tuple[Literal, ...], sizes: Sizes) -> None:
         self.literals = literals
         self.sizes = sizes
         self.steps: list[Step] = []
         self.known: set[Variable] = set()
 
-    def place(self, rest: list[int], start: int | None) -> None:
+    def place(self, rest: list[int], start: int | None, needs: list[set[Variable]]) -> None:
         """Puts all literals in `rest` into an order."""
-        needs = {i: set(variables_of(self.literals[i])) for i in rest}
         early = [i for i in rest if not isinstance(self.literals[i], Atom)]
         atoms = [i for i in rest if isinstance(self.literals[i], Atom)]
         while atoms or early:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lark import Lark, Token
+from lark import Lark
 from lark.parsers.lalr_analysis import Shift
+
+from evermat.program.token import Token
 
 
 class Rejected(Exception):  # noqa: N818
@@ -57,7 +59,16 @@ class Automaton:
                 states.append(action[0])
                 values.append(token)
                 return
-            self._reduce(*action)
+            # As in `_reduce`, written out: this is the innermost loop.
+            size, callback, name = action
+            if size:
+                parts = values[-size:]
+                del values[-size:]
+                del states[-size:]
+            else:
+                parts = []
+            states.append(actions[states[-1]][name][0])
+            values.append(callback(parts))
 
     def finish(self) -> Any:
         """The statement that the tokens make.

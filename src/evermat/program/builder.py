@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from lark import Transformer, v_args
-from lark.lexer import Token
 
 from evermat import errors
 from evermat.program.operators import group_operators
@@ -34,6 +33,7 @@ from evermat.program.syntax import (
     Wildcard,
 )
 from evermat.program.terms import BadEscapeError, literal_term, unescape
+from evermat.program.token import Token
 from evermat.source import Span
 
 
@@ -47,7 +47,7 @@ class SyntaxProblem(Exception):  # noqa: N818
 
 def span_of(token: Token) -> Span:
     """The place of a token."""
-    return Span(token.start_pos or 0, token.end_pos or 0)
+    return Span(token.start_pos, token.end_pos)
 
 
 def name_of(token: Token) -> Name:
@@ -106,7 +106,7 @@ class Builder(Transformer[Token, Any]):
 
     def parameter(self, key: Token, value: Token) -> Parameter:
         text = _string(value) if value.type == "STRING" else value.value
-        return Parameter(key.value, text, Span(key.start_pos or 0, value.end_pos or 0))
+        return Parameter(key.value, text, Span(key.start_pos, value.end_pos))
 
     def plan_item(self, *_tokens: Token) -> None:
         """Plans of our own are made instead."""
@@ -115,7 +115,7 @@ class Builder(Transformer[Token, Any]):
         return list(atoms)
 
     def atom(self, name: Token, arguments: list[Expression] | None, end: Token) -> Atom:
-        return Atom(name_of(name), arguments or [], Span(name.start_pos or 0, end.end_pos or 0))
+        return Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
 
     def arguments(self, *arguments: Expression) -> list[Expression]:
         return list(arguments)
@@ -140,7 +140,7 @@ class Builder(Transformer[Token, Any]):
         return Compare(operator, left, right, Span(left.span.start, right.span.end))
 
     def test(self, name: Token, left: Expression, right: Expression, end: Token) -> Compare:
-        return Compare(name.value, left, right, Span(name.start_pos or 0, end.end_pos or 0))
+        return Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
 
     def operation(self, *parts: Any) -> Expression:
         return group_operators(list(parts))
@@ -171,7 +171,7 @@ class Builder(Transformer[Token, Any]):
         text = _string(token)
         if suffix is None:
             return Literal("string", text, span_of(token))
-        span = Span(token.start_pos or 0, suffix.end_pos or 0)
+        span = Span(token.start_pos, suffix.end_pos)
         if suffix.type == "LANGUAGE":
             return Literal("term", literal_term(text, language=suffix.value[1:]), span)
         return Literal("term", literal_term(text, datatype=suffix.value[1:-1]), span)
@@ -184,10 +184,10 @@ class Builder(Transformer[Token, Any]):
         flat: list[Expression] = []
         for argument in arguments:
             flat += argument if isinstance(argument, list) else [argument] if argument is not None else []
-        return Call(name.value, flat, Span(name.start_pos or 0, end.end_pos or 0))
+        return Call(name.value, flat, Span(name.start_pos, end.end_pos))
 
     def cast(self, keyword: Token, argument: Expression, type_: Token, end: Token) -> Cast:
-        return Cast(argument, name_of(type_), Span(keyword.start_pos or 0, end.end_pos or 0))
+        return Cast(argument, name_of(type_), Span(keyword.start_pos, end.end_pos))
 
     def count(self, keyword: Token, body: Formula) -> Aggregate:
         return Aggregate("count", None, body, span_of(keyword))
@@ -202,5 +202,5 @@ def _string(token: Token) -> str:
         return unescape(token.value[1:-1])
     except BadEscapeError as error:
         sequence, offset = error.args
-        start = (token.start_pos or 0) + 1 + offset
+        start = token.start_pos + 1 + offset
         raise SyntaxProblem(errors.BAD_ESCAPE, Span(start, start + len(sequence)), escape=sequence) from None

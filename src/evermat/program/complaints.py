@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from lark.lexer import Token
-
 from evermat import errors
 from evermat.errors import Problems, did_you_mean
 from evermat.program.builder import span_of
 from evermat.program.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES
 from evermat.program.tables import lark_parser, lexer
+from evermat.program.token import Token
 from evermat.program.tokens import Tokens, begins_directive
 from evermat.source import Source, Span
 
@@ -66,7 +65,7 @@ def report(token: Token, accepted: set[str], tokens: Tokens, source: Source, pro
     """Says what is wrong at a token that cannot stand where it stands."""
     text, last = token.value, tokens.last
     if tokens.read and last is not None and (token.type == "$END" or begins_directive(token)):
-        end = last.end_pos or 0
+        end = last.end_pos
         problems.add(errors.UNEXPECTED_END, Span(end - 1, end), expected=_expected(accepted, tokens))
         return
     span = span_of(token)
@@ -89,7 +88,7 @@ def report(token: Token, accepted: set[str], tokens: Tokens, source: Source, pro
         hint = _FOREIGN.get(text, "")
         problems.add(errors.BAD_CHARACTER, Span(span.start, span.start + 1), hint, character=text[0])
     elif (prefix := _unknown_prefix(token, last, source)) is not None:
-        problems.add(errors.UNKNOWN_PREFIX, Span(prefix.start_pos or 0, (prefix.end_pos or 0) + 1), name=prefix.value)
+        problems.add(errors.UNKNOWN_PREFIX, Span(prefix.start_pos, (prefix.end_pos) + 1), name=prefix.value)
     elif token.type == "LPAR" and last is not None and last.type == "WORD" and "OPERATOR" in accepted:
         problems.add(errors.UNKNOWN_FUNCTION, span_of(last), did_you_mean(last.value, _FUNCTIONS), name=last.value)
     elif what := _reserved_for(token, accepted, tokens):
@@ -109,7 +108,7 @@ def _unknown_prefix(token: Token, last: Token | None, source: Source) -> Token |
     if token.type == "COLON":
         return last if last is not None and last.type == "WORD" and last.end_pos == token.start_pos else None
     after_datatype = token.type == "WORD" and last is not None and last.type == "DATATYPE"
-    return token if after_datatype and source.text.startswith(":", token.end_pos or 0) else None
+    return token if after_datatype and source.text.startswith(":", token.end_pos) else None
 
 
 def _reserved_for(token: Token, accepted: set[str], tokens: Tokens) -> str:
@@ -133,14 +132,14 @@ _WORDS = frozenset(["TRUE", "FALSE", "COUNT", "SUM", "EXTREMUM", "OPERATOR", "UN
 
 def _hint(token: Token, accepted: set[str], tokens: Tokens, source: Source) -> str:
     """How to write what other languages write otherwise, or where a dot is missing."""
-    last, start = tokens.last, token.start_pos or 0
+    last, start = tokens.last, token.start_pos
     if last is not None and last.value in _FOREIGN:
         return _FOREIGN[last.value]
     for begin in (start, start - 1):
         if hint := _FOREIGN.get(source.text[begin : begin + 2]):
             return hint
     if last is not None and "DOT" in accepted and tokens.begins_line(indented=True):
-        return f"is a `.` missing at the end of line {source.place(last.start_pos or 0).line}?"
+        return f"is a `.` missing at the end of line {source.place(last.start_pos).line}?"
     return ""
 
 
@@ -165,7 +164,7 @@ def _refusal(token: Token, tokens: Tokens, source: Source) -> tuple[tuple[str, s
     if text == "<=" and last is not None and last.type == "RPAR":
         return _REFUSED_PUNCTUATION["<="], "<=", span
     if tokens.is_qualified and last is not None and (word := _IDENTIFIER.match(source.text, span.end)):
-        return _REFUSED_DIRECTIVE[".comp"], f"{last.value}.{word.group()}", Span(last.start_pos or 0, word.end())
+        return _REFUSED_DIRECTIVE[".comp"], f"{last.value}.{word.group()}", Span(last.start_pos, word.end())
     return None
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from lark.lexer import Lexer as LarkLexer
-from lark.lexer import LexerState, Token
+from lark.lexer import LexerState
 
 from evermat.program.builtins import FUNCTIONS
+from evermat.program.token import Token
 
 QUALIFIERS = frozenset(
     [
@@ -85,7 +86,7 @@ class Lexer(LarkLexer):
         order = [*_FREE_FORM, *punctuation]
         self._scan = re.compile("|".join(f"(?P<{name}>{terminals[name].to_regexp()})" for name in order)).match
 
-    def lex(self, lexer_state: LexerState, parser_state: Any) -> Iterator[Token]:  # noqa: ARG002
+    def lex(self, lexer_state: LexerState, parser_state: Any) -> Any:  # noqa: ARG002
         """The interface that lark asks for."""
         return self.tokens(str(lexer_state.text))
 
@@ -103,7 +104,7 @@ class Lexer(LarkLexer):
                 return
             if text[at] == "." and (token := self._directive(text, at)):
                 context = "names" if token.type == "DECL" else ""
-                at = token.end_pos or end
+                at = token.end_pos
                 yield token
                 if token.type == "PREFIX_KEYWORD" and (name := _PREFIX_NAME.match(text, at)):
                     pending, at = name["name"], name.end()
@@ -112,7 +113,7 @@ class Lexer(LarkLexer):
             match = None if text.startswith("/*", at) else scan(text, at)
             if match is None:
                 token = _unreadable(text, at)
-                at = token.end_pos or end
+                at = token.end_pos
                 yield token
                 continue
             kind, value, start, at = match.lastgroup or "", match.group(), at, match.end()
@@ -129,7 +130,7 @@ class Lexer(LarkLexer):
             elif kind == "IRI" and pending:
                 prefixes[pending], pending = value[1:-1], ""
             context = _NEXT_CONTEXT.get((context, kind), "" if context == "qualifiers" else context)
-            yield _token(kind, value, start, at)
+            yield Token(kind, value, start, at)
 
     def _directive(self, text: str, at: int) -> Token | None:
         """A directive begins a line or has a known name; any other dot ends a clause."""
@@ -162,11 +163,7 @@ def _word(value: str, text: str, at: int, *, qualifier: bool) -> str:
 
 
 def _token(kind: str, value: str, start: int, end: int | None = None) -> Token:
-    """A token without line and column; Token's own constructor takes three times as long."""
-    token: Token = str.__new__(Token, value)
-    token.type, token.value = kind, value
-    token.start_pos, token.end_pos = start, start + len(value) if end is None else end
-    return token
+    return Token(kind, value, start, start + len(value) if end is None else end)
 
 
 def _unreadable(text: str, at: int) -> Token:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from lark.lexer import Token
-
 from evermat.program.syntax import Call, Expression, Literal
+from evermat.program.token import Token
 from evermat.source import Span
 
 _LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %", "sign", "^"]
@@ -36,7 +35,7 @@ def _apply(level: int, operator: Token, operands: list[Expression]) -> None:
     """Replaces the last operands by the operator applied to them."""
     right = operands.pop()
     if level == _PRECEDENCE["sign"]:
-        operands.append(_signed(operator.value, right, operator.start_pos or 0))
+        operands.append(_signed(operator.value, right, operator.start_pos))
     else:
         left = operands.pop()
         operands.append(Call(operator.value, [left, right], Span(left.span.start, right.span.end)))

@@ -11,7 +11,6 @@ from typing import Any
 
 from lark import Lark
 from lark.exceptions import UnexpectedToken
-from lark.lexer import Token
 
 from evermat import errors
 from evermat.errors import Problems
@@ -21,6 +20,7 @@ from evermat.program.builder import SyntaxProblem, span_of
 from evermat.program.complaints import report
 from evermat.program.syntax import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
 from evermat.program.tables import lark_parser, lexer
+from evermat.program.token import Token
 from evermat.program.tokens import Tokens
 from evermat.source import Source, Span
 

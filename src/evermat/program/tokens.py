@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lark.lexer import Token
-
 from evermat.program.syntax import Statement, Unread
+from evermat.program.token import Token
 
 _SKIP_LIMIT = 20_000  # tokens after a mistake among which the next statement must begin
 _INDENT = 200  # blanks before a line that are looked at
@@ -32,10 +31,11 @@ class Tokens:
         return self._ahead
 
     def advance(self) -> Token:
-        self.last, self._ahead = self.peek(), None
-        self.statement.append(self.last)
+        token = self._ahead or self.peek()
+        self.last, self._ahead = token, None
+        self.statement.append(token)
         self.read += 1
-        return self.last
+        return token
 
     @property
     def at_end(self) -> bool:
@@ -53,7 +53,7 @@ class Tokens:
         token, last = self.peek(), self.last
         if token.type != "DOT" or last is None or last.type != "WORD" or last.end_pos != token.start_pos:
             return False
-        return self._text[token.end_pos or 0 :][:1].isalpha()
+        return self._text[token.end_pos :][:1].isalpha()
 
     def skip_statement(self, *, ended: bool = False) -> list[Statement]:
         """Goes on at the next statement; hands back the names that the broken one declares.
