@@ -12,6 +12,7 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
+from evermat.columns import kernels
 from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.selection import contains
 from evermat.columns.state import State
@@ -329,6 +330,7 @@ def materialise_program(
     run = Run(limits, progress)
     state = State(program, run)
     with phases.during("encode"):
+        kernels.prepare()
         problems: list[Any] = []
         for name in {**facts, **program.facts}:
             try:

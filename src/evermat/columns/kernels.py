@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import numpy as np
 from numba.core import sigutils
@@ -126,12 +127,37 @@ def is_warm() -> bool:
     return all(len(kernel.signatures) >= len(signatures) for kernel, signatures in jit.KERNELS)
 
 
+# What nearly every program with joins needs, over rows of 32 bits.
+_COMMON = (
+    *("chain_rows", "fill_bitmap", "gather_batch", "gather_rows", "groups_direct", "insert_bitmap", "insert_hashed"),
+    *("join_all", "keys_of_rows", "merge_rows", "range_of_rows", "read_rows", "span_of_column"),
+)
+
+
+def prepare() -> None:
+    """Load the kernels that nearly every program needs, so that reasoning does not wait for them one after the other.
+
+    Those that were never compiled on this machine are left alone: it may be that they are not needed.
+    """
+    if jit.CACHE_FOLDER is None:
+        return
+    files = [path.name for path in jit.CACHE_FOLDER.rglob("*.nbi")]
+    for kernel, signatures in jit.KERNELS:
+        name = kernel.__name__
+        if name in _COMMON and any(f".{name}-" in file for file in files):
+            _compile(kernel, signatures[0])
+
+
 def warm_up() -> None:
     """Compile every kernel for every signature in use, or load it from the cache."""
     for kernel, signatures in jit.KERNELS:
         for signature in signatures:
-            # as types, for numba looks a kernel up in its cache by what it was asked to compile
-            kernel.compile(sigutils.normalize_signature(f"({signature})")[0])
+            _compile(kernel, signature)
     if jit.CACHE_FOLDER is not None:
         with contextlib.suppress(OSError):  # the folder has become read-only: compiled, if not cached
             (jit.CACHE_FOLDER / "warm").touch()
+
+
+def _compile(kernel: Any, signature: str) -> None:
+    # as types, for numba looks a kernel up in its cache by what it was asked to compile
+    kernel.compile(sigutils.normalize_signature(f"({signature})")[0])
