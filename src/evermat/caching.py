@@ -11,8 +11,12 @@ from pathlib import Path
 @cache
 def cache_folder() -> Path | None:
     """Where results may be kept between runs, or None where nothing is writable."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base) / "evermat"
+    try:
+        home = Path.home()
+    except RuntimeError:  # there is no home folder
+        return None
+    usual = home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or usual) / "evermat"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:

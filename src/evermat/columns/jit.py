@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 import platform
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +21,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import event, types
 from numba.extending import intrinsic
+
+from evermat.caching import cache_folder
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
@@ -46,23 +46,17 @@ def _source_digest() -> str:
     return digest.hexdigest()[:16]
 
 
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-
-
 def _find_cache_folder() -> Path | None:
     """A folder that can be written to: below NUMBA_CACHE_DIR if that is set, else in the user's cache; or none."""
     try:
-        base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else _user_cache() / "evermat"
+        base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else cache_folder()
+        if base is None:
+            return None
         folder = base / f"evermat-kernels-{_source_digest()}"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             return folder
-    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+    except OSError:
         return None
 
 

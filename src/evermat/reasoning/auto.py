@@ -6,14 +6,16 @@ What it goes by, in this order:
 2. A change that reaches a large part of the facts below is cheaper to do from scratch.
 3. Without recursive rules every algorithm with counters does what Counting does; without counters DRed is as good.
 4. Where nothing is deleted, insertion is the same for all: the one is taken that keeps the counters that there are.
-5. Recursive rules and deletions: B/F checks before it deletes, which on dense data saves most of what DRed overdeletes and derives
+5. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
+   comes first, with its counters if both are valid.
+6. Other recursive rules and deletions: B/F checks before it deletes, which on dense data saves most of what DRed overdeletes and derives
    again; it needs no recursive counter, and uses the other one where it is valid.
 """
 
 from __future__ import annotations
 
 from evermat.algebra import Counters, StratumRules, Update
-from evermat.program.model import Atom, Negation
+from evermat.program.model import Apply, Atom, Negation, Test
 from evermat.reasoning.maintenance import Choice, fixed_choice
 
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch
@@ -35,9 +37,16 @@ def choose(update: Update, stratum: StratumRules) -> Choice:
     if not _loses(update, stratum):
         name = {Counters.NONE: "dred", Counters.NONRECURSIVE: "bf-c", Counters.BOTH: "dred-c"}[valid]
         return Choice(what, name, valid, "nothing can be lost: insertion only, keeping the counters that are valid")
+    if any(isinstance(literal, Test) and _computes(literal) for rule in what.recursive for literal in rule.body):
+        name = "dred-c" if valid >= Counters.BOTH else "dred"
+        return Choice(what, name, valid, "a recursive rule computes values, which makes checking backwards dear")
     if valid >= Counters.NONRECURSIVE:
         return Choice(what, "bf-c", valid, "recursive rules and deletions, and nonrecursive derivations are counted")
     return Choice(what, "bf", valid, "recursive rules and deletions, and derivations are not counted")
+
+
+def _computes(test: Test) -> bool:
+    return test.operator == "=" and (isinstance(test.left, Apply) or isinstance(test.right, Apply))
 
 
 def _relations(stratum: StratumRules) -> set[str]:
