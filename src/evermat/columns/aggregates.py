@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.operations import Sink
+from evermat.columns.operations import Sink, locating
 from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import typed
@@ -62,7 +62,7 @@ class AggregatePipeline:
         if aggregate.function in ("count", "sum") and not aggregate.keys:
             keys.locate(np.empty((0, 1), np.int64))  # the one group is there, if only with 0
         if self._groups is not None:
-            self._groups.run(select, lambda batch, n, _weights: _ignore(keys.locate(batch, n)))
+            self._groups.run(select, locating(keys))
 
         def collect(batch: Batch, n: int, weights: Weights | None) -> None:
             assert weights is not None
@@ -79,10 +79,6 @@ class AggregatePipeline:
             out[-1] = values[rows]
             if len(rows):
                 sink(out, len(rows), None)
-
-
-def _ignore(_value: object) -> None:
-    return None
 
 
 def _listing(rule: Rule, start: int | None, store: Store, sizes: Sizes) -> Pipeline:

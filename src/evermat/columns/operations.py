@@ -26,6 +26,16 @@ class Sink(Protocol):
     def __call__(self, batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None: ...
 
 
+def locating(table: Table) -> Sink:
+    """A sink that only sees to it that every tuple has a row in a table."""
+
+    def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+        del weights
+        table.locate(batch, n)
+
+    return sink
+
+
 class Figures(Protocol):
     """What operations report to, and where the last one sends its output: the pipeline."""
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from evermat.columns.aggregates import AggregatePipeline
-from evermat.columns.operations import Sink
+from evermat.columns.operations import Sink, locating
 from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
@@ -146,9 +146,7 @@ class Rules:
             bindings = Rules([Rule(head, body, rule.span)], frozenset(), self._store)
             for view, delta in ((old, gone), (new, come)):
                 bag = bindings.consequences(view, **delta)
-                bag.read(
-                    {rule.head.relation.name: lambda batch, n, _weights: _ignore(keys.locate(batch, n))}, counted=False
-                )
+                bag.read({rule.head.relation.name: locating(keys)}, counted=False)
         return keys
 
     def _results(self, rule: Rule, groups: Table, view: View) -> Rows:
@@ -201,10 +199,6 @@ class Rules:
         for (number, _, _), compiled in self._compiled.items():
             if compiled.undefined:
                 yield self.rules[number], compiled.undefined
-
-
-def _ignore(_value: object) -> None:
-    return None
 
 
 def _reads(literal: Literal, relations: frozenset[str]) -> bool:

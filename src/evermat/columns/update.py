@@ -26,7 +26,7 @@ from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
 from evermat.interrupts import uninterrupted
 
 Weights = npt.NDArray[np.int64]
-_FIRST_FREE, _LAST = 1 << 2, 1 << 15
+_FREE_BITS = [1 << i for i in range(2, 16)]  # of the state word: the first two are E and I
 
 
 class WorkingSet(Dataset):
@@ -189,7 +189,7 @@ class Update:
     ) -> None:
         self.state, self.run = state, run
         state.jobs.run = run
-        self._free = [1 << i for i in range(15, 1, -1)]
+        self._free = list(_FREE_BITS)
         self._sets: list[WorkingSet] = []
         self._journal = _Journal()
         self.overdeleted = self.new("D")

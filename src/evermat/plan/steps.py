@@ -49,11 +49,6 @@ class Match:
     binds: tuple[tuple[int, Variable], ...]
     equal: tuple[tuple[int, int], ...]
 
-    @property
-    def existential(self) -> bool:
-        """Whether nothing is bound: if it does not matter how many facts agree, one is enough."""
-        return not self.binds
-
     def __str__(self) -> str:
         columns: list[str] = ["_"] * self.relation.arity
         for column, known in self.key:
