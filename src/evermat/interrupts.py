@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeAlias
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+Deliver: TypeAlias = Callable[[], None]
+
+
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Holds signals back until the end of the block; Python delivers them only to the main thread anyway."""
+def held_back() -> Iterator[Deliver]:
+    """Holds signals back until the end of the block, or until the function that is handed out is called at a safe place.
+
+    Python delivers signals only to the main thread: elsewhere there is nothing to hold back.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
     arrived: list[tuple[int, FrameType | None]] = []
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    for number in _SIGNALS:
-        signal.signal(number, lambda n, frame: arrived.append((n, frame)))
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        for code, frame in arrived:
+
+    def deliver() -> None:
+        while arrived:
+            code, frame = arrived.pop(0)
             handler = before[signal.Signals(code)]
             if callable(handler):
                 handler(code, frame)
             elif handler == signal.SIG_DFL:
+                signal.signal(code, signal.SIG_DFL)
                 signal.raise_signal(code)
+
+    for number in _SIGNALS:
+        signal.signal(number, lambda n, frame: arrived.append((n, frame)))
+    try:
+        yield deliver
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        deliver()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Holds signals back until the end of the block."""
+    with held_back():
+        yield

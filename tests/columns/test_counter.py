@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evermat.columns import kernels_tuples as tuples
 from evermat.columns.counter import INT64_MAX, Counter, CountError
 from evermat.columns.table import Table
 
@@ -77,3 +78,63 @@ def test_grows_with_the_table() -> None:
         counter.add(np.arange(table.count, dtype=np.int32))
     assert counter.get(np.array([0, 2999], np.int32)).tolist() == [6, 1]
     assert counter.nbytes == 3000 * 4
+
+
+TUPLES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=30)
+STEPS = st.sampled_from(["count", "count", "count", "up", "down", "settle", "add", "locate", "contains", "clear"])
+
+
+@pytest.mark.parametrize("near", [0, tuples.FAR])
+@given(data=st.data(), scale=st.sampled_from([1, 300, -5, 2**33]), bound=st.sampled_from([300, 2**31 - 1]))
+def test_counted_tuples_match_the_model(near: int, data: st.DataObject, scale: int, bound: int) -> None:
+    """However the table represents them: hash, bitmap, tally, list of rows; and whatever else happens to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuples, "FAR", near)  # with 0 a tally is begun for small tables too
+        table = Table(2)
+        counter, other = Counter(table, bound=bound), Counter(table)
+        model, marked, known = collections.Counter[tuple[int, int]](), set[tuple[int, int]](), set[tuple[int, int]]()
+        table.locate(np.array([[i % 16, i // 16] for i in range(64)]).T.copy(), tallying=True)
+        known |= {(i % 16, i // 16) for i in range(64)}
+        for step in data.draw(st.lists(STEPS, max_size=12)):
+            facts = [(a * scale, b) for a, b in data.draw(TUPLES)] * data.draw(st.sampled_from([1, 1, 60]))
+            batch = np.array(facts).T.copy()
+            if step == "count" and not marked:
+                counter.add_tuples(batch, len(facts), None)
+                model.update(facts)
+            elif step in ("up", "down"):
+                sign = 1 if step == "up" else -1
+                if sign < 0 and any(n > model[fact] for fact, n in collections.Counter(facts).items()):
+                    continue
+                rows, before = counter.touch_tuples(batch, len(facts), None, sign)
+                touched = list(zip(*table.take(rows).tolist(), strict=True)) if len(rows) else []
+                assert touched == [fact for fact in dict.fromkeys(facts) if fact not in marked]
+                assert before.tolist() == [model[fact] for fact in touched]
+                for fact in facts:
+                    model[fact] += sign
+                marked |= set(facts)
+            elif step == "settle":
+                if marked:
+                    counter.settle(table.find(np.array(sorted(marked)).T.copy()))
+                marked.clear()
+                continue
+            elif step == "add":
+                table.add_new(batch, 1)
+            elif step == "locate":
+                other.add_tuples(batch, len(facts), None)
+            elif step == "contains":
+                assert table.contains(batch).tolist() == [fact in known for fact in facts]
+                continue
+            elif step == "clear":
+                counter.clear()
+                model.clear()
+                marked.clear()
+                continue
+            else:
+                continue
+            known |= set(facts)
+            assert table.count == len(known)
+        everything = list(zip(*table.take(np.arange(table.count, dtype=np.int32)).tolist(), strict=True))
+        assert set(everything) == known and len(everything) == len(known)
+        counts = counter.get(np.arange(table.count, dtype=np.int32)).tolist()
+        assert dict(zip(everything, counts, strict=True)) == {fact: model[fact] for fact in everything}
+        assert table.find(np.array(everything).T.copy()).tolist() == list(range(table.count))

@@ -38,10 +38,10 @@ def check(table: Table, model: Model) -> None:
 
 
 @given(st.data(), st.integers(0, 5), st.booleans())
-def test_operations_match_the_model(data: st.DataObject, arity: int, bitmaps: bool) -> None:
-    table, model = Table(arity, bitmaps=bitmaps), Model()
+def test_operations_match_the_model(data: st.DataObject, arity: int, dense: bool) -> None:
+    table, model = Table(arity, dense=dense), Model()
     for facts in data.draw(fact_lists(arity, lists=6)):
-        operation = data.draw(st.sampled_from(["add", "add", "locate", "find", "contains", "bitmap", "widen"]))
+        operation = data.draw(st.sampled_from(["add", "add", "locate", "find", "contains", "dense", "widen"]))
         batch, n = batch_of(facts, arity, spare=3), len(facts)
         if operation == "add":
             before = len(model.rows)
@@ -56,8 +56,8 @@ def test_operations_match_the_model(data: st.DataObject, arity: int, bitmaps: bo
             assert table.contains(batch, None, n).tolist() == [fact in model.rows for fact in facts]
             in_view = [f in model.rows and model.state[model.rows[f]] & 1 == 1 for f in facts]
             assert table.contains(batch, ODD, n).tolist() == in_view
-        elif operation == "bitmap":
-            table._try_bitmap()  # sooner than it would by itself
+        elif operation == "dense":
+            table._try_dense()  # sooner than it would by itself
         else:
             table.widen()
         check(table, model)
@@ -114,8 +114,8 @@ def test_value_beyond_32_bits_widens_once() -> None:
 
 def test_growth_through_many_sizes() -> None:
     rng = np.random.default_rng(1)
-    for bitmaps, span in ((True, 300), (False, 300), (True, 2**40)):
-        table, seen = Table(2, bitmaps=bitmaps), set[Fact]()
+    for dense, span in ((True, 300), (False, 300), (True, 2**40)):
+        table, seen = Table(2, dense=dense), set[Fact]()
         for _ in range(20):
             batch = rng.integers(0, span, (2, 700))
             first, new = table.add_new(batch, 1)
@@ -187,7 +187,7 @@ def test_gather_and_read(wide: bool) -> None:
 
 
 def test_nbytes_counts_rows_states_and_slots() -> None:
-    table = Table(2, bitmaps=False)
+    table = Table(2, dense=False)
     table.add_new(np.arange(2000).reshape(2, 1000), 1)
     assert table.nbytes == 1000 * (8 + 2) + table._slots.nbytes
     before = table.nbytes

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import evermat
+from evermat.reasoning import auto
+from tests.maintenance.updates import applied, assert_right, random_update
+from tests.strategies import random_program
 
 CLOSURE = """
 .decl e(x:number, y:number)
@@ -32,7 +39,7 @@ def chosen(text: str, counters: str, **change: dict[str, list[tuple[int, ...]]])
 
 @pytest.mark.parametrize(
     ("counters", "recursive", "nonrecursive"),
-    [("none", "bf", "dred"), ("nonrecursive", "bf-c", "counting"), ("both", "bf-c", "counting")],
+    [("none", "bf", "dred"), ("nonrecursive", "bf-c", "counting"), ("both", "dred-c", "counting")],
 )
 def test_deletions_with_and_without_counters(counters: str, recursive: str, nonrecursive: str) -> None:
     found = chosen(CLOSURE, counters, delete={"e": [(5, 6)]})
@@ -47,10 +54,55 @@ def test_insertions_keep_the_counters_that_are_valid(counters: str, algorithm: s
     assert found["t"] == (algorithm, "nothing can be lost: insertion only, keeping the counters that are valid")
 
 
-@pytest.mark.parametrize(("counters", "algorithm"), [("none", "dred"), ("both", "dred-c")])
-def test_rules_that_compute_are_not_checked_backwards(counters: str, algorithm: str) -> None:
+@pytest.mark.parametrize("counters", ["none", "nonrecursive"])
+def test_rules_that_compute_are_not_checked_backwards(counters: str) -> None:
     found = chosen(LENGTHS, counters, delete={"e": [(5, 6)]})
-    assert found["d"] == (algorithm, "a recursive rule computes values, which makes checking backwards dear")
+    assert found["d"] == ("dred", "a recursive rule computes values, which makes checking backwards dear")
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "counters", "given_up"),
+    [
+        (CLOSURE, "t", "both", ["dred-c", "bf-c"]),
+        (CLOSURE, "t", "nonrecursive", ["bf-c"]),
+        (CLOSURE, "t", "none", ["bf"]),
+        (LENGTHS, "d", "both", ["dred-c"]),
+        (LENGTHS, "d", "none", ["dred"]),
+    ],
+)
+def test_what_goes_on_for_too_long_is_given_up(
+    text: str, relation: str, counters: str, given_up: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(auto, "_FEW", 3)
+    monkeypatch.setattr(auto, "_MOST_FOR_BF", 0.0)
+    monkeypatch.setattr(auto, "_MOST_FOR_DRED", 0.0)
+    m = evermat.Program.parse(text).materialise({"e": CHAIN}, counters=counters)
+    instances = m._state.work(next(s for s in m._program.strata if relation in s.relations))
+    strata = m.update(delete={"e": [(5, 6)]}).stats["strata"]
+    found = next(s for s in strata if relation in s["relations"])
+    assert found["algorithm"] == "remat"
+    assert found["reason"] == (
+        "".join(f"{name} was given up after 3 instances; " for name in given_up)
+        + f"from scratch there are about {instances:,} instances"
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_giving_up_leaves_no_trace(rng: Random) -> None:
+    """Whenever attempts are given up, facts and counters are right in the end."""
+    random = random_program(rng)
+    m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
+    explicit = random.facts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "_MOST_FOR_BF", 0.0)
+        patch.setattr(auto, "_MOST_FOR_DRED", 0.0)
+        for _ in range(4):
+            patch.setattr(auto, "_FEW", rng.randint(0, 30))
+            delete, insert = random_update(rng, random.relations, explicit)
+            m.update(insert=insert, delete=delete, algorithm=rng.choice(["auto", "auto", "dred-c"]))
+            explicit = applied(explicit, delete, insert)
+            assert_right(m, random, explicit)
 
 
 def test_a_large_change_is_done_from_scratch() -> None:

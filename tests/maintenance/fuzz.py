@@ -12,14 +12,16 @@ from collections import Counter
 from random import Random
 
 import evermat
-from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_update
+from evermat.reasoning import auto
+from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_revision, random_update
 from tests.strategies import Features, random_program
 
 
 def run_seed(seed: int) -> str:
     """One program with up to eight updates; hands back the algorithm."""
     rng = Random(seed)
-    algorithm = rng.choice([*ALGORITHMS, "any"])
+    algorithm = rng.choice([*ALGORITHMS, "any", "rules"])
+    auto._FEW = rng.choice([0, 5, 20, 50_000])  # attempts of `auto` are given up at any time
     random = random_program(rng, Features(recursion=algorithm != "counting"))
     m = evermat.Program.parse(random.text).materialise(
         random.facts, counters=rng.choice(["none", "nonrecursive", "both"])
@@ -27,9 +29,12 @@ def run_seed(seed: int) -> str:
     explicit = random.facts
     for _ in range(rng.randint(1, 8)):
         delete, insert = random_update(rng, random.relations, explicit)
-        m.update(
-            insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]) if algorithm == "any" else algorithm
-        )
+        chosen = rng.choice(ALGORITHMS[1:]) if algorithm in ("any", "rules") else algorithm
+        if algorithm == "rules" and rng.random() < 0.7:
+            random, gone, come = random_revision(rng, random)
+            m.update(insert=insert, delete=delete, add_rules="\n".join(come), remove_rules="\n".join(gone))
+        else:
+            m.update(insert=insert, delete=delete, algorithm=chosen)
         explicit = applied(explicit, delete, insert)
         assert_right(m, random, explicit)
     return algorithm
@@ -37,6 +42,7 @@ def run_seed(seed: int) -> str:
 
 def main(seconds: float, seed: int) -> int:
     """Runs seed after seed until the time is over."""
+    auto._MOST_FOR_BF = auto._MOST_FOR_DRED = 0.0
     end, done, failed = time.monotonic() + seconds, Counter(), 0
     while time.monotonic() < end:
         try:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from random import Random
 
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.columns.run import Run
-from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_update
+from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, assert_right, facts_of, random_update
 from tests.strategies import random_program
 
 CHAIN = """
@@ -55,6 +59,29 @@ def test_an_interrupted_update_changes_nothing(algorithm: str, rng: Random) -> N
     delete, insert = random_update(rng, random.relations, explicit)
     m.update(insert=insert, delete=delete, algorithm=algorithm)
     assert_right(m, random, applied(explicit, delete, insert))
+
+
+def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", 0.0)
+    rng = Random(0)
+    m = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(60)]}, counters="both")
+    expected, interrupted = facts_of(m), 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    for round_ in range(60):
+        timer = threading.Timer(rng.uniform(0, 0.01), os.kill, (os.getpid(), signal.SIGINT))
+        changed = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(60) if i != 30]})
+        try:
+            timer.start()
+            m.update(delete={"e": [(30, 31)]}, algorithm=ALGORITHMS[1 + round_ % 5])
+            timer.join()
+            time.sleep(0.001)
+        except KeyboardInterrupt:
+            interrupted += 1
+        assert facts_of(m) in (expected, facts_of(changed))
+        m.update(insert={"e": [(30, 31)]})
+        assert facts_of(m) == expected
+        assert_counters_right(m, {"e": expected["e"]})
+    assert interrupted > 30
 
 
 @pytest.mark.parametrize("limit", [{"limit_rounds": 2}, {"limit_facts": 60}, {"memory": 1}])

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_update
-from tests.strategies import Features, RandomProgram, random_program, random_rule
+from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
+from tests.strategies import random_program
 
 CLOSURE = """
 .decl e(x:number, y:number)
@@ -27,14 +27,7 @@ def test_rules_come_and_go(rng: Random) -> None:
     m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
     explicit = random.facts
     for _ in range(3):
-        gone = rng.sample(random.rules, rng.randint(0, min(2, len(random.rules))))
-        head = rng.choice(random.relations)
-        readable = [r for r in random.relations if r.level <= head.level]
-        come = [random_rule(rng, head, readable, Features()) for _ in range(rng.randint(0, 2))]
-        rules = list(random.rules)
-        for rule in gone:
-            rules.remove(rule)
-        random = RandomProgram(random.relations, [*rules, *come], random.facts)
+        random, gone, come = random_revision(rng, random)
         delete, insert = random_update(rng, random.relations, explicit)
         m.update(insert=insert, delete=delete, add_rules="\n".join(come), remove_rules="\n".join(gone))
         explicit = applied(explicit, delete, insert)

@@ -12,7 +12,7 @@ from evermat.algebra import Counters
 from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.engine.oracle_test import derivations
-from tests.strategies import Facts, RandomProgram, Sketch, random_facts
+from tests.strategies import Facts, Features, RandomProgram, Sketch, random_facts, random_rule
 
 ALGORITHMS = ("counting", "dred", "dred-c", "bf", "bf-c", "remat", "auto")
 
@@ -24,6 +24,18 @@ def random_update(rng: Random, relations: list[Sketch], explicit: Facts) -> tupl
     for name, rows in random_facts(rng, relations, 1).items():
         delete.setdefault(name, set()).update(rows)
     return delete, insert
+
+
+def random_revision(rng: Random, random: RandomProgram) -> tuple[RandomProgram, list[str], list[str]]:
+    """A program with some rules less and some more: the new one, the rules gone, the rules come."""
+    gone = rng.sample(random.rules, rng.randint(0, min(2, len(random.rules))))
+    head = rng.choice(random.relations)
+    readable = [r for r in random.relations if r.level <= head.level]
+    come = [random_rule(rng, head, readable, Features()) for _ in range(rng.randint(0, 2))]
+    rules = list(random.rules)
+    for rule in gone:
+        rules.remove(rule)
+    return RandomProgram(random.relations, [*rules, *come], random.facts), gone, come
 
 
 def applied(explicit: Facts, delete: Facts, insert: Facts) -> Facts:

@@ -7,6 +7,7 @@ what can be read, a *set* what can also grow, a *bag* the heads of rule instance
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
@@ -25,6 +26,10 @@ class Counters(IntEnum):
     NONE = 0
     NONRECURSIVE = 1
     BOTH = 2
+
+
+class TooManyInstancesError(Exception):
+    """An attempt has considered more rule instances than it may."""
 
 
 class View(Protocol):
@@ -79,18 +84,18 @@ class Bag(Protocol):
 class Counter(Protocol):
     """How often facts are derived; never overflows silently."""
 
-    def add(self, facts: OwnFacts) -> View:
-        """Counts every occurrence (each fact of a view once) and hands back facts for `Set.add`.
+    def add(self, facts: OwnFacts) -> OwnFacts:
+        """The facts touched, for `Set.add`, which must read them: every occurrence (each fact of a view once) is counted by then.
 
-        Those are the facts touched; facts that are in I already may be left out.
+        Facts that are in the set already may be left out.
         """
 
 
 class UpdateCounter(Counter, Protocol):
     """A counter during an update: journaled, so that it can be rolled back."""
 
-    def subtract(self, facts: OwnFacts) -> View:
-        """Counts every occurrence once less and hands back the facts touched."""
+    def subtract(self, facts: OwnFacts) -> OwnFacts:
+        """As `add`, for occurrences that are lost."""
 
     @property
     def positive(self) -> View:
@@ -179,9 +184,19 @@ class State(Protocol):
     def reset_counters(self, stratum: Stratum) -> None:
         """Sets the counters of a stratum to 0; none is valid then."""
 
+    def record_work(self, stratum: Stratum, instances: int) -> None:
+        """Notes how many rule instances there were when a stratum was derived from scratch."""
+
+    def work(self, stratum: Stratum) -> int:
+        """How many rule instances it takes, about, to derive a stratum from scratch."""
+
 
 class Run(Protocol):
     """One job over a state: limits, progress, statistics."""
+
+    @property
+    def derivations(self) -> int:
+        """How many rule instances were considered."""
 
     def strata(self, state: Any) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
@@ -225,6 +240,9 @@ class Update(Protocol):
 
     def new(self, name: str) -> WorkingSet:
         """A working set, empty."""
+
+    def attempt(self, stratum: Stratum, most: int) -> AbstractContextManager[None]:
+        """Work on a stratum that, as soon as more instances are considered, is undone and ends with `TooManyInstancesError`."""
 
     def release(self, *sets: Any) -> None:
         """Working sets that are needed no more."""

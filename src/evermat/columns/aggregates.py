@@ -65,7 +65,8 @@ class AggregatePipeline:
             self._groups.run(select, locating(keys))
 
         def collect(batch: Batch, n: int, weights: Weights | None) -> None:
-            assert weights is not None
+            if weights is None:
+                weights = np.ones(n, np.int64)
             groups = keys.locate(batch[: keys.arity], n)
             values = weights if aggregate.value is None else batch[-1, :n]
             accumulator.add(groups, values, weights, keys.count)

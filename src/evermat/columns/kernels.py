@@ -108,12 +108,46 @@ def add_counts(counts, ids, weights, sign, start, most):
     return ids.size
 
 
+_TOUCH = "{0}[::1], i4[::1], i8[::1], i8, i8, i8, i4[::1], {0}[::1]"
+
+
+@compiled(_TOUCH.format("i4"), _TOUCH.format("i8"))
+def touch_counts(counts, ids, weights, sign, start, most, touched, before):
+    """As `add_counts`, and marks what it counts: a marked count c is held as ~c, which is negative.
+
+    Returns (where it stopped, m); the first m of `touched` and `before` are the rows that were not marked, and their counts.
+    """
+    weighted = weights.size > 0
+    m = 0
+    for i in range(start, ids.size):
+        row = np.uint64(ids[i])
+        held = counts[row]
+        count = ~held if held < 0 else held
+        weight = weights[i] if weighted else np.int64(1)
+        if weight > (most - count if sign > 0 else count):
+            return i, m
+        touched[np.uint64(m)] = ids[i]
+        before[np.uint64(m)] = count
+        counts[row] = ~(count + sign * weight)
+        m += np.int64(held >= 0)
+    return ids.size, m
+
+
+@compiled("i4[::1], i4[::1]", "i8[::1], i4[::1]")
+def settle_counts(counts, ids):
+    """The listed rows are marked no more."""
+    for i in range(ids.size):
+        held = counts[ids[i]]
+        counts[ids[i]] = ~held if held < 0 else held
+
+
 @compiled("i4[::1], i4[::1], i8[::1]", "i8[::1], i4[::1], i8[::1]")
 def get_counts(counts, ids, out):
     """Counts of the listed rows; a row beyond the end counts 0."""
     for i in range(ids.size):
         row = ids[i]
-        out[i] = counts[row] if row < counts.size else 0
+        held = counts[row] if row < counts.size else 0
+        out[i] = ~held if held < 0 else held
 
 
 def _stamp_exists() -> bool:

@@ -1,4 +1,4 @@
-"""Kernels that find and append tuples: a hash of rows, and a bitmap with one bit per possible tuple.
+"""Kernels that find and append tuples: a hash of rows, and two forms for dense facts with a bit or a row for each possible tuple.
 
 *Slots* of the hash are 32 bits wide: 0 is empty; else the low `shift` bits are the row id plus one and the bits
 above are a tag out of the tuple's hash. There are `1 << shift` slots. As the table is never more than
@@ -249,6 +249,208 @@ def insert_bitmap(batch, start, n, rows, state, count, limit, low, high, words, 
                 count += np.int64((word & bit) == np.uint64(0))
         i = stop
     return i, count
+
+
+#: a list of more rows than this does not lie in a near cache: what is needed of it is asked for ahead
+FAR = 1 << 18
+
+
+@compiled(inline="always")
+def _seek_places(batch, first, m, high, ids, places):
+    """The places in `ids` of the tuples first … first+m. Column by column, so that it takes few instructions for each."""
+    for b in range(m):
+        places[b] = np.uint64(0)
+    for c in range(batch.shape[0]):
+        width = np.uint64(high[c] + 1)
+        for b in range(m):
+            places[b] = places[b] * width + np.uint64(batch[c, first + b])
+    if ids.size > FAR:
+        for b in range(m):
+            prefetch(ids, places[b])
+
+
+@compiled(inline="always")
+def _append_direct(batch, j, rows, state, count, ids, place, mark):
+    """Appends tuple j; its row plus one."""
+    for c in range(batch.shape[0]):
+        rows[np.uint64(count), np.uint64(c)] = batch[np.uint64(c), np.uint64(j)]
+    state[np.uint64(count)] = mark
+    ids[place] = count + 1
+    return np.int32(count + 1)
+
+
+_DIRECT = "i8[:,::1], i8, i8, {}[:,::1], u2[::1], i8, i8, i8[::1], i8[::1], i4[::1], i8, u8[:,::1], i4[::1]"
+
+
+@compiled(_DIRECT.format("i4"), _DIRECT.format("i8"))
+def insert_direct(batch, start, n, rows, state, count, limit, low, high, ids, mark, scratch, out):
+    """As `insert_hashed`, for a table that has the row of every possible tuple in `ids`, plus one; 0 where there is none."""
+    if _outside(batch, start, n, low, high):
+        return -1, count
+    places = scratch[0]
+    wanted = out.size > 0
+    for first in range(start, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _seek_places(batch, first, m, high, ids, places)
+        for b in range(m):
+            row = ids[places[b]]
+            if row == 0:
+                if count == limit:
+                    return first + b, count
+                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], mark)
+                count += 1
+            if wanted:
+                out[np.uint64(first + b)] = row - 1
+    return n, count
+
+
+_COUNTED = "i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], i4[::1], i4[::1], i8, u8[:,::1]"
+
+
+@compiled(inline="always")
+def _ask_counts_ahead(m, ids, places, counts):
+    if counts.size > 4 * FAR:  # a row beyond that is seldom in a near cache
+        for b in range(m):
+            prefetch(counts, max(ids[places[b]] - 1, 0))
+
+
+@compiled(_COUNTED)
+def count_direct(batch, n, rows, state, count, low, high, ids, counts, most, scratch):
+    """`insert_direct`, with state 0 and room for all, that counts each tuple's row once more: (where it stopped, count).
+
+    Stops where a count is `most`, or at once if some value is outside [low, high].
+    """
+    if _outside(batch, 0, n, low, high):
+        return 0, count
+    places = scratch[0]
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _seek_places(batch, first, m, high, ids, places)
+        _ask_counts_ahead(m, ids, places, counts)
+        for b in range(m):
+            row = ids[places[b]]
+            if row == 0:
+                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], 0)
+                count += 1
+            before = np.int64(counts[np.uint64(row - 1)])
+            if before == most:
+                return first + b, count
+            counts[np.uint64(row - 1)] = before + 1
+    return n, count
+
+
+@compiled(_COUNTED + ", i8, i4[::1], i4[::1]")
+def touch_direct(batch, n, rows, state, count, low, high, ids, counts, most, scratch, sign, touched, before):
+    """As `count_direct`, by `sign`, and marks what it counts like `touch_counts`: (where it stopped, count, m)."""
+    if _outside(batch, 0, n, low, high):
+        return 0, count, 0
+    places = scratch[0]
+    found = np.uint64(0)
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _seek_places(batch, first, m, high, ids, places)
+        _ask_counts_ahead(m, ids, places, counts)
+        for b in range(m):
+            row = ids[places[b]]
+            if row == 0:
+                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], 0)
+                count += 1
+            row -= 1
+            held = np.int64(counts[np.uint64(row)])
+            after = (held if held < 0 else ~held) - sign  # the count is ~after
+            if after >= 0 or after < ~most:
+                return first + b, count, np.int64(found)
+            if held >= 0:
+                touched[found] = row
+                before[found] = held
+                found += np.uint64(1)
+            counts[np.uint64(row)] = after
+    return n, count, np.int64(found)
+
+
+@compiled("i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], u1[::1], u8[:,::1]")
+def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
+    """Appends absent tuples, with state 0, and counts each in the tally: (where it stopped, count).
+
+    The tally of a tuple is 0 where it is absent, else one more than its count. Stops before it would exceed 255; -1 if some
+    value is outside [low, high]. There is room for all. Without branches, as in `insert_bitmap`.
+    """
+    if _outside(batch, 0, n, low, high):
+        return -1, count
+    places = scratch[0]
+    k = batch.shape[0]
+    for first in range(0, n, BLOCK):
+        m = min(BLOCK, n - first)
+        _seek_places(batch, first, m, high, tally, places)
+        for b in range(m):
+            before = np.int64(tally[places[b]])
+            if before == 255:
+                return first + b, count
+            for c in range(k):
+                rows[np.uint64(count), np.uint64(c)] = batch[np.uint64(c), np.uint64(first + b)]
+            state[np.uint64(count)] = 0
+            new = np.int64(before == 0)
+            tally[places[b]] = before + 1 + new
+            count += new
+    return n, count
+
+
+_TALLY = "i4[:,::1], i8, i8[::1], u1[::1]"
+
+
+@compiled(_TALLY)
+def fill_tally(rows, count, high, tally):
+    """Enter the rows 0 … count, each with a count of 0."""
+    for row in range(count):
+        position = np.int64(0)
+        for c in range(rows.shape[1]):
+            position = position * (high[c] + 1) + np.int64(rows[row, c])
+        tally[position] = 1
+
+
+_READ = _TALLY + ", u8[:,::1], {}[::1], i8"
+
+
+@compiled(_READ.format("i4"), _READ.format("i8"))
+def read_tally(rows, count, high, tally, scratch, counts, most):
+    """Add the tally to the counts of the rows 0 … count; the first row whose count would exceed `most`, or `count`."""
+    places = scratch[0]
+    for first in range(0, count, BLOCK):
+        m = min(BLOCK, count - first)
+        for b in range(m):
+            position = np.uint64(0)
+            for c in range(rows.shape[1]):
+                position = position * np.uint64(high[c] + 1) + np.uint64(rows[first + b, c])
+            places[b] = position
+            prefetch(tally, position)
+        for b in range(m):
+            more = np.int64(tally[places[b]]) - 1
+            if more > most - np.int64(counts[first + b]):
+                return first + b
+            counts[first + b] += more
+            tally[places[b]] = 1
+    return count
+
+
+@compiled("i8[:,::1], i8, i8[::1], i8[::1], i4[::1], i4[::1]")
+def find_direct(batch, n, low, high, ids, out):
+    """Row of each of n tuples into `out`, -1 where there is none."""
+    k = batch.shape[0]
+    for i in range(n):
+        inside = True
+        for c in range(k):
+            inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
+        out[i] = ids[_bit_of(batch, i, high)] - 1 if inside else -1
+
+
+@compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]")
+def fill_direct(rows, count, high, ids):
+    """Enter the rows 0 … count."""
+    for row in range(count):
+        position = np.int64(0)
+        for c in range(rows.shape[1]):
+            position = position * (high[c] + 1) + np.int64(rows[row, c])
+        ids[position] = row + 1
 
 
 @compiled("i8[:,::1], i8, i8[::1], i8[::1], u8[::1], b1[::1]")

@@ -19,7 +19,7 @@ from evermat.columns.operations import Absent, Computing, Emit, Exists, Filterin
 from evermat.columns.run import Jobs
 from evermat.columns.selection import Selection
 from evermat.columns.table import Table
-from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role
+from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
 from evermat.program.model import Relation, Variable, variables_of
 
 Select = Callable[[Role, Relation], Selection]
@@ -48,6 +48,7 @@ class Pipeline:
         self.matches = 0  # facts that were looked at
         self.undefined = 0  # bindings dropped because something had no value
         self.sink: Sink  # where the output goes, while it runs
+        counted = counted and any(_multiplies(step, tables) for step in plan.steps)  # else every weight is 1
         needed = _needed_after(plan, counted=counted)
         layout = Layout(plan.output, dictionary)
         self._steps: list[Operation] = []
@@ -88,6 +89,11 @@ class Pipeline:
         self.sink = sink
         self._start.reset()
         self._steps[0].push(1)
+
+
+def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:
+    """Whether several facts may agree with a binding that they do not extend."""
+    return isinstance(step, Match) and not opens_level(step) and len(step.key) < tables[step.relation.name].arity
 
 
 def _needed_after(plan: Plan, *, counted: bool) -> list[set[Variable]]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evermat import errors
+from evermat.algebra import TooManyInstancesError
 from evermat.errors import LimitError, Problem
+from evermat.interrupts import Deliver
 from evermat.memory import resident_bytes
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ class Run:
         self.limits = limits
         self.rounds = 0
         self.derivations = 0
+        self._most: int | None = None
+        self.deliver: Deliver | None = None  # lets signals through that are held back; a run looks at safe places only
         self.asked: dict[str, Asked] = {}
         self._progress = progress
         self._started = time.perf_counter()
@@ -70,9 +75,20 @@ class Run:
     def derived(self, instances: int) -> None:
         """Rule instances were found. Called for every batch: a round may be long."""
         self.derivations += instances
+        if self._most is not None and self.derivations > self._most:
+            raise TooManyInstancesError
         if time.perf_counter() >= self._next_look:
             self._check_facts()
             self._look()
+
+    @contextmanager
+    def limited(self, instances: int) -> Iterator[None]:
+        """Work in which no more instances may be considered; raises `TooManyInstancesError` if there are."""
+        self._most = self.derivations + instances
+        try:
+            yield
+        finally:
+            self._most = None
 
     def record(self, what: str, matches: int, instances: int) -> None:
         """Something was asked of rules or counters."""
@@ -92,6 +108,8 @@ class Run:
         if now < self._next_look:
             return
         self._next_look = now + _LOOK_EVERY
+        if self.deliver is not None:
+            self.deliver()
         if self.limits.seconds is not None and now - self._started > self.limits.seconds:
             self._stop("seconds", self.limits.seconds)
         if self.limits.memory is not None and resident_bytes() > self.limits.memory:

@@ -85,10 +85,10 @@ class CountedSet:
         return facts
 
     def _sink(self, name: str) -> Sink:
-        table, counters, jobs = self.tables[name], self.counters, self._jobs
+        counters, jobs = self.counters, self._jobs
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            counters[name].add(table.locate(batch, n), weights)
+            counters[name].add_tuples(batch, n, weights)
             jobs.run.derived(n if weights is None else int(weights.sum()))
 
         return sink
@@ -122,6 +122,7 @@ class State:
         self._store = Store(self.tables, self.dictionary, Buffers(), self.jobs)
         self.strata: Sequence[StratumRules] = [StratumRules(stratum, self._store) for stratum in program.strata]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
+        self._work: dict[Stratum, int] = {}
         if kept is not None:
             self._take_over(kept)
 
@@ -137,6 +138,7 @@ class State:
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
             self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
+        self._work = dict(kept._work)
         valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
         for stratum in self.counters:
             self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
@@ -161,10 +163,20 @@ class State:
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
         """Notes which counters of a stratum are valid from now on."""
         self.counters[stratum] = valid
+        for name in stratum.relations:
+            self.tables[name].end_tally()
 
     def valid_counters(self, stratum: Stratum) -> Counters:
         """Which counters of a stratum are valid."""
         return self.counters[stratum]
+
+    def record_work(self, stratum: Stratum, instances: int) -> None:
+        """Notes how many rule instances there were when a stratum was derived from scratch."""
+        self._work[stratum] = instances
+
+    def work(self, stratum: Stratum) -> int:
+        """How many rule instances it takes, about, to derive a stratum from scratch; at least one for each fact."""
+        return max(self._work.get(stratum, 0), sum(map(self.materialised.count, stratum.relations)))
 
     def reset_counters(self, stratum: Stratum) -> None:
         """Sets the counters of a stratum to 0; none is valid then."""

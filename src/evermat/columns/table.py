@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,13 @@ STATES = 1 << 16
 #: a bitmap may have so many bits per fact, and this many in any case
 BITS_PER_FACT = 64
 BITS_ALWAYS = 1 << 20
+#: a list of the rows of all possible tuples may be this many times as long as there are facts; more so if it is short
+PLACES_PER_FACT = 8
+PLACES_PER_FACT_IF_SHORT = 32
+SHORT = 1 << 22
+#: a tally may have so many bytes per fact; as many as a bitmap has bits while it is small
+TALLY_PER_FACT = 16
+TALLY_ALWAYS = 1 << 24
 
 _INT32 = np.iinfo(np.int32)
 _INT64 = np.iinfo(np.int64)
@@ -56,23 +64,43 @@ class TableFullError(MemoryError):
     """A relation has more facts than a row id can number."""
 
 
+class _Form(Enum):
+    """How a table may represent dense facts: not at all, by bits as long as nobody asks for rows, or by their rows."""
+
+    HASH = auto()
+    BITMAP = auto()
+    ROWS = auto()
+
+
+class Tallied(Protocol):
+    """Whoever has tuples counted by a tally."""
+
+    def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
+        """Takes over the counts of the first `count` rows."""
+
+
 class Table:
     """The facts of one relation.
 
     Invariants: rows 0 … count are pairwise distinct tuples and never move or change; `rows` and `state` are
     replaced when the table grows or widens, so they are fetched anew after every operation that may append.
-    Exactly one of the two representations of tuple membership is in use: `_words`, a bitmap over all possible
-    tuples within [low, high], or `_slots`, a hash of row ids; it covers all rows.
+    Exactly one of four representations of tuple membership is in use, and covers all rows: `_words`, a bitmap over all
+    possible tuples within [low, high], which does not know their rows; `_tally`, the same with a small number instead of a bit, while
+    tuples are counted as they come; `_ids`, a list of the rows of all possible tuples; or `_slots`, a hash of rows.
     """
 
-    def __init__(self, arity: int, *, bitmaps: bool = True) -> None:
+    def __init__(self, arity: int, *, dense: bool = True) -> None:
         self.arity = arity
         self.count = 0
         self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
         self._indexes: dict[tuple[int, ...], Index] = {}
-        self._bitmaps = bitmaps
+        self._form = _Form.BITMAP if dense else _Form.HASH
         self._words: npt.NDArray[np.uint64] | None = None
+        self._ids: npt.NDArray[np.int32] | None = None
+        self._tally: npt.NDArray[np.uint8] | None = None
+        self._tallied: Tallied | None = None  # whose tally it is
+        self._next_try = 64  # number of facts at which to look again whether a tally is possible
         self._slots: npt.NDArray[np.uint32] = np.zeros(1 << _LEAST_SLOT_BITS, np.uint32)
         self._slot_bits = _LEAST_SLOT_BITS
         # What each column may hold without a change of representation or width.
@@ -91,7 +119,7 @@ class Table:
     def nbytes(self) -> int:
         """Bytes in use: rows and states as far as they are filled, membership and indexes in full."""
         rows = self.count * (self.arity * self.rows.itemsize + self.state.itemsize)
-        members = self._slots.nbytes if self._words is None else self._words.nbytes
+        members = sum(part.nbytes for part in (self._words, self._tally, self._ids, self._slots) if part is not None)
         return rows + members + sum(index.nbytes for index in self._indexes.values())
 
     def index(self, columns: tuple[int, ...]) -> Index:
@@ -112,11 +140,11 @@ class Table:
         self._append(batch, batch.shape[1] if n is None else n, bits, _NO_ROWS)
         return first, self.count - first
 
-    def locate(self, batch: Batch, n: int | None = None) -> Rows:
-        """Row of each tuple; absent ones are appended with state 0."""
+    def locate(self, batch: Batch, n: int | None = None, *, tallying: bool = False) -> Rows:
+        """Row of each tuple; absent ones are appended with state 0. With `tallying`, a tally may follow."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
-        self._need_hash()
+        self._need_rows(at_all_times=not tallying)
         out = np.empty(n, np.int32)
         self._append(batch, n, 0, out)
         return out
@@ -125,15 +153,19 @@ class Table:
         """Row of each tuple, -1 where it is absent."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
-        self._need_hash()
+        self._need_rows()
         out = np.empty(n, np.int32)
-        tuples.find_hashed(batch, n, self.rows, self._slots, self._slot_bits, tuples.scratch(), out)
+        if self._ids is not None:
+            tuples.find_direct(batch, n, self._low, self._high, self._ids, out)
+        else:
+            tuples.find_hashed(batch, n, self.rows, self._slots, self._slot_bits, tuples.scratch(), out)
         return out
 
     def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> npt.NDArray[np.bool_]:
         """Whether each tuple is in the table, with a state that satisfies the view."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
+        self.end_tally()
         if view is None and self._words is not None:
             out = np.empty(n, np.bool_)
             tuples.test_bitmap(batch, n, self._low, self._high, self._words, out)
@@ -145,19 +177,25 @@ class Table:
         return present
 
     def _append(self, batch: Batch, n: int, bits: int, out: Rows) -> None:
+        self.end_tally()
         start = 0
         while start < n:
-            if self._words is None:
+            if self._words is not None:
+                at, self.count = tuples.insert_bitmap(
+                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
+                    self._low, self._high, self._words, bits,
+                )  # fmt: skip
+            elif self._ids is not None:
+                at, self.count = tuples.insert_direct(
+                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
+                    self._low, self._high, self._ids, bits, tuples.scratch(), out,
+                )  # fmt: skip
+            else:
                 # One slot must stay empty for searches to end, whatever the load.
                 limit = min(len(self.rows), int(tuples.MAX_LOAD * len(self._slots)))
                 at, self.count = tuples.insert_hashed(
                     batch, start, n, self.rows, self.state, self.count, limit,
                     self._low, self._high, self._slots, self._slot_bits, bits, tuples.scratch(), out,
-                )  # fmt: skip
-            else:
-                at, self.count = tuples.insert_bitmap(
-                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
-                    self._low, self._high, self._words, bits,
                 )  # fmt: skip
             if at == n:
                 return
@@ -165,15 +203,94 @@ class Table:
                 self._make_fit(batch, start, n)
             else:
                 start = at
-                self._make_room(n - at)
+                # A bitmap would not know the rows that are asked for.
+                self._make_room(n - at, stay_hashed=out.size > 0 and self._form is _Form.BITMAP)
 
-    def _make_room(self, coming: int) -> None:
+    def direct(self, coming: int) -> tuple[Any, ...] | None:
+        """Arrays for kernels that find rows of dense facts by themselves, with room for so many new ones; None if there are none."""
+        self._need_rows(at_all_times=False)
+        if self._ids is None or self.wide:
+            return None
+        if len(self.rows) - self.count < coming:
+            self._reserve(max(self.count + coming, 2 * self.count))
+        return self.rows, self.state, self.count, self._low, self._high, self._ids
+
+    def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
+        """Count the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
+
+        Returns how many have been counted. The owner learns the counts when the tally ends, at the latest when somebody asks for rows.
+        """
+        done = -1
+        while done < 0:
+            if self._tallied is not owner and not self._begin_tally(owner):
+                return 0
+            if len(self.rows) - self.count < n:
+                self._reserve(max(self.count + n, 2 * self.count))
+            done, self.count = tuples.count_tally(
+                batch, n, self.rows, self.state, self.count, self._low, self._high, self._tally, tuples.scratch()
+            )
+            if done < 0 and not self._widen_tally(batch, n):
+                self.end_tally()
+                self._make_fit(batch, 0, n)
+        return done
+
+    def _begin_tally(self, owner: Tallied) -> bool:
+        """Where the facts are dense, and a list of rows would not lie in a near cache."""
+        self.end_tally()
+        if self._form is not _Form.BITMAP or self.wide or (self._words is None and self.count < self._next_try):
+            return False
+        self._next_try = 2 * self.count
+        low, high = self._range()
+        size = math.prod(int(h) + 1 for h in high)
+        if size <= tuples.FAR and int(low.min(initial=0)) >= 0:
+            self._form = _Form.ROWS
+            if not self._use_dense(low, high) and self._words is not None:
+                self._use_hash(self.count)
+        if not tuples.FAR < size <= self._most_tallies or int(low.min(initial=0)) < 0:
+            return False
+        self._words, self._slots = None, np.zeros(0, np.uint32)
+        self._low, self._high = np.zeros(self.arity, np.int64), high
+        self._tally = np.empty(size, np.uint8)
+        self._tally.fill(0)
+        tuples.fill_tally(self.rows, self.count, high, self._tally)
+        self._tallied = owner
+        return True
+
+    @property
+    def _most_tallies(self) -> int:
+        return min(BITS_PER_FACT * self.count, max(TALLY_PER_FACT * self.count, TALLY_ALWAYS))
+
+    def _widen_tally(self, batch: Batch, n: int) -> bool:
+        """Make the tally fit the values of the first n tuples."""
+        assert self._tally is not None
+        low, ample = self._ample_range(batch, 0, n)
+        size = math.prod(int(h) + 1 for h in ample)
+        if size > self._most_tallies or int(low.min(initial=0)) < 0 or int(ample.max(initial=0)) > _INT32.max:
+            return False
+        wider = np.empty(size, np.uint8)
+        wider.fill(0)
+        before = self._tally.reshape([int(h) + 1 for h in self._high])
+        wider.reshape([int(h) + 1 for h in ample])[tuple(map(slice, before.shape))] = before
+        self._tally, self._high = wider, ample
+        return True
+
+    def end_tally(self) -> None:
+        """Hand the counts to their owner and go on with a bitmap."""
+        if self._tally is not None and self._tallied is not None:
+            owner, tally = self._tallied, self._tally
+            self._tally = self._tallied = None
+            owner.take_tally(self.rows, self.count, self._high, tally)
+            bits = np.packbits(tally, bitorder="little")
+            self._words = np.zeros((len(bits) + 7) // 8, np.uint64)
+            self._words.view(np.uint8)[: len(bits)] = bits
+
+    def _make_room(self, coming: int, *, stay_hashed: bool) -> None:
         """Grow whatever is full, for some of `coming` tuples."""
         wanted = self.count + coming
         if self.count == len(self.rows):
             self._reserve(max(wanted, 2 * self.count))
-        full = self._words is None and self.count >= int(tuples.MAX_LOAD * len(self._slots))
-        if full and not self._try_bitmap():
+        full = not self._dense and self.count >= int(tuples.MAX_LOAD * len(self._slots))
+        if full and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
     def _reserve(self, capacity: int) -> None:
@@ -190,39 +307,62 @@ class Table:
 
     def _make_fit(self, batch: Batch, start: int, n: int) -> None:
         """Change the representation so that it can hold the values of the tuples start … n."""
-        if self._words is not None:
-            low, high = self._low.copy(), self._high.copy()
-            tuples.range_of_batch(batch, start, n, low, high)
-            # A column that outgrew its range gets half as much again, so that rebuilding is rare.
-            ample = np.where(high > self._high, np.maximum(high, self._high + self._high // 2), high)
-            if not (self._allow_bitmap(low, ample) and self._use_bitmap(ample)):
+        if self._dense:
+            if not self._use_dense(*self._ample_range(batch, start, n)):
                 self._use_hash(self.count)
         else:
             self.widen()
 
+    def _ample_range(self, batch: Batch, start: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The range of each column, widened for the tuples start … n.
+
+        A column that outgrew its range gets more than it needs, so that rebuilding is rare.
+        """
+        low, high = self._low.copy(), self._high.copy()
+        tuples.range_of_batch(batch, start, n, low, high)
+        spare = np.where(self._high < 1024, self._high + 1, self._high // 8)
+        return low, np.where(high > self._high, np.maximum(high, self._high + spare), high)
+
     # ── Representations of membership ────────────────────────────────────────────────────────────────────────────
 
-    def _allow_bitmap(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> bool:
-        if not self._bitmaps or (self.arity and int(low.min()) < 0):
-            return False
-        size = math.prod(int(h) + 1 for h in high)
-        fits = self.wide or all(int(h) <= _INT32.max for h in high)
-        return fits and size <= max(BITS_ALWAYS, BITS_PER_FACT * self.count)
+    @property
+    def _dense(self) -> bool:
+        return self._words is not None or self._ids is not None
 
-    def _try_bitmap(self) -> bool:
-        """Go over to a bitmap if the facts are dense enough for one."""
-        if not self._bitmaps or self.count == 0:
-            return False
+    def _try_dense(self) -> bool:
+        """Go over to one of the representations for dense facts, if they are."""
+        return self.count > 0 and self._use_dense(*self._range())
+
+    def _range(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The least and the greatest value of each column, or what a representation allows for."""
+        if self._dense:
+            return self._low, self._high
         low = np.full(self.arity, _INT64.max, np.int64)
         high = np.full(self.arity, _INT64.min, np.int64)
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
-        return self._allow_bitmap(low, high) and self._use_bitmap(high)
+        return low, high
 
-    def _use_bitmap(self, high: npt.NDArray[np.int64]) -> bool:
-        words = np.empty((math.prod(int(h) + 1 for h in high) + 63) // 64, np.uint64)
-        words.fill(0)
-        tuples.fill_bitmap(self.rows, self.count, high, words)
-        self._words = words
+    def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> bool:
+        """Build the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it."""
+        if self._form is _Form.HASH or (self.arity and int(low.min()) < 0):
+            return False
+        size = math.prod(int(h) + 1 for h in high)
+        bitmap = self._form is _Form.BITMAP
+        if bitmap:
+            most = max(BITS_ALWAYS, BITS_PER_FACT * self.count)
+        else:
+            most = max(PLACES_PER_FACT * self.count, min(PLACES_PER_FACT_IF_SHORT * self.count, SHORT))
+        if size > most or not (self.wide or all(int(h) <= _INT32.max for h in high)):
+            return False
+        self._words = self._ids = None  # freed before the new one is made; filled at once, as in `_use_hash`
+        if bitmap:
+            self._words = np.empty((size + 63) // 64, np.uint64)
+            self._words.fill(0)
+            tuples.fill_bitmap(self.rows, self.count, high, self._words)
+        else:
+            self._ids = np.empty(size, np.int32)
+            self._ids.fill(0)
+            tuples.fill_direct(self.rows, self.count, high, self._ids)
         self._slots = np.zeros(0, np.uint32)
         self._low = np.zeros(self.arity, np.int64)
         self._high = high
@@ -237,25 +377,28 @@ class Table:
         self._slots = np.empty(1 << self._slot_bits, np.uint32)
         self._slots.fill(0)
         tuples.fill_slots(self.rows, self.count, self._slots, self._slot_bits, tuples.scratch())
-        self._words = None
+        self._words = self._ids = None
         limits = _INT64 if self.wide else _INT32
         self._low = np.full(self.arity, limits.min, np.int64)
         self._high = np.full(self.arity, limits.max, np.int64)
 
-    def _need_hash(self) -> None:
-        """Who asks for row ids once will ask again: the bitmap is given up for good."""
-        if self._words is not None:
-            self._use_hash(self.count)
-        self._bitmaps = False
+    def _need_rows(self, *, at_all_times: bool = True) -> None:
+        """Who asks for rows once will ask again: the bitmap, which does not know them, is given up for good."""
+        self.end_tally()
+        if self._form is _Form.BITMAP and (at_all_times or self._words is not None):
+            self._form = _Form.ROWS
+            if self._words is not None and not self._use_dense(self._low, self._high):
+                self._use_hash(self.count)
 
     def widen(self) -> None:
         """Hold rows as int64 from now on."""
         if self.wide:
             return
+        self.end_tally()
         rows = np.empty((len(self.rows), self.arity), np.int64)
         rows[: self.count] = self.rows[: self.count]
         self.rows = rows
-        if self._words is None:
+        if not self._dense:
             self._low.fill(_INT64.min)
             self._high.fill(_INT64.max)
 

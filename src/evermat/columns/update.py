@@ -8,6 +8,7 @@ it touches: no table is ever scanned for it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,9 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from evermat.algebra import TooManyInstancesError
 from evermat.columns.counter import Counter as RowCounter
+from evermat.columns.counter import Counts, Touched
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
@@ -24,6 +27,7 @@ from evermat.columns.state import EXPLICIT, MATERIALISED, CountedSet, State, Str
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
 from evermat.interrupts import uninterrupted
+from evermat.program.strata import Stratum
 
 Weights = npt.NDArray[np.int64]
 _FREE_BITS = [1 << i for i in range(2, 16)]  # of the state word: the first two are E and I
@@ -59,14 +63,17 @@ class WorkingSet(Dataset):
     def __bool__(self) -> bool:
         return bool(self._lists)
 
-    def add(self, facts: View | Bag) -> Listed:
+    def add(self, facts: View | Bag | Counting) -> Listed:
         """Adds facts and hands back the new ones."""
         new: dict[str, list[Rows]] = {}
-        if isinstance(facts, Bag):
-            facts.read({name: self._sink(name, new) for name in facts.heads}, counted=False)
+        touch = facts.start(self) if isinstance(facts, Counting) else None
+        source = facts.facts if isinstance(facts, Counting) else facts
+        if isinstance(source, Bag):
+            source.read({name: self._sink(name, new, touch) for name in source.heads}, counted=touch is not None)
         else:
-            for name in list(facts.names):
-                self._claim(name, facts.rows(name), new)
+            for name in list(source.names):
+                rows = source.rows(name)
+                self._claim(name, rows if touch is None else touch.rows(name, rows), new)
         return Listed(self.tables, new)
 
     def replace(self, facts: View) -> bool:
@@ -79,11 +86,14 @@ class WorkingSet(Dataset):
 
     def clear(self) -> None:
         """Holds nothing from now on."""
-        for name, lists in self._lists.items():
-            for rows in lists:
+        self.drop(list(self._lists))
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Holds no facts of some relations from now on."""
+        for name in names:
+            for rows in self._lists.pop(name, ()):
                 self.tables[name].clear_bits(rows, self.bit)
             self.sizes[name] = 0
-        self._lists = {}
 
     def _claim(self, name: str, rows: Rows, new: dict[str, list[Rows]]) -> None:
         claimed = self.tables[name].claim(rows, self.truth, self.bit)
@@ -92,75 +102,107 @@ class WorkingSet(Dataset):
             self.sizes[name] += len(claimed)
             new.setdefault(name, []).append(claimed)
 
-    def _sink(self, name: str, new: dict[str, list[Rows]]) -> Sink:
+    def _sink(self, name: str, new: dict[str, list[Rows]], touch: Touch | None) -> Sink:
         table, run = self.tables[name], self._run
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            self._claim(name, table.locate(batch, n), new)
+            rows = table.locate(batch, n) if touch is None else touch.tuples(name, batch, n, weights)
+            self._claim(name, rows, new)
             run.derived(n if weights is None else int(weights.sum()))
 
         return sink
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Facts that are counted up or down when they are added to a set."""
+
+    counter: JournaledCounter
+    facts: View | Bag
+    sign: int
+
+    def start(self, target: WorkingSet) -> Touch:
+        """Begins to count for a set."""
+        return Touch(self.counter, target, self.sign)
+
+
+class Touch:
+    """Counts what is added to a set, and hands back the rows that have to be added."""
+
+    def __init__(self, counter: JournaledCounter, target: WorkingSet, sign: int) -> None:
+        counter.start(target, sign)
+        self._counter, self._sign = counter, sign
+
+    def rows(self, name: str, rows: Rows) -> Rows:
+        """Counts rows of a relation."""
+        counter = self._counter.counters[name]
+        return self._counter.note(counter, counter.touch(rows, None, self._sign))
+
+    def tuples(self, name: str, batch: Batch, n: int, weights: Weights | None) -> Rows:
+        """Counts tuples of a relation."""
+        counter = self._counter.counters[name]
+        return self._counter.note(counter, counter.touch_tuples(batch, n, weights, self._sign))
 
 
 @dataclass(slots=True)
 class _Journal:
-    """What was done to counters, so that it can be undone."""
+    """The counts that rows had before they were touched."""
 
-    entries: list[tuple[RowCounter, Rows, Weights | None, bool]] = field(default_factory=list)
+    entries: list[tuple[RowCounter, Rows, Counts]] = field(default_factory=list)
 
-    def undo(self) -> None:
-        for counter, rows, weights, added in reversed(self.entries):
-            (counter.subtract if added else counter.add)(rows, weights)
-        self.entries.clear()
+    def undo(self, first: int = 0) -> None:
+        for counter, rows, counts in reversed(self.entries[first:]):
+            counter.restore(rows, counts)
+        del self.entries[first:]
 
 
 class JournaledCounter:
-    """A derivation counter during an update."""
+    """A derivation counter during an update.
+
+    What is counted goes into a set of touched facts. As long as that is the same set, rows are marked in the counter, and a row that is
+    marked is in the set: most instances of dense data end there.
+    """
 
     def __init__(self, counted: CountedSet, journal: _Journal, run: Run) -> None:
-        self.tables, self._counters = counted.tables, counted.counters
+        self.tables, self.counters = counted.tables, counted.counters
         self._journal, self._run = journal, run
+        self._target: WorkingSet | None = None
+        self._marked: list[tuple[RowCounter, Rows]] = []
 
     @property
     def positive(self) -> View:
         """Facts that are counted at least once."""
-        return _Positive(self.tables, self._counters)
+        return _Positive(self.tables, self.counters)
 
-    def add(self, facts: View | Bag) -> Listed:
-        """Counts facts once more and hands back those touched."""
-        return self._change(facts, added=True)
+    def add(self, facts: View | Bag) -> Counting:
+        """Counts facts once more, when they are added to a set."""
+        return Counting(self, facts, 1)
 
-    def subtract(self, facts: View | Bag) -> Listed:
-        """Counts facts once less and hands back those touched."""
-        return self._change(facts, added=False)
+    def subtract(self, facts: View | Bag) -> Counting:
+        """Counts facts once less, when they are added to a set."""
+        return Counting(self, facts, -1)
 
-    def _change(self, facts: View | Bag, *, added: bool) -> Listed:
-        touched: dict[str, list[Rows]] = {}
-        self._run.record("count up" if added else "count down", 0, 0)
-        if isinstance(facts, Bag):
-            facts.read({name: self._sink(name, touched, added=added) for name in facts.heads}, counted=True)
-        else:
-            for name in list(facts.names):
-                rows = facts.rows(name)
-                self._apply(name, rows, None, added=added)
-                touched.setdefault(name, []).append(rows)
-        return Listed(self.tables, touched)
+    def start(self, target: WorkingSet, sign: int) -> None:
+        """Counting for a set begins."""
+        self._run.record("count up" if sign > 0 else "count down", 0, 0)
+        if target is not self._target:
+            self.settle()
+            self._target = target
 
-    def _apply(self, name: str, rows: Rows, weights: Weights | None, *, added: bool) -> None:
-        counter = self._counters[name]
-        (counter.add if added else counter.subtract)(rows, weights)
-        self._journal.entries.append((counter, rows, weights, added))
+    def note(self, counter: RowCounter, touched: Touched) -> Rows:
+        """Takes note of rows that were touched for the first time."""
+        rows, before = touched
+        if len(rows):
+            self._journal.entries.append((counter, rows, before))
+            self._marked.append((counter, rows))
+        return rows
 
-    def _sink(self, name: str, touched: dict[str, list[Rows]], *, added: bool) -> Sink:
-        table, run = self.tables[name], self._run
-
-        def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            rows = table.locate(batch, n)
-            self._apply(name, rows, None if weights is None else weights.copy(), added=added)
-            touched.setdefault(name, []).append(rows)
-            run.derived(n if weights is None else int(weights.sum()))
-
-        return sink
+    def settle(self) -> None:
+        """No row is marked any more."""
+        for counter, rows in self._marked:
+            counter.settle(rows)
+        self._marked.clear()
+        self._target = None
 
 
 class _Positive(View):
@@ -216,6 +258,26 @@ class Update:
             self._sets.remove(done)
             self._free.append(done.bit)
 
+    @contextmanager
+    def attempt(self, stratum: Stratum, most: int) -> Iterator[None]:
+        """Work on a stratum that is undone when it considers more instances; see the algebra."""
+        counters = (self.nonrecursive_counter, self.recursive_counter)
+        for counter in counters:
+            counter.settle()
+        sets, entries, figures = len(self._sets), len(self._journal.entries), dict(self.figures)
+        try:
+            with self.run.limited(most):
+                yield
+        except TooManyInstancesError:
+            self.release(*self._sets[sets:])
+            self.overdeleted.drop(stratum.relations)
+            self.added.drop(stratum.relations)
+            self._journal.undo(entries)
+            for counter in counters:
+                counter.settle()
+            self.figures = figures
+            raise
+
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
         return self.run.strata(self.state)
@@ -244,6 +306,8 @@ class Update:
                 rows = come.rows(name)
                 self.state.tables[name].set_bits(rows, bit)
                 dataset.sizes[name] += len(rows)
+        self.nonrecursive_counter.settle()
+        self.recursive_counter.settle()
         self._journal.entries.clear()
         return lost, gained
 

@@ -1,4 +1,4 @@
-"""`auto`: the algorithm for each stratum, from what the program and the change look like.
+"""`auto`: the algorithm for each stratum, from what the program and the change look like, and from how it goes.
 
 What it goes by, in this order:
 
@@ -6,23 +6,62 @@ What it goes by, in this order:
 2. A change that reaches a large part of the facts below is cheaper to do from scratch.
 3. Without recursive rules every algorithm with counters does what Counting does; without counters DRed is as good.
 4. Where nothing is deleted, insertion is the same for all: the one is taken that keeps the counters that there are.
-5. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
-   comes first, with its counters if both are valid.
-6. Other recursive rules and deletions: B/F checks before it deletes, which on dense data saves most of what DRed overdeletes and derives
-   again; it needs no recursive counter, and uses the other one where it is valid.
+5. Recursive rules and deletions: how much depends on a fact cannot be seen beforehand. So the cheapest algorithm is attempted, and given up when
+   it has considered too many instances, measured by those of a materialisation from scratch: first DRed^c, if its counters are
+   valid, which is best where little is overdeleted; then B/F, with its counter if that is valid, which checks before it deletes and on dense data saves most
+   of what DRed overdeletes and derives again; at last rematerialisation.
+6. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
+   takes the place of B/F.
 """
 
 from __future__ import annotations
 
 from evermat.algebra import Counters, StratumRules, Update
 from evermat.program.model import Apply, Atom, Negation, Test
-from evermat.reasoning.maintenance import Choice, fixed_choice
+from evermat.reasoning.maintenance import Attempt, Choice, fixed_choice
 
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch
 
+# When attempts are given up: shares of the instances of a materialisation from scratch.
+_MOST_FOR_DRED = 0.1
+_MOST_FOR_BF = 1.5
+_FEW = 50_000  # instances, which are considered before anybody notices
 
-def choose(update: Update, stratum: StratumRules) -> Choice:
-    """The algorithm for one stratum."""
+
+def choose(update: Update, stratum: StratumRules) -> list[Attempt]:
+    """What to attempt for one stratum."""
+    first = _first_choice(update, stratum)
+    if first is not None:
+        return [Attempt(first)]
+    what, valid = stratum.stratum, update.state.valid_counters(stratum.stratum)
+    computes = any(isinstance(literal, Test) and _computes(literal) for rule in what.recursive for literal in rule.body)
+    work = update.state.work(what)
+    few = max(_FEW, int(_MOST_FOR_DRED * work))
+    attempts = []
+    if valid >= Counters.BOTH:
+        attempts.append(
+            Attempt(
+                Choice(what, "dred-c", valid, "recursive rules and deletions, and all derivations are counted"), few
+            )
+        )
+    elif computes:
+        reason = "a recursive rule computes values, which makes checking backwards dear"
+        attempts.append(Attempt(Choice(what, "dred", valid, reason), few))
+    if not computes:
+        many = max(_FEW, int(_MOST_FOR_BF * work))
+        if valid >= Counters.NONRECURSIVE:
+            choice = Choice(
+                what, "bf-c", valid, "recursive rules and deletions, and nonrecursive derivations are counted"
+            )
+        else:
+            choice = Choice(what, "bf", valid, "recursive rules and deletions, and derivations are not counted")
+        attempts.append(Attempt(choice, many))
+    attempts.append(Attempt(Choice(what, "remat", valid, f"from scratch there are about {work:,} instances")))
+    return attempts
+
+
+def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
+    """The algorithm, if it can be told from the program and the change."""
     what, state = stratum.stratum, update.state
     valid = state.valid_counters(what)
     if any(rule.aggregate for rule in what.recursive):
@@ -37,12 +76,7 @@ def choose(update: Update, stratum: StratumRules) -> Choice:
     if not _loses(update, stratum):
         name = {Counters.NONE: "dred", Counters.NONRECURSIVE: "bf-c", Counters.BOTH: "dred-c"}[valid]
         return Choice(what, name, valid, "nothing can be lost: insertion only, keeping the counters that are valid")
-    if any(isinstance(literal, Test) and _computes(literal) for rule in what.recursive for literal in rule.body):
-        name = "dred-c" if valid >= Counters.BOTH else "dred"
-        return Choice(what, name, valid, "a recursive rule computes values, which makes checking backwards dear")
-    if valid >= Counters.NONRECURSIVE:
-        return Choice(what, "bf-c", valid, "recursive rules and deletions, and nonrecursive derivations are counted")
-    return Choice(what, "bf", valid, "recursive rules and deletions, and derivations are not counted")
+    return None
 
 
 def _computes(test: Test) -> bool:

@@ -8,11 +8,11 @@ alone, counters and all.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evermat import errors
-from evermat.algebra import Counters, State, StratumRules, Update, View
+from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
 from evermat.errors import Problem, ProgramError, did_you_mean
 from evermat.program.model import Atom, Negation
 from evermat.program.strata import Stratum
@@ -80,20 +80,50 @@ def check_algorithm(name: str, strata: tuple[Stratum, ...]) -> None:
                 )
 
 
-def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules], Choice]) -> list[Choice]:
-    """Processes all strata; D and A then say what changes. Hands back what was done where."""
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A choice that is given up when more than `most` rule instances were considered; None: it is not."""
+
+    choice: Choice
+    most: int | None = None
+
+
+def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules], list[Attempt]]) -> list[Choice]:
+    """Processes all strata; D and A then say what changes. Hands back what was done where.
+
+    `choose` says, for `auto`, what to attempt; the last attempt is never given up.
+    """
     views = Views(update)
     choices = []
     for stratum in update.strata():
-        if not is_reached(update, stratum.stratum):
-            continue
-        choice = choose(update, stratum) if name == AUTO else fixed_choice(update.state, stratum.stratum, name)
-        algorithm = ALGORITHMS[choice.algorithm]
+        if is_reached(update, stratum.stratum):
+            attempts = (
+                choose(update, stratum)
+                if name == AUTO
+                else [Attempt(fixed_choice(update.state, stratum.stratum, name))]
+            )
+            choices.append(_maintain_stratum(update, views, stratum, attempts))
+    return choices
+
+
+def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attempts: list[Attempt]) -> Choice:
+    """Makes one attempt after the other, until one succeeds; that is the choice."""
+    given_up = ""
+    for attempt in attempts:
+        algorithm = ALGORITHMS[attempt.choice.algorithm]
         if update.state.valid_counters(stratum.stratum) < algorithm.needs:
             recount(update.state, stratum, algorithm.needs)
-        algorithm.maintain(update, views, stratum)
-        choices.append(choice)
-    return choices
+        if attempt.most is None:
+            algorithm.maintain(update, views, stratum)
+            return replace(attempt.choice, reason=given_up + attempt.choice.reason)
+        try:
+            with update.attempt(stratum.stratum, attempt.most):
+                algorithm.maintain(update, views, stratum)
+        except TooManyInstancesError:
+            given_up += f"{algorithm.name} was given up after {attempt.most:,} instances; "
+        else:
+            return replace(attempt.choice, reason=given_up + attempt.choice.reason)
+    raise AssertionError("the last attempt is never given up")
 
 
 def keep_counters(state: State, choices: list[Choice]) -> None:

@@ -22,7 +22,9 @@ from evermat.algebra import Bag, Counter, Counters, Run, Set, State, StratumRule
 def materialise(state: State, run: Run, counters: Counters = Counters.NONE) -> None:
     """Computes I from E; I must be empty."""
     for stratum in run.strata(state):
+        before = run.derivations
         materialise_stratum(state, run, stratum, counters)
+        state.record_work(stratum.stratum, run.derivations - before)
         state.record_counters(stratum.stratum, counters)
 
 
