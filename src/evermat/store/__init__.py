@@ -1,0 +1,53 @@
+"""Durable versions of a set of relations, as Delta tables.
+
+    state/
+      evermat.json          which format this is
+      lock                  locked by the one writer; readers need no lock
+      commits/              a Delta table: one row for each version, which pins the tables of all relations
+      relations/<folder>/   a Delta table for each relation: its changes, in partitions by version
+      programs/<hash>.dl    the texts of programs
+
+A version exists exactly when its row in `commits` does. Everything that the row pins is written before it and never
+changes after it, so a crash at any moment leaves the last version, and a reader sees one version however long it
+takes. All files are covered by checksums, the last of which stands in the row itself.
+
+Other programs can read the tables as well. A relation's table has the fact columns and
+
+* `_origin`: `explicit` or `derived`;
+* `_nonrecursive`, `_recursive`: how many derivations a fact has, where that is known;
+* `_op`: `+` the fact came, `-` it went, `=` its origin or its counters changed;
+* `_version`: the version that changed it.
+
+`tables` in the newest row of `commits` says for each relation which `folder` it has and which version of that Delta
+table, `delta`, belongs to the row. `CURRENT_FACTS` then gives its facts in SQL; with Polars, for `edge(x, y)`:
+
+    newest = pl.read_delta("state/commits")["version"].max()
+    (
+        pl.scan_delta("state/relations/edge")
+        .filter(pl.col("_version") <= newest)
+        .sort("_version")
+        .group_by("x", "y")
+        .last()
+        .filter(pl.col("_op") != "-")
+    )
+"""
+
+from __future__ import annotations
+
+from evermat.store.names import column_names
+from evermat.store.store import Store
+from evermat.store.version import Entry, Version
+
+CURRENT_FACTS = """
+SELECT * EXCLUDE (_op, _version)
+FROM {relation}
+WHERE _version <= (SELECT max(version) FROM {commits})
+QUALIFY row_number() OVER (PARTITION BY {columns} ORDER BY _version DESC) = 1 AND _op <> '-'
+"""
+"""The current facts of a relation with at least one column, in SQL as DuckDB and Spark (`EXCEPT`) write it.
+
+Rows of a version that is not yet committed, or never was, are left out by the comparison with `commits`. To see all
+relations in the same version while somebody writes, open each table at the Delta version that the newest row pins.
+"""
+
+__all__ = ["CURRENT_FACTS", "Entry", "Store", "Version", "column_names"]

@@ -1,0 +1,56 @@
+"""Names on disk: what a relation's folder and its columns are called.
+
+Relation names may be anything; what is made of them here can neither leave the state nor clash on a file system
+that does not tell upper from lower case. The same names in the same order always give the same result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+ORIGIN, NONRECURSIVE, RECURSIVE, OP, VERSION = "_origin", "_nonrecursive", "_recursive", "_op", "_version"
+OWN_COLUMNS = (ORIGIN, NONRECURSIVE, RECURSIVE, OP, VERSION)
+
+_LONGEST = 80
+
+
+def column_names(names: Sequence[str]) -> list[str]:
+    """The stored names of fact columns: no two are the same ignoring case, and none is one of the store's own.
+
+    Spaces and punctuation, which Parquet readers disagree about, become underscores.
+
+    >>> column_names(["x", "X", "_op", "a b"])
+    ['x', 'X_2', '_op_2', 'a_b']
+    """
+    taken = {name.lower() for name in OWN_COLUMNS}
+    # A name that needs no change keeps it, whatever comes before it.
+    plain = [re.sub(r"\W", "_", name) or "column" for name in names]
+    reserved = {name.lower() for name in plain}
+    found = []
+    for name in plain:
+        candidate, number = name, 1
+        while candidate.lower() in taken or (number > 1 and candidate.lower() in reserved):
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate.lower())
+        found.append(candidate)
+    return found
+
+
+def folder_name(relation: str, taken: Iterable[str]) -> str:
+    """A folder for the relation: ASCII, at most 80 characters, not among `taken` even ignoring case.
+
+    Of a long name the end is kept, for that is where IRIs differ.
+
+    >>> folder_name("http://example.org/onto#Edge", ["HTTP_example_org_onto_edge"])
+    'http_example_org_onto_Edge-2'
+    """
+    lower = {name.lower() for name in taken}
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "_", relation)[-_LONGEST:].lstrip("_-") or "relation"
+    candidate, number = plain, 1
+    while candidate.lower() in lower:
+        number += 1
+        suffix = f"-{number}"
+        candidate = plain[: _LONGEST - len(suffix)] + suffix
+    return candidate

@@ -1,0 +1,130 @@
+"""The folder of a state: what makes it one, how a new one appears at once, and who may write to it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import re
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from evermat.errors import (
+    NOT_A_STATE,
+    STATE_EXISTS,
+    STATE_FORMAT,
+    STATE_LOCKED,
+    STATE_PLACE,
+    Problem,
+    StateError,
+)
+from evermat.store.disk import damaged, names, put, read, sync, writing
+
+FORMAT = 1
+MARK = "evermat.json"
+COMMITS, RELATIONS, PROGRAMS, LOCK = "commits", "relations", "programs", "lock"
+_KIND = "evermat state"
+_SUFFIX = ".new"
+_MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f]")  # unescaped, taken for a separator, refused
+
+
+def check_state(path: Path) -> None:
+    """Raises a `StateError` unless the folder is a state that this version can read."""
+    mark = path / MARK
+    if not path.is_dir():
+        raise _not_a_state(path, "it is a file, not a folder" if path.exists() else "there is no such folder")
+    if not mark.exists():
+        if (path / COMMITS).is_dir() and (path / RELATIONS).is_dir():
+            raise damaged(mark, "it is missing")
+        raise _not_a_state(path, f"it has no file `{MARK}`")
+    try:
+        found: Any = json.loads(read(mark))
+    except ValueError as error:
+        raise damaged(mark, "it is not JSON") from error
+    if not isinstance(found, dict) or found.get("kind") != _KIND or type(found.get("format")) is not int:
+        raise damaged(mark, "it does not say which format the state has")
+    if found["format"] != FORMAT:
+        details = {"path": path, "found": found["format"], "expected": FORMAT, "file": mark}
+        raise StateError(Problem(STATE_FORMAT, details))
+
+
+def check_free(path: Path) -> None:
+    """Raises a `StateError` unless a new state can be put there: in place of nothing or of an empty folder."""
+    if not os.path.lexists(path) or (path.is_dir() and not names(path)):
+        return
+    if (path / MARK).exists():
+        raise StateError(Problem(STATE_EXISTS, {"path": path}))
+    raise _not_a_state(path, "it is not empty, and what is in it is left alone")
+
+
+def check_writable_place(path: Path) -> None:
+    """Raises a `StateError` for a path that `deltalake` would take for another one."""
+    found = _MISREAD.search(str(path))
+    if found:
+        what = "a control character" if found.group() < " " else f"`{found.group()}`"
+        raise StateError(Problem(STATE_PLACE, {"path": path, "what": what}))
+
+
+def new_folder(path: Path) -> tuple[Path, int]:
+    """An empty state beside `path`, locked; `move_into_place` makes it the state of that name."""
+    prefix = f".{path.name[:100]}-"
+    temporary = path.parent / f"{prefix}{os.urandom(6).hex()}{_SUFFIX}"
+    check_writable_place(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_left_overs(path.parent, prefix)
+        temporary.mkdir()
+        lock = take_lock(temporary)
+        for name in (COMMITS, RELATIONS, PROGRAMS):
+            (temporary / name).mkdir()
+        put(temporary / MARK, json.dumps({"format": FORMAT, "kind": _KIND}).encode() + b"\n")
+    return temporary, lock
+
+
+def move_into_place(temporary: Path, path: Path) -> None:
+    """Makes the new state visible, all of it at once."""
+    with writing(path):
+        try:
+            temporary.rename(path)
+        except OSError as error:
+            if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
+                check_free(path)
+            raise
+        sync(path.parent)
+
+
+def take_lock(path: Path) -> int:
+    """Locks the state for one writer; the system frees it when the descriptor is closed or the process ends."""
+    check_writable_place(path)
+    with writing(path / LOCK):
+        descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise StateError(Problem(STATE_LOCKED, {"path": path})) from error
+        except OSError:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def _remove_left_overs(parent: Path, prefix: str) -> None:
+    """Removes new states that a crash left unfinished; one that is being built is locked."""
+    for name in names(parent):
+        middle = name[len(prefix) : -len(_SUFFIX)]
+        if name != f"{prefix}{middle}{_SUFFIX}" or len(middle) != 12 or not (parent / name / LOCK).exists():
+            continue
+        with suppress(StateError, OSError):
+            descriptor = take_lock(parent / name)
+            try:
+                shutil.rmtree(parent / name, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _not_a_state(path: Path, why: str) -> StateError:
+    return StateError(Problem(NOT_A_STATE, {"path": path, "why": why}))

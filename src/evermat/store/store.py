@@ -1,0 +1,591 @@
+"""The store: versions of a set of relations, durable and all or nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.errors import (
+    NO_SUCH_VERSION,
+    STATE_MOVED,
+    STATE_UNREADABLE,
+    VERSION_NOT_KEPT,
+    EvermatError,
+    Problem,
+    StateError,
+)
+from evermat.interrupts import uninterrupted
+from evermat.store.commits import Commits, Pin, Row, commit_writer
+from evermat.store.disk import damaged, names, put, read, sync, writing
+from evermat.store.log import Log, Part, entry_file, entry_numbers
+from evermat.store.names import OP, folder_name
+from evermat.store.place import (
+    COMMITS,
+    PROGRAMS,
+    RELATIONS,
+    check_free,
+    check_state,
+    move_into_place,
+    new_folder,
+    take_lock,
+)
+from evermat.store.recovery import left_overs, undo
+from evermat.store.rows import (
+    PART_ROWS,
+    Columns,
+    as_stored,
+    delta_fields,
+    fact_schema,
+    read_rows,
+    stored_columns,
+    write_part,
+)
+from evermat.store.table import TableWriter
+from evermat.store.vacuum import sweep
+from evermat.store.version import Entry, Version
+
+_T = TypeVar("_T")
+
+# A relation is worth compacting when it has so many files of changes, or so many rows of changes.
+_MANY_FILES = 64
+_MANY_ROWS = 10_000
+_AHEAD = 3  # files that are read before they are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """Rows for one table: where they go, and which files they take the place of."""
+
+    relation: str
+    folder: str
+    columns: Columns
+    rows: pa.Table | None
+    before: Pin | None
+    replaced: tuple[Part, ...] = ()
+    snapshot: bool = False
+    dropped: bool = False
+
+
+class Store:
+    """Versions of a set of relations in one folder.
+
+    A store that was opened reads one newest version, the one that it *saw*, whatever others commit meanwhile;
+    `refresh` moves on. Only the writer, who holds the lock, commits; a version that follows from anything but the
+    newest one is refused. A store belongs to one thread.
+
+    >>> with Store.create("state") as store:              # doctest: +SKIP
+    ...     store.commit(entry, {"edge": rows}, {"edge": schema})
+    """
+
+    def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
+        self._path = path
+        self._target = target  # where a new state goes with its first version
+        self._lock = lock
+        self._commits = Commits(path / COMMITS)
+        self._seen = 0
+        self._clean = lock is not None  # nothing of a crash is left
+        self._logs: dict[tuple[str, int], Log] = {}
+        self._writers: dict[str, TableWriter] = {}
+        self._schemas: dict[str, tuple[pa.Schema, Columns]] = {}
+        self._pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 2), thread_name_prefix="store")
+        self._tidier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-tidy")
+        self._tidying: list[Future[None]] = []
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Self:
+        """A new state, locked by us; it appears at `path` with its first version and not before."""
+        target = Path(os.path.realpath(path))
+        check_free(target)
+        temporary, lock = new_folder(target)
+        return cls(temporary, target, lock)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """A state to read; readers take no lock."""
+        place = Path(os.path.realpath(path))
+        check_state(place)
+        store = cls(place)
+        store.refresh()
+        return store
+
+    @property
+    def path(self) -> Path:
+        """Where the state is, or will be."""
+        return self._target or self._path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the lock; a new state without a version was never there."""
+        self._pool.shutdown()
+        self._tidier.shutdown()
+        if self._lock is not None:
+            if self._target is not None:
+                shutil.rmtree(self._path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = None
+
+    # --- versions ------------------------------------------------------------------------------------------
+    @property
+    def latest(self) -> Version:
+        """The newest version when the state was opened, refreshed or committed to."""
+        return self.version(self._seen)
+
+    def refresh(self) -> Version:
+        """Sees the newest version that there is now."""
+        self._commits = Commits.read(self._path / COMMITS)
+        self._seen = self._commits.last.version
+        return self.latest
+
+    def versions(self) -> list[Version]:
+        """All versions that are kept, oldest first."""
+        rows = {row.version: row for row in self._rows()}  # of several rows the last
+        oldest = self._commits.last.oldest
+        return [row.shown for number, row in sorted(rows.items()) if oldest <= number <= self._seen]
+
+    def version(self, number: int) -> Version:
+        """One version."""
+        return self._row(number).shown
+
+    def program(self, version: int) -> str:
+        """The text of the program of a version."""
+        name = self._row(version).program
+        file = self._path / PROGRAMS / name
+        raw = read(file)
+        if _program_name(raw) != name:
+            raise damaged(file, "its checksum is wrong")
+        return raw.decode()
+
+    def _row(self, number: int, *, first: bool = False) -> Row:
+        """The last row of a version, which is the one to read it by, or the first, which made it."""
+        if self._target is not None:
+            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
+        if number == self._seen == self._commits.last.version and not first:
+            return self._commits.last
+        found = [row for row in self._rows() if row.version == number]
+        oldest = self._commits.last.oldest
+        kept = f"versions {oldest} to {self._seen}" if oldest < self._seen else f"only version {self._seen}"
+        if 1 <= number < oldest:
+            raise StateError(Problem(VERSION_NOT_KEPT, {"version": number, "kept": kept}))
+        if not found or number > self._seen:
+            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": kept}))
+        return found[0 if first else -1]
+
+    def _rows(self) -> list[Row]:
+        """All rows; if files of the commit table went because of a vacuum, the rows as they are now."""
+        try:
+            return list(self._commits.rows())
+        except StateError:
+            now = Commits.read(self._path / COMMITS)
+            if now.entry == self._commits.entry:
+                raise
+            self._commits = now
+            return list(now.rows())
+
+    # --- reading -------------------------------------------------------------------------------------------
+    def schema(self, version: int, name: str) -> pa.Schema:
+        """The fact columns of a relation as they are stored."""
+        return fact_schema(self._pin(version, name).columns)
+
+    def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
+        """The rows that make up a relation: a snapshot and then the changes, each with its version, ascending.
+
+        A table has the fact columns, `_origin`, `_nonrecursive`, `_recursive` and `_op`; strings are plain or
+        dictionaries, whichever is faster to read.
+        Several tables may be of one version, and then no fact is in two of them.
+        """
+        return self._reading(version, name, self._pin(version, name))
+
+    def _reading(self, version: int, name: str, pin: Pin) -> Iterator[tuple[int, pa.Table]]:
+        begun = False
+        try:
+            for part, table in self._tables(pin, sorted(self._parts(pin), key=lambda part: part.version)):
+                begun = True
+                yield part.version, table
+        except StateError:
+            # A file that went because of a vacuum is no damage: the version may have gone, or it has other files now.
+            self._commits = Commits.read(self._path / COMMITS)
+            now = self._pin(version, name)
+            if now == pin:
+                raise
+            if begun:
+                why = "a vacuum removed files while they were read; read the version once more"
+                raise StateError(Problem(STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})) from None
+            yield from self._reading(version, name, now)
+
+    def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
+        """What the versions `first` to `last` changed: rows `+` and `-` as committed, by version and relation."""
+        return self._changing([self._row(number, first=True) for number in range(first, last + 1)])
+
+    def _changing(self, rows: Iterable[Row]) -> Iterator[tuple[int, str, pa.Table]]:
+        for row in rows:
+            for name, pin in row.pins.items():
+                if pin.changed == row.version:
+                    for table in self._changed(row.version, pin):
+                        wanted = table.filter(pc.not_equal(table[OP].cast(pa.string()), "="))
+                        if wanted.num_rows:
+                            yield row.version, name, wanted
+
+    def _changed(self, version: int, pin: Pin) -> Iterator[pa.Table]:
+        try:
+            for _, table in self._tables(pin, self._log(pin).entry(pin.delta).added):
+                yield table
+        except StateError:
+            self._commits = Commits.read(self._path / COMMITS)
+            self._row(version)  # says so if the version is no longer kept
+            raise
+
+    def _pin(self, version: int, name: str) -> Pin:
+        pin = self._row(version).pins[name]
+        if pin.dropped:
+            raise KeyError(name)
+        return pin
+
+    def _log(self, pin: Pin) -> Log:
+        """The checked log of a table up to where it is pinned."""
+        log = self._logs.setdefault((pin.folder, pin.base), Log(self._folder(pin.folder), pin.base))
+        try:
+            right = log.checksum(pin.delta) == pin.checksum
+        except StateError:
+            self._logs.pop((pin.folder, pin.base), None)
+            raise
+        if not right:
+            self._logs.pop((pin.folder, pin.base), None)
+            raise damaged(self._wrong_entry(log, pin), "its checksum is wrong")
+        return log
+
+    def _wrong_entry(self, log: Log, pin: Pin) -> Path:
+        """Which entry is damaged: the one of the first pin that does not fit."""
+        others = [p for row in self._rows() for p in row.pins.values()]
+        same = [p for p in others if (p.folder, p.base) == (pin.folder, pin.base) and p.delta <= pin.delta]
+        wrong = [p.delta for p in same if log.checksum(p.delta) != p.checksum]
+        return entry_file(log.table, min(wrong, default=pin.delta))
+
+    def _parts(self, pin: Pin) -> list[Part]:
+        return self._log(pin).parts(pin.delta)
+
+    def _tables(self, pin: Pin, parts: Iterable[Part]) -> Iterator[tuple[Part, pa.Table]]:
+        """Reads files in order, a few ahead."""
+        folder = self._folder(pin.folder)
+        running: deque[tuple[Part, Future[pa.Table]]] = deque()
+        for part in parts:
+            running.append((part, self._pool.submit(read_rows, folder, part, pin.columns)))
+            if len(running) > _AHEAD:
+                ready, future = running.popleft()
+                yield ready, future.result()
+        for ready, future in running:
+            yield ready, future.result()
+
+    def _folder(self, folder: str) -> Path:
+        return self._path / RELATIONS / folder
+
+    # --- writing -------------------------------------------------------------------------------------------
+    def lock(self) -> None:
+        """Becomes the writer, and undoes what a crash left behind; does nothing for the one who is it already."""
+        if self._lock is None:
+            self._lock = take_lock(self._path)
+            self._clean = False
+        if not self._clean:
+            self._recover()
+
+    def _recover(self) -> None:
+        """Brings every table back to where the newest version pins it."""
+        self._wait_for_tidying()
+        self._logs.clear()
+        self._writers.clear()
+        commits = self._commits = Commits.read(self._path / COMMITS)
+        with writing(self._path):
+            if commits.torn is not None:
+                entry_file(commits.folder, commits.torn).unlink()
+                sync(entry_file(commits.folder, commits.torn).parent)
+            sync(entry_file(commits.folder, commits.entry))  # the crash may have come before that
+            commits.complete()
+            newest = commits.last
+            for pin in newest.pins.values():
+                numbers = entry_numbers(self._folder(pin.folder))
+                if numbers and numbers[-1] > pin.delta:
+                    undo(self._writer(pin.folder, pin.columns), self._log(pin), pin.delta)
+            known = {pin.folder for pin in newest.pins.values()}.union(newest.retired_folders)
+            for folder in left_overs(self._path / RELATIONS, known):
+                shutil.rmtree(folder)
+        self._logs.clear()
+        self._clean = True
+
+    def _begin(self) -> None:
+        """Makes sure that we may write, and that nobody has written since we looked."""
+        if self._lock is None:
+            raise RuntimeError("lock the state before writing to it")
+        if self._target is not None:
+            return
+        if not self._clean:
+            self._recover()
+        if entry_file(self._commits.folder, self._commits.entry + 1).exists():
+            self._commits = Commits.read(self._commits.folder)
+        if self._commits.last.version != self._seen:
+            details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
+            raise StateError(Problem(STATE_MOVED, details))
+
+    def commit(
+        self,
+        entry: Entry,
+        changes: Mapping[str, pa.Table],
+        schemas: Mapping[str, pa.Schema],
+        dropped: Collection[str] = (),
+    ) -> Version:
+        """Commits one version, all or nothing; when this returns it survives a power loss.
+
+        Args:
+            entry: What there is to say about the version.
+            changes: For each changed relation its rows: the fact columns, in the order of the schema, `_origin`,
+                `_op` and, where they are kept, `_nonrecursive` and `_recursive`. A fact is in one row at most.
+            schemas: The fact columns of all relations of the program; a relation without facts has a table too.
+            dropped: Relations that are no longer there. Their facts that go should be among `changes`, for they
+                are then in the change feed. A relation in `schemas` too begins anew, as does one with other types.
+
+        Raises:
+            StateError: Somebody else has committed since this store looked, or the state is damaged.
+            ResourceError: The disk is full or cannot be written to; the newest version is what it was.
+        """
+        self._begin()
+        number = self._seen + 1
+        last = None if self._target is not None else self._commits.last
+        before = {name: pin for name, pin in last.pins.items() if not pin.dropped} if last else {}
+        unknown = [*(changes.keys() - schemas.keys() - set(dropped)), *(before.keys() - schemas.keys() - set(dropped))]
+        if unknown:
+            raise ValueError(f"`{unknown[0]}` is neither a relation of the program nor dropped")
+        retired = [*last.retired_folders, *(p.folder for p in last.pins.values() if p.dropped)] if last else []
+        jobs: list[_Job] = []
+        pins: dict[str, Pin | None] = {}  # in the order of the schemas; None is filled in by a job
+        taken = {pin.folder for pin in before.values()}.union(retired, names(self._path / RELATIONS))
+        for name, schema in schemas.items():
+            columns = self._columns(name, schema)
+            old = before.get(name) if name not in dropped else None
+            rows = changes.get(name)
+            if old is None or old.columns != columns:
+                if name in before:
+                    retired.append(before[name].folder)
+                folder = folder_name(name, taken)
+                taken.add(folder)
+                jobs.append(_Job(name, folder, columns, rows, None))
+            elif rows is not None and rows.num_rows:
+                jobs.append(_Job(name, old.folder, columns, rows, old))
+            pins[name] = old
+        for name in dropped:
+            if name in before and name not in schemas:
+                old, rows = before[name], changes.get(name)
+                if rows is not None and rows.num_rows:
+                    jobs.append(_Job(name, old.folder, old.columns, rows, old, dropped=True))
+                else:
+                    retired.append(old.folder)
+        oldest = last.oldest if last else 1
+        row = Row.of(entry, number, datetime.now(UTC), _program_name(entry.program.encode()), oldest)
+        self._write(jobs, row, pins, retired, entry.program)
+        return self.latest
+
+    def _columns(self, name: str, schema: pa.Schema) -> Columns:
+        """The stored columns of a relation; for thousands of relations they are not worked out each time."""
+        known = self._schemas.get(name)
+        if known is None or not (known[0] is schema or known[0].equals(schema)):
+            known = self._schemas[name] = (schema, stored_columns(schema))
+        return known[1]
+
+    def needs_compaction(self, name: str) -> bool:
+        """Whether a relation has so many changes that reading it takes notably longer than it should."""
+        parts = self._parts(self._pin(self._seen, name))
+        snapshot = min((part.version for part in parts), default=0)
+        changes = [part.rows for part in parts if part.version != snapshot]
+        whole = sum(part.rows for part in parts) - sum(changes)
+        return len(changes) > _MANY_FILES or sum(changes) > max(_MANY_ROWS, whole // 2)
+
+    def compact(self, contents: Mapping[str, pa.Table], counters: Any) -> None:
+        """Replaces the changes of relations by one snapshot; the version and its facts stay the same.
+
+        Args:
+            contents: For each relation to compact all its rows in the newest version, as for `commit`.
+            counters: The version's counters from now on.
+        """
+        self._begin()
+        last = self._row(self._seen)
+        jobs = []
+        for name, rows in contents.items():
+            pin = self._pin(self._seen, name)
+            replaced = tuple(self._parts(pin))
+            if replaced or rows.num_rows:
+                jobs.append(_Job(name, pin.folder, pin.columns, rows, pin, replaced, snapshot=True))
+        row = replace(last, kind="compaction", counters=json.dumps(counters))
+        self._write(jobs, row, dict(last.pins), last.retired_folders, None)
+
+    def vacuum(self, keep: int) -> tuple[int, int]:
+        """Keeps the newest `keep` versions and removes every file that only older ones, or none, need.
+
+        Returns:
+            How many files were removed, and how many bytes they had.
+        """
+        if keep < 1:
+            raise ValueError("at least one version is kept")
+        self._begin()
+        last = self._row(self._seen)
+        oldest = max(last.oldest, self._seen - keep + 1)
+        # First the state says what it no longer keeps; a crash from here on only leaves more to sweep up.
+        known = {pin.folder for row in self._commits.rows() if row.version >= oldest for pin in row.pins.values()}
+        retired = [folder for folder in last.retired_folders if folder in known]
+        row = replace(last, kind="vacuum", oldest=oldest, retired=json.dumps(retired))
+        self._write([], row, dict(last.pins), retired, None, keep=oldest)
+        self._wait_for_tidying()
+        with writing(self._path):
+            removed = sweep(self._path, self._commits, self._writer, self._log)
+        self._logs.clear()
+        return removed
+
+    def _write(
+        self,
+        jobs: list[_Job],
+        row: Row,
+        pins: Mapping[str, Pin | None],
+        retired: list[str],
+        program: str | None,
+        *,
+        keep: int | None = None,
+    ) -> None:
+        """Writes files, log entries and at last the row, each durable before the next begins."""
+        self._wait_for_tidying()
+        places = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
+        try:
+            if program is not None:
+                self._write_program(row.program, program)
+            made, syncs = self._write_tables(jobs, row.version)
+            with uninterrupted():
+                complete = {name: made.get(name, pin) for name, pin in pins.items()} | made
+                row = row.with_pins({name: pin for name, pin in complete.items() if pin is not None}, retired)
+                self._commits.append(self._commit_writer(), row, partial(self._make_durable, syncs), keep=keep)
+                if self._target is not None:
+                    self._appear()
+                self._seen = row.version
+        except BaseException:
+            self._abandon(row, places)
+            raise
+        for writer in [self._commit_writer(), *(self._writer(job.folder, job.columns) for job in jobs)]:
+            self._tidying.append(self._tidier.submit(writer.tidy))
+
+    def _write_tables(self, jobs: list[_Job], version: int) -> tuple[dict[str, Pin], list[Callable[[], None]]]:
+        """Writes the rows and the log entries; returns the new pins, and what makes it all durable."""
+        writers = {job.folder: self._writer(job.folder, job.columns) for job in jobs}
+        for job in jobs:
+            if job.before is not None:
+                self._log(job.before)  # what is damaged must not get a new checksum
+        tasks: list[Callable[[], Part]] = []
+        homes: list[str] = []
+        for job in jobs:
+            if job.rows is not None and job.rows.num_rows:
+                rows = as_stored(job.rows, job.columns)
+                entry = writers[job.folder].newest + 1
+                for number, start in enumerate(range(0, rows.num_rows, PART_ROWS)):
+                    piece = rows.slice(start, PART_ROWS)
+                    tasks.append(partial(write_part, self._folder(job.folder), entry, number, piece, version))
+                    homes.append(job.folder)
+        parts: dict[str, list[Part]] = {job.folder: [] for job in jobs}
+        with writing(self.path):
+            for folder, part in zip(homes, self._all(tasks), strict=True):
+                parts[folder].append(part)
+        entries = self._all([partial(writers[job.folder].write, parts[job.folder], job.replaced) for job in jobs])
+        pins = {job.relation: self._new_pin(job, entry, version) for job, entry in zip(jobs, entries, strict=True)}
+        return pins, [partial(writers[job.folder].sync, parts[job.folder]) for job in jobs]
+
+    def _make_durable(self, syncs: list[Callable[[], None]]) -> None:
+        self._all(syncs)
+        with writing(self.path):
+            sync(self._path / RELATIONS)
+
+    def _new_pin(self, job: _Job, entry: int, version: int) -> Pin:
+        old = job.before
+        base = entry if job.snapshot or old is None else old.base
+        if job.snapshot:
+            self._logs.pop((job.folder, base), None)
+        log = self._logs.setdefault((job.folder, base), Log(self._folder(job.folder), base))
+        changed = old.changed if job.snapshot and old is not None else version
+        return Pin(job.folder, base, entry, log.checksum(entry), changed, job.columns, dropped=job.dropped)
+
+    def _write_program(self, name: str, text: str) -> None:
+        file = self._path / PROGRAMS / name
+        raw = text.encode()
+        with writing(file):
+            if not file.exists() or file.read_bytes() != raw:
+                put(file, raw)
+
+    def _appear(self) -> None:
+        """Gives a new state its name."""
+        assert self._target is not None
+        with writing(self.path):
+            sync(self._path)
+        move_into_place(self._path, self._target)
+        entry = self._commits.entry
+        self._path, self._target = self._target, None
+        self._writers.clear()
+        self._logs.clear()
+        self._commits = Commits.read(self._path / COMMITS)
+        assert self._commits.entry == entry
+
+    def _abandon(self, row: Row, places: Mapping[Path, int]) -> None:
+        """After a failure: the rows go first, which gives a full disk room to take back the log entries."""
+        if self._target is not None:  # nobody has seen anything; begin again from nothing
+            for name in (COMMITS, RELATIONS, PROGRAMS):
+                shutil.rmtree(self._path / name, ignore_errors=True)
+                with suppress(OSError):
+                    (self._path / name).mkdir()
+            self._commits = Commits(self._path / COMMITS)
+            self._logs.clear()
+            self._writers.clear()
+            return
+        self._clean = False
+        with suppress(EvermatError, OSError):
+            if row.kind == "version" and Commits.read(self._path / COMMITS).last.version >= row.version:
+                return
+            for folder, entry in places.items():
+                for file in (folder / f"_version={row.version}").glob(f"{entry}-*.parquet"):
+                    file.unlink()
+            self._recover()
+
+    def _all(self, tasks: Sequence[Callable[[], _T]]) -> list[_T]:
+        """Runs tasks side by side and waits for all of them, also when one fails."""
+        futures = [self._pool.submit(task) for task in tasks]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _writer(self, folder: str, columns: Columns) -> TableWriter:
+        if folder not in self._writers:
+            self._writers[folder] = TableWriter(self._folder(folder), delta_fields(columns), partitioned=True)
+        return self._writers[folder]
+
+    def _commit_writer(self) -> TableWriter:
+        if "" not in self._writers:  # no relation's folder is called that
+            self._writers[""] = commit_writer(self._path / COMMITS)
+        return self._writers[""]
+
+    def _wait_for_tidying(self) -> None:
+        wait(self._tidying)
+        self._tidying.clear()
+
+
+def _program_name(text: bytes) -> str:
+    return f"{hashlib.sha256(text).hexdigest()}.dl"

@@ -1,0 +1,88 @@
+"""Removes files that no kept version needs.
+
+What is needed is computed from the rows that are left; everything else in the tables' folders goes, also what crashes
+left. Log entries go only after a checkpoint stands for them, so that other Delta readers can still open the table.
+Nothing here changes what the state says, so it can be cut short anywhere and done again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from evermat.store.commits import Commits, Pin, commit_writer
+from evermat.store.disk import names
+from evermat.store.log import LOG, Log, entry_file, entry_numbers
+from evermat.store.place import COMMITS, PROGRAMS, RELATIONS
+from evermat.store.rows import Columns
+from evermat.store.table import CHECKS, TableWriter
+
+
+def sweep(
+    path: Path, commits: Commits, writer: Callable[[str, Columns], TableWriter], log: Callable[[Pin], Log]
+) -> tuple[int, int]:
+    """Removes what the rows do not need; returns how many files and how many bytes."""
+    rows = list(commits.rows())
+    made = {row.version: row for row in reversed(rows)}  # the first row of each version
+    whole = {row.version: row for row in rows}  # the last one
+    files: dict[str, set[str]] = defaultdict(set)
+    base: dict[str, int] = {}
+    columns: dict[str, Columns] = {}
+    for row in [*made.values(), *whole.values()]:
+        for pin in row.pins.values():
+            base[pin.folder] = min(pin.base, base.get(pin.folder, pin.base))
+            columns[pin.folder] = pin.columns
+            if row is whole[row.version]:
+                files[pin.folder].update(part.path for part in log(pin).parts(pin.delta))
+            if row is made[row.version] and pin.changed == row.version:
+                files[pin.folder].update(part.path for part in log(pin).entry(pin.delta).added)
+    removed = _Removed()
+    for folder in names(path / RELATIONS):
+        if folder in base:
+            _sweep_table(writer(folder, columns[folder]), files[folder], base[folder], removed)
+        else:
+            removed.tree(path / RELATIONS / folder)
+    _sweep_table(commit_writer(path / COMMITS), {part.path for part in commits.parts}, commits.base, removed)
+    programs = {row.program for row in rows}
+    removed.files(path / PROGRAMS / name for name in names(path / PROGRAMS) if name not in programs)
+    return removed.count, removed.bytes
+
+
+def _sweep_table(writer: TableWriter, needed: set[str], base: int, removed: _Removed) -> None:
+    table = writer.folder
+    if any(number < base for number in entry_numbers(table)):
+        if base not in writer.checkpoints():
+            writer.make_checkpoint(base)
+        removed.files(entry_file(table, number) for number in entry_numbers(table) if number < base)
+        writer.drop_checkpoints_before(base)
+    removed.files(file for file in table.glob("*.parquet") if file.name not in needed)
+    removed.files(file for file in table.glob(".*.part"))
+    for folder in [table / name for name in names(table) if name not in {LOG, CHECKS} and (table / name).is_dir()]:
+        removed.files(file for file in folder.iterdir() if f"{folder.name}/{file.name}" not in needed)
+        if not names(folder):
+            folder.rmdir()
+    removed.files(file for file in (table / LOG).iterdir() if file.suffix not in {".json", ".parquet"})
+
+
+class _Removed:
+    """Removes files and keeps count."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.bytes = 0
+
+    def files(self, files: Iterable[Path]) -> None:
+        """Removes these files."""
+        for file in list(files):
+            self.count += 1
+            self.bytes += file.stat().st_size
+            file.unlink()
+
+    def tree(self, folder: Path) -> None:
+        """Removes a folder with all that is in it."""
+        found = [file for file in folder.rglob("*") if file.is_file()]
+        self.count += len(found)
+        self.bytes += sum(file.stat().st_size for file in found)
+        shutil.rmtree(folder)
