@@ -22,7 +22,8 @@ LAYERS = {
     "reasoning": {"reasoning"},
     "columns": {"columns"},
     "files": {"files"},
-    "api": {"api", "change", "docs", "facts", "materialisation"},
+    "store": {"store"},
+    "api": {"api", "change", "docs", "facts", "materialisation", "query", "tabular", "answer_writer"},
     "cli": {"cli", "__main__"},
 }
 # What a layer may import although it stands above: nothing but itself.
@@ -34,6 +35,9 @@ FORBIDDEN = {
     ("files", "reasoning"),
     ("files", "algebra"),
     ("files", "plan"),
+    ("store", "columns"),
+    ("store", "reasoning"),
+    ("store", "plan"),
 }
 FORBIDDEN_PACKAGES = {
     "program": {"numpy", "numba", "pyspark"},

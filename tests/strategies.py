@@ -108,6 +108,28 @@ def random_rule(rng: Random, head: Sketch, readable: list[Sketch], features: Fea
     return f"{head.name}({', '.join(arguments)}) :- {', '.join(body.literals)}."
 
 
+def random_query(rng: Random, relations: list[Sketch], features: Features = Features()) -> tuple[str, dict[str, str]]:  # noqa: B008
+    """A safe body about any relations, and its variables with their types."""
+    body = _Body(rng)
+    for _ in range(rng.choice([0, 1, 1, 2, 2, 3])):
+        body.positive(rng.choice(relations))
+    if features.builtins and rng.random() < 0.3:
+        body.test()
+    if features.builtins and rng.random() < 0.3:
+        body.compute()
+    if features.negation and rng.random() < 0.4:
+        body.negative(rng.choice(relations))
+    if features.aggregates and rng.random() < 0.35:
+        body.aggregate(rng.choice(relations))
+    if rng.random() < 0.3:
+        before = len(body.literals)
+        body.test()
+        body.negative(rng.choice(relations))
+        body.literals[before:] = [f"({' ; '.join(body.literals[before:])})"]
+    rng.shuffle(body.literals)
+    return ", ".join(body.literals) or "true", body.bound
+
+
 class _Body:
     """A body under construction, with the variables that it binds and their types."""
 

@@ -58,6 +58,14 @@ RESERVED = _kind(210, "`{name}` is a reserved word and cannot name {what}")
 BAD_DIRECTIVE = _kind(211, "unknown directive `{name}`")
 BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "known are {known}")
 MORE_ERRORS = _kind(213, "and more: only the first {limit} errors are shown")
+EMPTY_QUERY = _kind(
+    214, "there is nothing in this query", 'a query is written like the body of a rule: `path("a", x), x != "b"`'
+)
+MORE_THAN_A_QUERY = _kind(
+    215,
+    "the query has ended, and there is more",
+    "a query is one body of a rule; what belongs together is joined by `,`",
+)
 
 # --- 220-229: safety ---------------------------------------------------------------------------------------
 UNBOUND_HEAD = _kind(
@@ -86,6 +94,11 @@ ALTERNATIVE_VARIABLE = _kind(
     227,
     "variable `{name}` is not bound in every alternative of this aggregate",
     "an aggregate ranges over bindings of the same variables",
+)
+UNBOUND_ANSWER = _kind(
+    228,
+    "variable `{name}` is not bound in every alternative",
+    "every alternative of a query gives all its variables a value; one whose name begins with `_` is not asked for",
 )
 
 # --- 230-239: names and arities ----------------------------------------------------------------------------
@@ -158,8 +171,8 @@ NO_VALUE = _kind(282, "this fact is left out, for `{expression}` has no value", 
 
 # --- 300-329: the data -------------------------------------------------------------------------------------
 # {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.
-NO_FILE = _kind(300, "there is no file `{path}`", "relation `{relation}` is read from it")
-CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "relation `{relation}` is read from it")
+NO_FILE = _kind(300, "there is no file `{path}`", "{what} read from it")
+CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "{what} read from it")
 IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
 RDF_INPUT = _kind(
     303,
@@ -219,12 +232,58 @@ CANNOT_WRITE = _kind(600, "cannot write `{path}`: {why}", "{rest}")
 NO_SUCH_RELATION = _kind(330, "the program has no relation `{name}`")
 ROW_COLUMNS = _kind(331, "row {row} of the facts for `{relation}` has {found}, not {expected}")
 ROW_VALUE = _kind(332, "{value} in row {row}, column `{column}` of the facts for `{relation}` is not a {type}")
+
+# --- 340-349: files of changes -------------------------------------------------------------------------------
+CHANGE_SIGN = _kind(
+    340,
+    "{value} is neither `+` nor `-`",
+    "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns",
+)
+CHANGE_RELATION = _kind(
+    341,
+    "this change names no relation",
+    "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns",
+)
+CHANGE_RECORD = _kind(
+    342, "this line is {found}", "a change is one JSON object with the names `op`, `relation` and `values`"
+)
+CHANGE_COLUMNS = _kind(
+    343,
+    "{what} in `{path}`",
+    "a Parquet file of changes has a column `op`, perhaps a column `relation`, and those of the relation",
+)
+
 # --- 610-619: memory ----------------------------------------------------------------------------------------
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
 
 # --- 400-409: limits ---------------------------------------------------------------------------------------
 LIMIT_REACHED = _kind(
     400, "the limit of {limit} {what} is reached", "nothing was written: a part of the result is not the result"
+)
+
+# --- 500-519: the state -------------------------------------------------------------------------------------
+NOT_A_STATE = _kind(500, "`{path}` is not a state of evermat", "{why}")
+STATE_FORMAT = _kind(
+    501,
+    "the state `{path}` has the format {found}, but this version of evermat knows only the format {expected}",
+    "the format is named in `{file}`",
+)
+STATE_LOCKED = _kind(502, "the state `{path}` is locked by another writer", "a state has one writer at a time")
+STATE_DAMAGED = _kind(503, "`{file}` is damaged: {why}", "nothing was read from it")
+STATE_MOVED = _kind(
+    504,
+    "the state `{path}` has moved on to version {found}, but what would be written follows from version {seen}",
+    "open the state again and repeat the update",
+)
+NO_SUCH_VERSION = _kind(505, "there is no version {version}: the state has {kept}")
+VERSION_NOT_KEPT = _kind(506, "version {version} is no longer kept: the state has {kept}")
+OLD_VERSION = _kind(507, "version {version} is read-only", "only the newest version, {latest}, can be updated")
+STATE_EXISTS = _kind(508, "`{path}` is a state already", "a new state needs a place where nothing is")
+STATE_UNREADABLE = _kind(509, "cannot read `{file}`: {why}")
+STATE_PLACE = _kind(
+    510,
+    "a state cannot be written at `{path}`",
+    "the path has {what} in it, which programs for Delta tables misread",
 )
 
 

@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
 from evermat.columns import kernels
 from evermat.columns.run import Limits, Progress, Run
-from evermat.columns.selection import contains
+from evermat.columns.selection import Selection
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
-from evermat.columns.values import decode_arrow, decode_rows, encode_rows
 from evermat.errors import DataError, Problem
-from evermat.facts import encode_facts, encode_given, suits
+from evermat.facts import encode_facts, encode_given
+from evermat.interrupts import held_back
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
-from evermat.program.model import Program, Relation, Row
+from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
+from evermat.query import Answer, Queries
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import check_algorithm, keep_counters, maintain
 from evermat.reasoning.rule_change import maintain_rules
 from evermat.reasoning.seminaive import materialise
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
-    import pyarrow as pa
-
-_SHOWN_ROWS = 10
+from evermat.tabular import Tabular
 
 
 class Materialisation(Mapping[str, "Facts"]):
@@ -50,6 +42,7 @@ class Materialisation(Mapping[str, "Facts"]):
 
     def __init__(self, program: Program, state: State, run: Run, phases: Phases) -> None:
         self._program, self._state, self._run, self._phases = program, state, run, phases
+        self._queries: Queries | None = None
 
     def __getitem__(self, name: str) -> Facts:
         relation = self._program.relations.get(name)
@@ -109,6 +102,33 @@ class Materialisation(Mapping[str, "Facts"]):
         self._program, self._state = revision.program, state
         return change
 
+    def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
+        """Answers a query: a conjunction of atoms and comparisons, or whatever else the body of a rule may be.
+
+        The answer is a set of rows, with one column for each named variable in the order of their first appearance; `_` and names
+        that begin with `_` are not asked for. Without columns it is true or false. Nothing changes by asking.
+
+        >>> import evermat
+        >>> program = evermat.Program.parse(".decl edge(x:symbol, y:symbol)")
+        >>> m = program.materialise({"edge": [("a", "b"), ("b", "c"), ("c", "d")]})
+        >>> m.query('edge("a", x), edge(x, y), y != "d"')
+        <Answer (x, y): 1 row>
+        >>> bool(m.query('edge("a", "c")'))
+        False
+
+        Args:
+            text: the query; `?-` before it and `.` behind it may be left out.
+            limit_seconds: stop when it takes longer.
+            memory: stop when the process uses more bytes.
+
+        Raises:
+            ProgramError: with all errors of the query at once.
+            LimitError: a limit was reached.
+        """
+        if self._queries is None or self._queries.program is not self._program:
+            self._queries = Queries(self._program)
+        return self._queries.answer(text, self._state, Run(Limits(seconds=limit_seconds, memory=memory)))
+
     @property
     def stats(self) -> dict[str, Any]:
         """What was done and what it took, as one JSON object."""
@@ -155,78 +175,24 @@ class Materialisation(Mapping[str, "Facts"]):
         return f"<Materialisation: {', '.join(f'{name} {len(self[name]):,}' for name in self)}>"
 
 
-class Facts:
+class Facts(Tabular):
     """The facts of one relation, explicit and derived. Iteration is in no particular order."""
 
     def __init__(self, relation: Relation, state: State) -> None:
-        self._relation, self._state = relation, state
+        super().__init__(relation, state.tables[relation.name], state.dictionary)
+        self._materialised = state.materialised
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of the columns."""
-        return [column.name for column in self._relation.columns]
+    def _selection(self) -> Selection:
+        return self._materialised.select(self._relation.name)
 
     def __len__(self) -> int:
-        return self._state.materialised.count(self._relation.name)
+        return self._materialised.count(self._relation.name)
 
-    def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
-        table = self._state.tables[self._relation.name]
-        lo, hi, truth, _ = self._state.materialised.select(self._relation.name)
-        for rows in table.scan(truth, lo, hi):
-            yield table.take(rows)
-
-    def __iter__(self) -> Iterator[Row]:
-        for chunk in self._chunks():
-            yield from decode_rows(chunk, self._relation.types, self._state.dictionary)
-
-    def __contains__(self, row: object) -> bool:
-        if not isinstance(row, tuple) or not suits(row, self._relation):
-            return False
-        dictionary, name = self._state.dictionary, self._relation.name
-        if any(isinstance(value, str) and dictionary.lookup(value) < 0 for value in row):
-            return False  # asking must not make a symbol known
-        batch = encode_rows([row], self._relation.types, dictionary)
-        return bool(contains(self._state.tables[name], batch, 1, self._state.materialised.select(name))[0])
-
-    def to_arrow(self) -> pa.Table:
-        """An Arrow table with the relation's columns."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
-
-        if not self._relation.columns:
-            return nullary(present=len(self) > 0)
-        chunks = list(self._chunks())
-        schema = arrow_schema(self._relation)
-        columns = []
-        for i, type_ in enumerate(self._relation.types):
-            values = np.concatenate([chunk[i] for chunk in chunks]) if chunks else np.empty(0, np.int64)
-            columns.append(decode_arrow(values, type_, self._state.dictionary))
-        return pa.Table.from_arrays(columns, schema=schema)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A pandas data frame; needs pandas."""
-        return self.to_arrow().to_pandas()
-
-    def to_polars(self) -> pl.DataFrame:
-        """A polars data frame; needs polars."""
-        import polars as pl  # noqa: PLC0415
-
-        return pl.DataFrame(self.to_arrow())
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read facts directly."""
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+    def _title(self) -> str:
+        return f"{self._relation.name}: {len(self):,} facts"
 
     def __repr__(self) -> str:
         return f"<Facts {self._relation.name}({', '.join(self.columns)}): {len(self):,}>"
-
-    def _repr_html_(self) -> str:
-        rows = [row for row, _ in zip(self, range(_SHOWN_ROWS), strict=False)]
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
-        more = f"<caption>{html.escape(self._relation.name)}: {len(self):,} facts</caption>"
-        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def update_state(
@@ -253,7 +219,8 @@ def update_state(
     with phases.during("encode"):
         coming = _rows_of(program, state, [insert for insert, _ in changes])
         going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
-    with phases.during("reason"), Update(state, run, going, coming) as update:
+    # Signals are let through by the run, between steps: nothing is ever half noted.
+    with phases.during("reason"), held_back() as run.deliver, Update(state, run, going, coming) as update:
         if kept is None:
             choices = maintain(update, algorithm, choose)
         else:

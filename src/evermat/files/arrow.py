@@ -146,9 +146,10 @@ class _Conforming:
         self.findings.whole(kind, **details)
 
 
-def _is_text(type_: Any) -> bool:
+def is_text(type_: Any) -> bool:
+    """Whether an Arrow type is one of texts."""
     if pa.types.is_dictionary(type_):
-        return _is_text(type_.value_type)
+        return is_text(type_.value_type)
     return type_ in (pa.string(), pa.large_string(), pa.string_view())
 
 
@@ -160,7 +161,7 @@ def _is_float(type_: Any) -> bool:
     return bool(pa.types.is_floating(type_) or pa.types.is_integer(type_))
 
 
-_TEXT: tuple[Callable[[Any], bool], str] = (_is_text, "string columns, also large or dictionary-encoded ones")
+_TEXT: tuple[Callable[[Any], bool], str] = (is_text, "string columns, also large or dictionary-encoded ones")
 _INTEGER: tuple[Callable[[Any], bool], str] = (_is_integer, "integer columns and decimals without a fraction")
 _FLOAT: tuple[Callable[[Any], bool], str] = (_is_float, "float, double and integer columns")
 _ACCEPTED = {Type.SYMBOL: _TEXT, Type.TERM: _TEXT, Type.NUMBER: _INTEGER, Type.UNSIGNED: _INTEGER, Type.FLOAT: _FLOAT}

@@ -22,15 +22,16 @@ class Findings:
         self.path = path
         self.problems: list[Problem] = []
 
-    def at(self, kind: Kind, line: str, number: int, span: Span, **details: object) -> None:
+    def at(self, kind: Kind, line: str, number: int, span: Span, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes an error in line `number`, whose text is `line`; `span` counts its characters."""
-        self._add(Problem(kind, details, Source(self.path, line, number), span))
+        self.add(Problem(kind, details, Source(self.path, line, number), span, help))
 
     def whole(self, kind: Kind, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes an error of the file as a whole, or one whose place the details name."""
-        self._add(Problem(kind, details, Source(self.path, ""), None, help))
+        self.add(Problem(kind, details, Source(self.path, ""), None, help))
 
-    def _add(self, problem: Problem) -> None:
+    def add(self, problem: Problem) -> None:
+        """Notes a problem, unless there are enough of them."""
         if len(self.problems) == LIMIT:
             self.problems.append(Problem(MORE_DATA_ERRORS, {"limit": LIMIT, "path": self.path}))
             raise FullError

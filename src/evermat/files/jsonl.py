@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from json.encoder import encode_basestring
 from typing import Any, BinaryIO
 
@@ -52,7 +52,7 @@ _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 
 
-class _Pairs(dict[str, Any]):
+class Pairs(dict[str, Any]):
     """A JSON object; `twice` is a name that it gives two values to."""
 
     twice: str | None = None
@@ -64,8 +64,8 @@ class _Constant(str):
     __slots__ = ()
 
 
-def _pairs(found: list[tuple[str, Any]]) -> _Pairs:
-    pairs = _Pairs(found)
+def _pairs(found: list[tuple[str, Any]]) -> Pairs:
+    pairs = Pairs(found)
     if len(pairs) < len(found):
         seen: set[str] = set()
         for name, _ in found:
@@ -98,40 +98,79 @@ def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: i
 
 def read_slowly(block: Block, relation: Relation, findings: Findings) -> pa.Table:
     """The facts of a block, value by value; errors are noted and their lines left out."""
-    lines = block.data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    found = (
-        _Line(line.removesuffix(b"\r"), i, relation, findings).read() for i, line in enumerate(lines, block.first_line)
-    )
-    rows = [row for row in found if row is not None]
+    rows = []
+    for number, text, record in read_lines(block, findings):
+        row = JsonFact(text, Span(0, len(text)), number, relation, findings).values(record)
+        if row is not None:
+            rows.append(row)
     if not relation.columns:
         return nullary(present=bool(rows))
     return table_from_values(relation, list(zip(*rows, strict=True)) or [()] * relation.arity)
 
 
+def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any]]:
+    """The lines of a block: their number, their text, and what they spell; lines that are not JSON are noted."""
+    lines = block.data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, block.first_line):
+        text = decode(line.removesuffix(b"\r"), number, findings)
+        if text is None:
+            continue
+        try:
+            record = _DECODER.decode(text)
+        except json.JSONDecodeError as error:
+            why = error.msg[0].lower() + error.msg[1:] if text.strip() else "nothing is in it"
+            findings.at(BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
+        except (RecursionError, ValueError) as error:
+            why = "it is nested too deep" if isinstance(error, RecursionError) else "a number in it is too long"
+            findings.at(BAD_JSON, text, number, Span(0, 1), why=why)
+        else:
+            yield number, text, record
+
+
 def read_fast(block: Block, relation: Relation) -> pa.Table | None:
     """The facts of a block of ordinary lines, or None where one is not: checked by column, not by value."""
     expected = tuple(column.name for column in relation.columns)
-    scan: Callable[[str, int], tuple[Any, int]] = _PLAIN_DECODER.scan_once  # type: ignore[attr-defined]
-    rows: list[Sequence[Any]] = []
     try:
-        for line in block.data.replace(b"\r\n", b"\n").decode().removesuffix("\n").split("\n"):
-            record, end = scan(line, 0)
-            if end != len(line) or type(record) is not list or len(record) != len(expected) or not record:
-                return None
-            if type(record[0]) is tuple:  # only objects, decoded as pairs, hold tuples
-                found, record = zip(*record, strict=True)
-                if found != expected:
-                    by_name = dict(zip(found, record, strict=True))
-                    record = [by_name[name] for name in expected]
-            rows.append(record)
+        rows = [plain_row(record, expected) for record in plain_lines(block)]
+    except NOT_PLAIN:
+        return None
+    return plain_table(rows, relation) if relation.columns else None
+
+
+def plain_lines(block: Block) -> Iterator[Any]:
+    """What the lines of a block spell; objects are lists of pairs. A line that is not ordinary raises an error."""
+    scan: Callable[[str, int], tuple[Any, int]] = _PLAIN_DECODER.scan_once  # type: ignore[attr-defined]
+    for line in block.data.replace(b"\r\n", b"\n").decode().removesuffix("\n").split("\n"):
+        record, end = scan(line, 0)
+        if end != len(line):
+            raise ValueError(line)
+        yield record
+
+
+def plain_row(record: Any, expected: tuple[str, ...]) -> Sequence[Any]:
+    """The values of an ordinary record in the order of the columns; any other raises an error."""
+    if type(record) is not list or len(record) != len(expected):
+        raise ValueError(record)
+    if record and type(record[0]) is tuple:  # only objects, decoded as pairs, hold tuples
+        found, values = zip(*record, strict=True)
+        if found == expected:
+            return values
+        by_name = dict(record)
+        return [by_name[name] for name in expected]
+    return record
+
+
+def plain_table(rows: Sequence[Sequence[Any]], relation: Relation) -> pa.Table | None:
+    """The facts of ordinary rows, or None where a value does not have its column's type."""
+    try:
         columns = list(zip(*rows, strict=True))
         for column, values in zip(relation.columns, columns, strict=True):
             if not _PLAIN_TYPES[column.type].issuperset(map(type, values)):
                 return None
         table = table_from_values(relation, columns)
-    except (ValueError, KeyError, StopIteration, RecursionError, OverflowError):  # ValueError: also Arrow's and UTF-8's
+    except NOT_PLAIN:
         return None
     for position, column in enumerate(relation.columns):
         if column.type is Type.FLOAT:
@@ -146,6 +185,8 @@ def _refuse(name: str) -> Any:
     raise ValueError(name)
 
 
+# ValueError: also Arrow's and UTF-8's. StopIteration inside of a generator becomes a RuntimeError.
+NOT_PLAIN = (ValueError, KeyError, RuntimeError, RecursionError, OverflowError)
 _PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse)
 _PLAIN_TYPES: dict[Type, frozenset[type]] = {
     Type.SYMBOL: frozenset([str]),
@@ -156,37 +197,22 @@ _PLAIN_TYPES: dict[Type, frozenset[type]] = {
 }
 
 
-class _Line:
-    """One line on its way from bytes to the values of a fact."""
+class JsonFact:
+    """An array or object that is to be a fact; it spans a line or a part of one."""
 
-    def __init__(self, line: bytes, number: int, relation: Relation, findings: Findings) -> None:
-        self.line = line
-        self.number = number
-        self.relation = relation
-        self.findings = findings
-        self.text = ""
+    def __init__(self, text: str, span: Span, number: int, relation: Relation, findings: Findings) -> None:
+        self.text, self.span, self.number = text, span, number
+        self.relation, self.findings = relation, findings
 
-    def read(self) -> list[Value] | None:
-        """The values of the fact, or None where the line has errors, which are noted."""
-        text = decode(self.line, self.number, self.findings)
-        if text is None:
-            return None
-        self.text = text
-        try:
-            record = _DECODER.decode(text)
-        except json.JSONDecodeError as error:
-            why = error.msg[0].lower() + error.msg[1:] if text.strip() else "nothing is in it"
-            return self._wrong(BAD_JSON, Span(error.pos, error.pos + 1), why=why)
-        except (RecursionError, ValueError) as error:
-            why = "it is nested too deep" if isinstance(error, RecursionError) else "a number in it is too long"
-            return self._wrong(BAD_JSON, Span(0, 1), why=why)
-        if isinstance(record, _Pairs):
+    def values(self, record: Any) -> list[Value] | None:
+        """The values of the fact, or None where there are errors, which are noted."""
+        if isinstance(record, Pairs):
             return self._object(record)
         if isinstance(record, list):
             return self._array(record)
-        return self._wrong(NOT_A_RECORD, Span(0, len(text)), found=_kind_of(record))
+        return self._wrong(NOT_A_RECORD, self.span, found=kind_of(record))
 
-    def _wrong(self, kind: Kind, span: Span, **details: object) -> list[Value] | None:
+    def _wrong(self, kind: Kind, span: Span, **details: Any) -> list[Value] | None:
         """Notes an error and hands back None, the values of a line with errors."""
         self.findings.at(kind, self.text, self.number, span, relation=self.relation.name, **details)
         return None
@@ -195,20 +221,20 @@ class _Line:
         arity = self.relation.arity
         if len(record) == arity:
             return self._values(record, list(range(arity)))
-        spans = [span for _, span in _elements(self.text)]
+        spans = [span for _, span in elements(self.text, self.span.start)]
         details = {"what": "this array", "found": columns_text(len(record)), "expected": columns_text(arity)}
         if len(record) < arity:
-            end = self.text.rstrip().rfind("]")
+            end = self.text.rfind("]", 0, self.span.end)
             absent = [column.name for column in self.relation.columns[len(record) :]]
             missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
             return self._wrong(TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
         why = f"the last column is `{self.relation.columns[-1].name}`" if arity else "its fact is written `[]`"
         return self._wrong(TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
 
-    def _object(self, record: _Pairs) -> list[Value] | None:
+    def _object(self, record: Pairs) -> list[Value] | None:
         columns = [column.name for column in self.relation.columns]
         if record.twice is not None:
-            span = [span for name, span in _elements(self.text) if name == record.twice][-1]
+            span = [span for name, span in elements(self.text, self.span.start) if name == record.twice][-1]
             return self._wrong(NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
         if len(record) == len(columns):
             try:
@@ -217,10 +243,10 @@ class _Line:
                 pass
             else:
                 return self._values(values, columns)
-        for name, span in _elements(self.text):
+        for name, span in elements(self.text, self.span.start):
             if name not in columns:
                 self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=names(columns))
-        end = self.text.rstrip().rfind("}")
+        end = self.text.rfind("}", 0, self.span.end)
         for name in columns:
             if name not in record:
                 found = names([*record])
@@ -236,7 +262,7 @@ class _Line:
             if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
                 result = JSON_TYPE
             if isinstance(result, Kind):
-                span = dict(_elements(self.text))[keys[position]]
+                span = dict(elements(self.text, self.span.start))[keys[position]]
                 self._wrong(result, span, **self._details(position, value, span))
             else:
                 checked.append(result)
@@ -246,7 +272,7 @@ class _Line:
         type_ = self.relation.columns[position].type
         details: dict[str, object] = {"where": where(self.relation, position), "type": type_}
         details["value"] = shown(self.text[span.start : span.end])
-        details["found"] = _kind_of(value)
+        details["found"] = kind_of(value)
         if type_ in TEXTS and isinstance(value, str) and not isinstance(value, _Constant):
             details["found"] = "text with half of a surrogate pair"
         elif type_ not in TEXTS:
@@ -262,7 +288,8 @@ def _encodable(value: Value) -> bool:
     return True
 
 
-def _kind_of(value: object) -> str:
+def kind_of(value: object) -> str:
+    """What a value of JSON is, in words."""
     if isinstance(value, bool):
         return "a truth value"
     if isinstance(value, (float, _Constant)):
@@ -319,12 +346,12 @@ _CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
 }
 
 
-def _elements(text: str) -> list[tuple[Any, Span]]:
+def elements(text: str, start: int = 0) -> list[tuple[Any, Span]]:
     """The places of the values of an array, by position, or of an object, by name. The text is known to be right."""
-    is_object = text.lstrip().startswith("{")
-    begin = len(text) - len(text.lstrip()) + 1
+    begin = _skip(text, start)
+    is_object = text.startswith("{", begin)
     places: list[tuple[Any, Span]] = []
-    at = _skip(text, begin)
+    at = _skip(text, begin + 1)
     while at < len(text) and text[at] not in "]}":
         key: Any = len(places)
         if is_object:
@@ -354,7 +381,7 @@ def write_jsonl(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordB
             sink.write(b"{}\n" * batch.num_rows)
             continue
         spelled = [
-            [key + _SPELL[column.type](value) for value in array.to_pylist()]
+            [key + SPELL[column.type](value) for value in array.to_pylist()]
             for key, column, array in zip(keys, relation.columns, batch.columns, strict=True)
         ]
         sink.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*spelled, strict=True)).encode())
@@ -365,7 +392,7 @@ def _spell_float(value: float) -> str:
     return f'"{text}"' if math.isinf(value) else text
 
 
-_SPELL: dict[Type, Callable[[Any], str]] = {
+SPELL: dict[Type, Callable[[Any], str]] = {
     Type.SYMBOL: encode_basestring,
     Type.TERM: encode_basestring,
     Type.NUMBER: str,

@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -75,15 +75,19 @@ class Outputs:
     def write(self, table: pa.Table, io: Io, folder: Path) -> None:
         """Prepares the output of a relation, sorted; nothing is seen of it before `commit`."""
         if io.medium == "stdout":
-            self._printed.append(_for_stdout(table, io))
+            self.print(_for_stdout(table, io))
             return
         place = file_place(io, folder, ".csv")
+        self.fill(place, io.relation.name, lambda sink: _write(sink, table, io, place))
+
+    def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
+        """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
         if place.format is Format.RDF:
             raise fail(RDF_OUTPUT, path=place.path)
         target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
-        if before is not None and before.relation != io.relation.name:
-            raise fail(SAME_FILE, path=place.path, first=before.relation, second=io.relation.name)
+        if before is not None and before.relation != name:
+            raise fail(SAME_FILE, path=place.path, first=before.relation, second=name)
         with _failing(place.path, _UNTOUCHED):
             special = target.exists() and not target.is_file()
             if target.is_dir():
@@ -93,14 +97,18 @@ class Outputs:
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
             self._temporary.append(temporary)
             with temporary.open("xb") as file, _compressed(file, place) as sink:
-                _write(sink, table, io, place)
+                write(sink)
             if target.is_file():
                 shutil.copymode(target, temporary)
-        self._staged[target] = _Staged(io.relation.name, place.path, target, temporary, special)
+        self._staged[target] = _Staged(name, place.path, target, temporary, special)
 
     def print_size(self, name: str, count: int) -> None:
         """Prepares the line about the size of a relation for standard output."""
-        self._printed.append(f"{printsize(name, count)}\n".encode())
+        self.print(f"{printsize(name, count)}\n".encode())
+
+    def print(self, text: bytes) -> None:
+        """Prepares some text for standard output."""
+        self._printed.append(text)
 
     def commit(self) -> None:
         """Gives all files their names, then prints what goes to standard output, in the order of the calls."""

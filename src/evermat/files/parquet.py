@@ -5,7 +5,7 @@ How columns match is said in `arrow`. Rows and row groups are counted from 1.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -29,19 +29,30 @@ _ROW_GROUP = 1 << 20
 
 def read_parquet(path: Path, relation: Relation) -> pa.Table:
     """The facts of a relation from a Parquet file, or from all Parquet files of a folder."""
-    if not path.is_dir():
-        return _read_file(path, relation)
-    parts = sorted(part for part in path.iterdir() if part.suffix == ".parquet" and part.name[0] not in "._")
+    tables = read_tables(path, f"relation `{relation.name}` is")
+    parts = [conform(table, relation, str(part), place) for part, table, place in tables]
+    return table_of(relation, parts) if path.is_dir() else parts[0]
+
+
+def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:
+    """The tables of a file, or of all Parquet files of a folder in the order of their names.
+
+    With each comes its file, and what errors call a row of it, counted from 0.
+    """
+    parts = [path]
+    if path.is_dir():
+        parts = sorted(part for part in path.iterdir() if part.suffix == ".parquet" and part.name[0] not in "._")
     if not parts:
         hint = "the folder has no files that end in `.parquet`"
-        raise fail(NO_FILE, hint, path=path / "*.parquet", relation=relation.name)
-    return table_of(relation, [_read_file(part, relation) for part in parts])
+        raise fail(NO_FILE, hint, path=path / "*.parquet", what=what)
+    for part in parts:
+        yield part, *_read_file(part)
 
 
-def _read_file(path: Path, relation: Relation) -> pa.Table:
+def _read_file(path: Path) -> tuple[pa.Table, Callable[[int], str]]:
     try:
         with pq.ParquetFile(path) as file:
-            return _read_rows(path, file, relation)
+            return file.read(), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
         raise fail(BAD_PARQUET, path=path, why=_first_sentence(error)) from error
     except OSError as error:
@@ -54,17 +65,17 @@ def _first_sentence(error: Exception) -> str:
     return str(error).split("\n")[0].split(". ")[0].rstrip(".")
 
 
-def _read_rows(path: Path, file: Any, relation: Relation) -> pa.Table:
-    """The facts of one open file; a row's place is told by row group, too."""
+def _row_names(metadata: Any) -> Callable[[int], str]:
+    """What errors call a row: its place is told by row group, too."""
 
     def place_of(row: int) -> str:
         group, begin = 0, 0
-        while row >= begin + file.metadata.row_group(group).num_rows:
-            begin += file.metadata.row_group(group).num_rows
+        while row >= begin + metadata.row_group(group).num_rows:
+            begin += metadata.row_group(group).num_rows
             group += 1
         return f"row {row + 1} (row group {group + 1})"
 
-    return conform(file.read(), relation, str(path), place_of)
+    return place_of
 
 
 # --- writing -----------------------------------------------------------------------------------------------

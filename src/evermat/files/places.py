@@ -29,12 +29,16 @@ class FilePlace(NamedTuple):
 
 
 def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
-    """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`.
+    """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`."""
+    return place_of(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
+
+
+def place_of(path: Path) -> FilePlace:
+    """A file with the format that its name says.
 
     Only the endings of Parquet, JSON lines and RDF, and `.gz` after text or JSON lines, say anything; all other
     files are delimiter-separated text. Upper and lower case are the same.
     """
-    path = Path(folder, io.path or f"{io.relation.name}{default_ending}")
     name = Path(path.name.lower())
     gzip = name.suffix == ".gz"
     ending = Path(name.stem).suffix if gzip else name.suffix

@@ -33,29 +33,36 @@ def read_relation(io: Io, folder: Path) -> pa.Table:
     place = file_place(io, folder, ".facts")
     if place.format is Format.RDF:
         raise fail(RDF_INPUT, path=place.path)
-    try:
+    with failing(place.path, f"relation `{io.relation.name}` is"):
         return _read(place, io)
-    except FileNotFoundError as error:
-        raise _no_file(place.path, io) from error
-    except OSError as error:
-        raise _cannot_read(place.path, io, error.strerror or str(error)) from error
 
 
 def _read(place: FilePlace, io: Io) -> pa.Table:
     findings = Findings(str(place.path))
     if place.format is Format.PARQUET:
         return read_parquet(place.path, io.relation)
-    if place.path.is_dir():
-        raise fail(IS_FOLDER, path=place.path, why="only a `.parquet` may be a folder of files")
-    with _open(place) as stream:
+    with open_text(place) as stream:
         if place.format is Format.JSONL:
             return read_jsonl(stream, io.relation, findings)
         return read_text(stream, io, findings)
 
 
 @contextmanager
-def _open(place: FilePlace) -> Iterator[BinaryIO]:
+def failing(path: Path, what: str) -> Iterator[None]:
+    """Turns what the system says about a file into an error of ours; `what` is read from it ('changes are')."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _no_file(path, what) from error
+    except OSError as error:
+        raise fail(CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
+
+
+@contextmanager
+def open_text(place: FilePlace) -> Iterator[BinaryIO]:
     """The text of a file, decompressed where its name says so; an empty file is an empty text also then."""
+    if place.path.is_dir():
+        raise fail(IS_FOLDER, path=place.path, why="only a `.parquet` may be a folder of files")
     with place.path.open("rb") as file:
         if not place.gzip:
             yield file
@@ -71,13 +78,9 @@ def _open(place: FilePlace) -> Iterator[BinaryIO]:
                 raise fail(BAD_GZIP, path=place.path, why=why) from error
 
 
-def _no_file(path: Path, io: Io) -> DataError:
+def _no_file(path: Path, what: str) -> DataError:
     try:
         known = [other.name for other in path.parent.iterdir()]
     except OSError:
-        return fail(NO_FILE, f"there is no folder `{path.parent}` either", path=path, relation=io.relation.name)
-    return fail(NO_FILE, did_you_mean(path.name, known), path=path, relation=io.relation.name)
-
-
-def _cannot_read(path: Path, io: Io, why: str) -> DataError:
-    return fail(CANNOT_READ, path=path, relation=io.relation.name, why=why)
+        return fail(NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
+    return fail(NO_FILE, did_you_mean(path.name, known), path=path, what=what)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evermat.errors import (
     DATA_NOT_UTF8,
@@ -55,9 +55,9 @@ def read_records(block: Block, io: Io, findings: Findings) -> list[list[Value]]:
     """The values of a block, one list for each column; records with errors are noted and left out."""
     relation = io.relation
     columns: list[list[Value]] = [[] for _ in relation.columns]
-    records = _quoted(block, io, findings) if io.rfc4180 else _plain(block, io, findings)
+    records = _quoted(block, io, findings) if io.rfc4180 else plain_records(block, io.delimiter, findings)
     for record in records:
-        values = _values(record, relation, findings)
+        values = typed_values(record, relation, findings)
         if values is not None:
             for column, value in zip(columns, values, strict=True):
                 column.append(value)
@@ -82,7 +82,7 @@ def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
     return found
 
 
-def _values(record: Record, relation: Relation, findings: Findings) -> list[Value] | None:
+def typed_values(record: Record, relation: Relation, findings: Findings) -> list[Value] | None:
     """The values of a record, or None where something is wrong with it."""
     if len(record.fields) != relation.arity:
         _wrong_count(record, relation, findings)
@@ -91,13 +91,13 @@ def _values(record: Record, relation: Relation, findings: Findings) -> list[Valu
     for position, (column, field) in enumerate(zip(relation.columns, record.fields, strict=True)):
         value = field.text if column.type in TEXTS else number(field.text, column.type)
         if isinstance(value, Kind):
-            _at(record, field.span, value, findings, **number_details(relation, position, field.text, value))
+            note(record, field.span, value, findings, **number_details(relation, position, field.text, value))
         else:
             values.append(value)
     return values if len(values) == relation.arity else None
 
 
-def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, object]:
+def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, Any]:
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
     why = "the field is empty" if kind is NOT_A_NUMBER and not text else spelling_of(type_)
@@ -109,7 +109,7 @@ def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None
     """Notes a record with too few or too many columns."""
     fields, arity = record.fields, relation.arity
     found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else columns_text(len(fields))
-    details: dict[str, object] = {
+    details: dict[str, Any] = {
         "what": "this line",
         "relation": relation.name,
         "found": "nothing in it" if found == "no columns" else found,
@@ -121,20 +121,21 @@ def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None
             absent = [column.name for column in relation.columns]
         missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
         end = fields[-1].span.end
-        _at(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
+        note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
     else:
         span = Span(fields[arity].span.start, fields[-1].span.end)
         why = f"the last column is `{relation.columns[-1].name}`"
-        _at(record, span, TOO_MANY_COLUMNS, findings, **details, why=why)
+        note(record, span, TOO_MANY_COLUMNS, findings, **details, why=why)
 
 
-def _at(record: Record, span: Span, kind: Kind, findings: Findings, **details: object) -> None:
+def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str = "", **details: object) -> None:  # noqa: A002
     """Notes an error in the line of the record in which the span begins."""
     begin = record.text.rfind("\n", 0, span.start) + 1
     stop = record.text.find("\n", span.start)
     line = record.text[begin : len(record.text) if stop < 0 else stop].removesuffix("\r")
     line_number = record.number + record.text.count("\n", 0, begin)
-    findings.at(kind, line, line_number, Span(span.start - begin, max(span.end, span.start + 1) - begin), **details)
+    within = Span(span.start - begin, max(span.end, span.start + 1) - begin)
+    findings.at(kind, line, line_number, within, help, **details)
 
 
 def _lines(block: Block, findings: Findings) -> Iterator[tuple[int, str]]:
@@ -159,13 +160,14 @@ def decode(line: bytes, number: int, findings: Findings) -> str | None:
         return None
 
 
-def _plain(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
+def plain_records(block: Block, delimiter: str, findings: Findings) -> Iterator[Record]:
+    """The records of a block in which nothing is quoted; lines that are not UTF-8 are noted and left out."""
     for line_number, line in _lines(block, findings):
         fields = []
         start = 0
-        for text in line.split(io.delimiter):
+        for text in line.split(delimiter):
             fields.append(Field(text, Span(start, start + len(text))))
-            start += len(text) + len(io.delimiter)
+            start += len(text) + len(delimiter)
         yield Record(line_number, line, fields)
 
 
@@ -188,7 +190,7 @@ def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
                 span = Span(field.span.start - begin, field.span.end - begin)
                 kind, what = wrong
                 column = min(len(fields), io.relation.arity - 1)
-                _at(place, span, kind, findings, where=where(io.relation, column), what=what)
+                note(place, span, kind, findings, where=where(io.relation, column), what=what)
                 at = len(text) if kind is OPEN_QUOTE else _line_end(text, field.span.end)
                 bad = True
             else:

@@ -96,7 +96,7 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
                 quoted_strings_can_be_null=False,
             ),
         )
-        columns = [_convert(column, type_) for column, type_ in zip(table.columns, relation.types, strict=True)]
+        columns = [convert(column, type_) for column, type_ in zip(table.columns, relation.types, strict=True)]
     except pa.ArrowInvalid:
         return None
     if any(column is None for column in columns):
@@ -138,7 +138,7 @@ def _well_quoted(data: bytes, delimiter: str) -> bool:
     return bool(begins.all() and ends.all())
 
 
-def _convert(column: Any, type_: Type) -> Any | None:
+def convert(column: Any, type_: Type) -> Any | None:
     """A column of texts as values; None, or an error from Arrow, where a text does not spell a value."""
     if type_ in TEXTS:
         return column

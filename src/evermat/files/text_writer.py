@@ -60,7 +60,7 @@ def _header(name: str, io: Io) -> str:
 
 def _lines(batch: pa.RecordBatch, io: Io, path: str) -> bytes:
     """The lines of a batch; a value that would break them is an error."""
-    fields = [_spell(array, type_) for array, type_ in zip(batch.columns, io.relation.types, strict=True)]
+    fields = [spell(array, type_) for array, type_ in zip(batch.columns, io.relation.types, strict=True)]
     if io.rfc4180:
         fields = [_quoted(array, io.delimiter) for array in fields]
     lines = pc.binary_join_element_wise(fields[-1], _text(""), _text("\n"))
@@ -75,7 +75,7 @@ def _lines(batch: pa.RecordBatch, io: Io, path: str) -> bytes:
     return text
 
 
-def _spell(array: Any, type_: Type) -> Any:
+def spell(array: Any, type_: Type) -> Any:
     """A column as texts."""
     if type_ in TEXTS or type_ in _INTEGERS:
         return pc.cast(array, pa.large_string())

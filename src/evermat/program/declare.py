@@ -49,68 +49,16 @@ _PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
 _MEDIA = {".input": ("file", "stdin"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
 
 
-class Names:
-    """All relations of a program."""
+class Uses:
+    """What clauses may say of known relations: atoms checked, RDF names declared or turned into triples."""
 
-    def __init__(self, statements: list[Statement], types: Types, problems: Problems) -> None:
-        self.problems = problems
-        self.relations: dict[str, Relation] = {}
-        self.inputs: list[Io] = []
-        self.outputs: list[Io] = []
-        self.sizes: list[Relation] = []
+    def __init__(self, relations: dict[str, Relation], problems: Problems) -> None:
+        self.relations, self.problems = relations, problems
+        self.uses_triples = "triple" in relations
         self._implicit: set[str] = set()  # RDF names without a declaration
-        self._unread = {n for s in statements if isinstance(s, Unread) and s.keyword == ".decl" for n in s.names}
-        for statement in statements:
-            if isinstance(statement, Declaration):
-                self._declare(statement, types)
-        atoms = [atom for s in statements if isinstance(s, Clause) for atom in _clause_atoms(s)]
-        self.uses_triples = "triple" in self.relations or any(
-            atom.name.text == "triple" and len(atom.arguments) == len(_TRIPLE) for atom in atoms
-        )
-        if self.uses_triples and "triple" not in self.relations:
-            self.relations["triple"] = _term_relation("triple", _TRIPLE, None)
-        wrong = {id(atom) for atom in atoms if not self._check(atom)}
-        self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
-        for statement in statements:
-            if isinstance(statement, Directive):
-                self._direct(statement)
-            elif isinstance(statement, Ignored):
-                problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
+        self._unread: set[str] = set()  # names whose declaration has a mistake in it
 
-    # --- declarations ---
-
-    def _declare(self, declaration: Declaration, types: Types) -> None:
-        columns: list[Column] = []
-        seen: set[str] = set()
-        for attribute in declaration.attributes:
-            primitive = types.primitive(attribute.type.text, attribute.type.span)
-            if attribute.name in seen:
-                self.problems.add(
-                    errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
-                )
-            seen.add(attribute.name)
-            columns.append(Column(attribute.name, primitive or ANY, attribute.type.text))
-        qualifiers = {q.text for q in declaration.qualifiers}
-        for name in declaration.names:
-            if first := self.relations.get(name.text):
-                self.problems.add(
-                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self._place(first)
-                )
-                continue
-            has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
-            if "eqrel" in qualifiers and not has_pairs:
-                self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
-            equivalence = "eqrel" in qualifiers and has_pairs
-            relation = Relation(name.text, tuple(columns), equivalence=equivalence, span=name.span)
-            self.relations[name.text] = relation
-            if "input" in qualifiers:
-                self.inputs.append(Io(relation))
-            if "output" in qualifiers:
-                self.outputs.append(Io(relation))
-            if "printsize" in qualifiers:
-                self.sizes.append(relation)
-
-    def _place(self, relation: Relation) -> str:
+    def place_of(self, relation: Relation) -> str:
         """Where a relation comes from, in words."""
         if relation.span is None:
             return "its columns are subject, property and object"
@@ -118,9 +66,7 @@ class Names:
         how = "first used" if relation.name in self._implicit else "declared"
         return f"it is {how} at {place.line}:{place.column}"
 
-    # --- uses ---
-
-    def _check(self, atom: Atom) -> bool:
+    def check(self, atom: Atom) -> bool:
         """Whether the relation of an atom is known and has as many columns; declares RDF names."""
         name, found = atom.name.text, len(atom.arguments)
         relation = self.relations.get(name)
@@ -130,7 +76,7 @@ class Names:
                 self._implicit.add(name)
             return True
         if relation is None:
-            self._report_unknown(atom.name)
+            self.report_unknown(atom.name)
             return False
         if relation.arity != found:
             self.problems.add(
@@ -139,11 +85,11 @@ class Names:
                 name=name,
                 expected=count_of(relation.arity, "column"),
                 found=str(found),
-                place=self._place(relation),
+                place=self.place_of(relation),
             )
         return relation.arity == found
 
-    def _report_unknown(self, name: Name) -> None:
+    def report_unknown(self, name: Name) -> None:
         if name.text not in self._unread:
             hint = _RDF_HINT if name.is_iri else self.problems.hint(name.text, self.relations)
             self.problems.add(errors.UNKNOWN_RELATION, name.span, hint, name=name.text)
@@ -190,13 +136,73 @@ class Names:
             case _:
                 return expression
 
+
+class Names(Uses):
+    """All relations of a program."""
+
+    def __init__(self, statements: list[Statement], types: Types, problems: Problems) -> None:
+        super().__init__({}, problems)
+        self.inputs: list[Io] = []
+        self.outputs: list[Io] = []
+        self.sizes: list[Relation] = []
+        self._unread = {n for s in statements if isinstance(s, Unread) and s.keyword == ".decl" for n in s.names}
+        for statement in statements:
+            if isinstance(statement, Declaration):
+                self._declare(statement, types)
+        atoms = [atom for s in statements if isinstance(s, Clause) for atom in clause_atoms(s)]
+        self.uses_triples = "triple" in self.relations or any(
+            atom.name.text == "triple" and len(atom.arguments) == len(_TRIPLE) for atom in atoms
+        )
+        if self.uses_triples and "triple" not in self.relations:
+            self.relations["triple"] = _term_relation("triple", _TRIPLE, None)
+        wrong = {id(atom) for atom in atoms if not self.check(atom)}
+        self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
+        for statement in statements:
+            if isinstance(statement, Directive):
+                self._direct(statement)
+            elif isinstance(statement, Ignored):
+                problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
+
+    # --- declarations ---
+
+    def _declare(self, declaration: Declaration, types: Types) -> None:
+        columns: list[Column] = []
+        seen: set[str] = set()
+        for attribute in declaration.attributes:
+            primitive = types.primitive(attribute.type.text, attribute.type.span)
+            if attribute.name in seen:
+                self.problems.add(
+                    errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
+                )
+            seen.add(attribute.name)
+            columns.append(Column(attribute.name, primitive or ANY, attribute.type.text))
+        qualifiers = {q.text for q in declaration.qualifiers}
+        for name in declaration.names:
+            if first := self.relations.get(name.text):
+                self.problems.add(
+                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self.place_of(first)
+                )
+                continue
+            has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
+            if "eqrel" in qualifiers and not has_pairs:
+                self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
+            equivalence = "eqrel" in qualifiers and has_pairs
+            relation = Relation(name.text, tuple(columns), equivalence=equivalence, span=name.span)
+            self.relations[name.text] = relation
+            if "input" in qualifiers:
+                self.inputs.append(Io(relation))
+            if "output" in qualifiers:
+                self.outputs.append(Io(relation))
+            if "printsize" in qualifiers:
+                self.sizes.append(relation)
+
     # --- inputs and outputs ---
 
     def _direct(self, directive: Directive) -> None:
         for name in directive.names:
             relation = self.relations.get(name.text)
             if relation is None:
-                self._report_unknown(name)
+                self.report_unknown(name)
                 continue
             io = self._io(relation, directive, name.span)
             if directive.keyword == ".printsize" or io.medium == "stdoutprintsize":
@@ -253,10 +259,11 @@ def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Re
 
 
 def _contains(clause: Clause, atoms: set[int]) -> bool:
-    return any(id(atom) in atoms for atom in _clause_atoms(clause))
+    return any(id(atom) in atoms for atom in clause_atoms(clause))
 
 
-def _clause_atoms(clause: Clause) -> Iterator[Atom]:
+def clause_atoms(clause: Clause) -> Iterator[Atom]:
+    """All atoms of a clause, those inside aggregates included."""
     yield from clause.heads
     for head in clause.heads:
         yield from _expression_atoms(head.arguments)

@@ -132,7 +132,7 @@ class _Flattener:
 
     def rule(self, head: Atom, body: list[Atom | Not | Compare]) -> FlatRule:
         extra: list[FlatLiteral] = []
-        outside = Counter(v.name for v in _outer_variables([head, *body]))
+        outside = Counter(v.name for v in outer_variables([head, *body]))
         for argument in head.arguments:
             if isinstance(argument, Wildcard):
                 self.problems.add(errors.WILDCARD_HEAD, argument.span)
@@ -201,8 +201,8 @@ class _Flattener:
             self.problems.add(errors.TOO_MANY_ALTERNATIVES, aggregate.span, limit=ALTERNATIVES_LIMIT)
             bodies = []
         known = set(outside)
-        inside = [v for body in bodies for v in _outer_variables(body)]
-        inside += _outer_variables([] if aggregate.value is None else [aggregate.value])
+        inside = [v for body in bodies for v in outer_variables(body)]
+        inside += outer_variables([] if aggregate.value is None else [aggregate.value])
         deeper = [v for body in bodies for v in _nested_variables(body)]
         number = next(self._fresh)
         local = {v.name: f"{v.name}'{number}" for v in inside if v.name not in known}
@@ -223,26 +223,26 @@ class _Flattener:
 def clause_variables(clause: Clause) -> Iterator[Var]:
     """All variables of a clause as written, those inside aggregates included."""
     parts: list[Formula | Expression] = [*clause.heads, *([clause.body] if clause.body is not None else [])]
-    yield from _outer_variables(parts)
+    yield from outer_variables(parts)
     yield from _nested_variables(parts)
 
 
-def _outer_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
+def outer_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
     """The variables of formulas and expressions, not counting those inside aggregates."""
     for thing in things:
         match thing:
             case Var():
                 yield thing
             case Atom() | Call():
-                yield from _outer_variables(thing.arguments)
+                yield from outer_variables(thing.arguments)
             case Not():
-                yield from _outer_variables([thing.formula])
+                yield from outer_variables([thing.formula])
             case Compare():
-                yield from _outer_variables([thing.left, thing.right])
+                yield from outer_variables([thing.left, thing.right])
             case Cast():
-                yield from _outer_variables([thing.argument])
+                yield from outer_variables([thing.argument])
             case And() | Or():
-                yield from _outer_variables(thing.parts)
+                yield from outer_variables(thing.parts)
 
 
 def _aggregates(things: Iterable[Formula | Expression]) -> Iterator[Aggregate]:
@@ -267,7 +267,7 @@ def _nested_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
     """The variables inside the aggregates of some formulas, at any depth."""
     for aggregate in _aggregates(things):
         parts = [aggregate.body, *([aggregate.value] if aggregate.value is not None else [])]
-        yield from _outer_variables(parts)
+        yield from outer_variables(parts)
         yield from _nested_variables(parts)
 
 

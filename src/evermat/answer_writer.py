@@ -1,0 +1,125 @@
+"""Answers as text and files: a table for people, and CSV, JSON lines and Parquet for programs.
+
+Rows are sorted as in every output. The answer to a query without variables has one column `answer` and one row with its
+truth value there; as a table it is `true` or `false`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evermat.files.jsonl import write_jsonl
+from evermat.files.ordering import sorted_batches
+from evermat.files.parquet import write_parquet
+from evermat.files.text_writer import spell, write_text
+from evermat.program.builtins import Type
+from evermat.program.model import Column, Io, Relation
+from evermat.query import Answer
+
+FORMATS = ("table", "csv", "jsonl", "parquet")
+_TRUTH = "answer"  # the column of a truth value
+_BOXED = 1000  # rows up to which a terminal gets a box: drawing it takes long
+_NUMERIC = Type.NUMBER | Type.UNSIGNED | Type.FLOAT
+
+
+def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa: A002
+    """Writes an answer to a stream of bytes, such as `sys.stdout.buffer` or an open file.
+
+    Args:
+        answer: what to write.
+        format: `table` (with a box if the stream is a terminal), `csv` (RFC 4180, with a line of names), `jsonl` (one
+            object in each line) or `parquet`.
+        stream: where to.
+    """
+    if format not in FORMATS:
+        raise ValueError(f"format {format!r} is not known: use one of {', '.join(FORMATS)}")
+    relation = answer.relation
+    if not relation.columns:
+        _write_truth(bool(answer), format, stream)
+        return
+    batches = sorted_batches(answer.to_arrow(), relation)
+    match format:
+        case "csv":
+            write_text(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, "")
+        case "jsonl":
+            write_jsonl(stream, relation, batches)
+        case "parquet":
+            write_parquet(stream, relation, batches)
+        case _:
+            boxed = stream.isatty() and len(answer) <= _BOXED
+            (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
+
+
+def _write_truth(truth: bool, format_: str, stream: BinaryIO) -> None:
+    text = json.dumps(truth)
+    match format_:
+        case "csv":
+            stream.write(f"{_TRUTH}\n{text}\n".encode())
+        case "jsonl":
+            stream.write(f'{{"{_TRUTH}": {text}}}\n'.encode())
+        case "parquet":
+            pq.write_table(pa.table({_TRUTH: [truth]}), stream)
+        case _:
+            stream.write(f"{text}\n".encode())
+
+
+def _rows(relation: Relation, batches: Iterable[pa.RecordBatch]) -> Iterator[Sequence[str]]:
+    """The rows as texts that a terminal shows as they are: what cannot be printed is escaped."""
+    for batch in batches:
+        columns = [
+            map(_visible, spell(array, type_).to_pylist())
+            for array, type_ in zip(batch.columns, relation.types, strict=True)
+        ]
+        yield from zip(*columns, strict=True)
+
+
+def _visible(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _is_number(column: Column) -> bool:
+    return column.type in _NUMERIC
+
+
+def _write_aligned(relation: Relation, rows: Iterable[Sequence[str]], stream: BinaryIO) -> None:
+    """Columns side by side under their names; numbers stand at the right."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    names = [column.name for column in relation.columns]
+    lines = [names, *rows]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+    lines.insert(1, ["-" * width for width in widths])
+    right = [_is_number(column) for column in relation.columns]
+    for line in lines:
+        blanks = [" " * (width - cell_len(text)) for text, width in zip(line, widths, strict=True)]
+        cells = [b + text if r else text + b for text, b, r in zip(line, blanks, right, strict=True)]
+        stream.write(("  ".join(cells).rstrip(" ") + "\n").encode())
+
+
+def _write_box(relation: Relation, rows: Iterable[Sequence[str]], stream: BinaryIO) -> None:
+    """A table drawn with lines; values that are too wide for the terminal are folded, never cut."""
+    from rich import box  # noqa: PLC0415
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    listed = list(rows)
+    table = Table(box=box.ROUNDED)
+    for column in relation.columns:
+        justify = "right" if _is_number(column) else "left"
+        table.add_column(Text(column.name), justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in listed:
+        table.add_row(*map(Text, row))
+    drawn = StringIO()
+    Console(file=drawn, force_terminal=True, width=shutil.get_terminal_size().columns).print(table)
+    count = f"{len(listed):,} {'row' if len(listed) == 1 else 'rows'}"
+    stream.write(f"{drawn.getvalue()}{count}\n".encode())

@@ -1,0 +1,182 @@
+"""Answers to queries, computed from the facts in memory; nothing of them stays behind.
+
+The rules of a query are evaluated over the materialisation into tables of their own. A relation that is read first, and of which
+columns are given as constants, is scanned: that is cheaper than an index until several queries have asked for one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.aggregates import AggregatePipeline
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.levels import Buffers
+from evermat.columns.operations import Sink
+from evermat.columns.pipeline import Pipeline, Store
+from evermat.columns.rules import Compiled
+from evermat.columns.run import Jobs, Run
+from evermat.columns.selection import Selection
+from evermat.columns.state import State
+from evermat.columns.table import Batch, Table
+from evermat.plan.planner import Sizes, full_plan
+from evermat.plan.steps import Match, Plan, Role
+from evermat.program import query as compiled
+from evermat.program.builtins import Type
+from evermat.program.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
+from evermat.tabular import Tabular
+
+SCANS = 8  # an index takes about as long to make as so many scans
+
+
+class Answer(Tabular):
+    """The answer to a query: a set of rows, one column for each named variable. Later updates do not change it.
+
+    The answer to a query without variables is true or false: it has no columns, and one row, the empty one, or none.
+    """
+
+    def __init__(self, relation: Relation, table: Table, dictionary: Dictionary, undefined: int) -> None:
+        super().__init__(relation, table, dictionary)
+        #: bindings dropped because something computed had no value
+        self.undefined = undefined
+
+    def _selection(self) -> Selection:
+        return Selection(0, self._table.count)
+
+    def __len__(self) -> int:
+        return self._table.count
+
+    def __bool__(self) -> bool:
+        return self._table.count > 0
+
+    @property
+    def relation(self) -> Relation:
+        """The columns with their types."""
+        return self._relation
+
+    def _title(self) -> str:
+        return (
+            f"{len(self):,} {'row' if len(self) == 1 else 'rows'}"
+            if self._relation.columns
+            else str(bool(self)).lower()
+        )
+
+    def __repr__(self) -> str:
+        return f"<Answer ({', '.join(self.columns)}): {self._title()}>"
+
+
+class Queries:
+    """Answers queries about one program's facts; knows which relations were scanned for them how often."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._queries = compiled.Queries(program)
+        self._scans: Counter[tuple[str, tuple[int, ...]]] = Counter()
+
+    def answer(self, text: str, state: State, run: Run) -> Answer:
+        """The answer to a query as things are now.
+
+        Raises:
+            ProgramError: with all errors of the query.
+            LimitError: a limit was reached.
+        """
+        query = self._queries.compile(text)
+        made = {name: Table(relation.arity) for name, relation in query.relations.items()}
+        store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
+        evaluation = _Evaluation(state, store, made, self._scans)
+        for rule in query.rules:
+            evaluation.derive(rule)
+        return Answer(query.answer, made[query.answer.name], state.dictionary, evaluation.undefined)
+
+
+class _Evaluation:
+    """The rules of one query over the facts of a state."""
+
+    def __init__(
+        self, state: State, store: Store, made: Mapping[str, Table], scans: Counter[tuple[str, tuple[int, ...]]]
+    ) -> None:
+        self._state, self._store, self._made, self._scans = state, store, made, scans
+        self._sizes = {name: state.materialised.count(name) for name in state.tables}
+        self.undefined = 0
+
+    def derive(self, rule: Rule) -> None:
+        """Adds what a rule derives to the table of its head; what it reads is complete."""
+        sink = self._sink(self._made[rule.head.relation.name])
+        sizes = self._sizes | {name: table.count for name, table in self._made.items()}
+        pipeline = self._compiled(rule, sizes)
+        if pipeline is not None:
+            pipeline.run(self._select, sink)
+            self.undefined += pipeline.undefined
+
+    def _compiled(self, rule: Rule, sizes: Sizes) -> Compiled | None:
+        """The rule's pipeline, or None if it can derive nothing."""
+        if rule.aggregate is not None:
+            return AggregatePipeline(rule, None, self._store, sizes)
+        body = without_unknown(rule.body, self._state.tables, self._store.dictionary)
+        if body is None:
+            return None
+        plan = self._scanning(full_plan(replace(rule, body=body), sizes))
+        return Pipeline(plan, self._store, counted=False)
+
+    def _select(self, _role: Role, relation: Relation) -> Selection:
+        table = self._made.get(relation.name)
+        return self._state.materialised.select(relation.name) if table is None else Selection(0, table.count)
+
+    def _sink(self, table: Table) -> Sink:
+        run = self._store.jobs.run
+
+        def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+            del weights
+            table.add_new(batch, 0, n)
+            run.derived(n)
+
+        return sink
+
+    def _scanning(self, plan: Plan) -> Plan:
+        """The plan with its first atom scanned, where it has constants and an index for them does not pay yet.
+
+        The role of a change is that of facts that are read from front to end.
+        """
+        first = plan.steps[0] if plan.steps else None
+        if not isinstance(first, Match) or not first.key or len(first.key) == first.relation.arity:
+            return plan
+        columns = tuple(column for column, _ in first.key)
+        name = first.relation.name
+        if columns in self._store.tables[name]._indexes:  # noqa: SLF001
+            return plan
+        self._scans[name, columns] += 1
+        if self._scans[name, columns] > SCANS:
+            return plan
+        scan = Match(first.literal, first.relation, Role.CHANGED, first.key, first.binds, first.equal)
+        return Plan(plan.rule, plan.start, (scan, *plan.steps[1:]), plan.output, plan.head)
+
+
+def without_unknown(
+    body: tuple[Literal, ...], stored: Collection[str], dictionary: Dictionary
+) -> tuple[Literal, ...] | None:
+    """A body without what a symbol that no stored fact has decides, or None if it cannot match for that.
+
+    So most symbols that occur only in queries never enter the dictionary.
+    """
+
+    def unknown(thing: object) -> bool:
+        by_id = isinstance(thing, Constant) and thing.type in (Type.SYMBOL, Type.TERM)
+        return by_id and dictionary.lookup(str(thing.value)) < 0  # type: ignore[attr-defined]
+
+    # A computed symbol may be one that no fact has.
+    read = {v for a in body if isinstance(a, Atom) and a.relation.name in stored for v in variables_of(a)}
+    kept: list[Literal] = []
+    for literal in body:
+        match literal:
+            case Atom(_, terms) if any(map(unknown, terms)):
+                return None
+            case Negation(Atom(_, terms)) if any(map(unknown, terms)):
+                continue
+            case Test("!=", left, right) if (unknown(left) and right in read) or (unknown(right) and left in read):
+                continue
+        kept.append(literal)
+    return tuple(kept)

@@ -1,0 +1,100 @@
+"""Rows of a table as users see them: what facts of a relation and answers to a query have in common."""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.selection import Selection, contains
+from evermat.columns.table import Table
+from evermat.columns.values import decode_arrow, decode_rows, encode_rows
+from evermat.facts import suits
+from evermat.program.model import Relation, Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_SHOWN_ROWS = 10
+
+
+class Tabular(ABC):
+    """Some rows of a table with named and typed columns. Iteration is in no particular order."""
+
+    def __init__(self, relation: Relation, table: Table, dictionary: Dictionary) -> None:
+        self._relation, self._table, self._dictionary = relation, table, dictionary
+
+    @abstractmethod
+    def _selection(self) -> Selection:
+        """Which rows of the table these are, as things are now."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def _title(self) -> str:
+        """What a table of them is headed with."""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self._relation.columns]
+
+    def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+        lo, hi, truth, _ = self._selection()
+        for rows in self._table.scan(truth, lo, hi):
+            yield self._table.take(rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        for chunk in self._chunks():
+            yield from decode_rows(chunk, self._relation.types, self._dictionary)
+
+    def __contains__(self, row: object) -> bool:
+        if not isinstance(row, tuple) or not suits(row, self._relation):
+            return False
+        if any(isinstance(value, str) and self._dictionary.lookup(value) < 0 for value in row):
+            return False  # asking must not make a symbol known
+        batch = encode_rows([row], self._relation.types, self._dictionary)
+        return bool(contains(self._table, batch, 1, self._selection())[0])
+
+    def to_arrow(self) -> pa.Table:
+        """An Arrow table with these columns."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+
+        if not self._relation.columns:
+            return nullary(present=len(self) > 0)
+        chunks = list(self._chunks())
+        columns = []
+        for i, type_ in enumerate(self._relation.types):
+            values = np.concatenate([chunk[i] for chunk in chunks]) if chunks else np.empty(0, np.int64)
+            columns.append(decode_arrow(values, type_, self._dictionary))
+        return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars data frame; needs polars."""
+        import polars as pl  # noqa: PLC0415
+
+        return pl.DataFrame(self.to_arrow())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read them directly."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        rows = [row for row, _ in zip(self, range(_SHOWN_ROWS), strict=False)]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
+        more = f"<caption>{html.escape(self._title())}</caption>"
+        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
