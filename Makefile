@@ -33,6 +33,8 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench.memory
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.maintenance
+	$(BIN)/python -m bench.updates
+	$(BIN)/python -m bench.state
 
 bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench run --quick

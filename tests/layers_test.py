@@ -23,7 +23,18 @@ LAYERS = {
     "columns": {"columns"},
     "files": {"files"},
     "store": {"store"},
-    "api": {"api", "change", "docs", "facts", "materialisation", "query", "tabular", "answer_writer"},
+    "api": {
+        "answer_writer",
+        "api",
+        "change",
+        "docs",
+        "durable",
+        "facts",
+        "history",
+        "materialisation",
+        "query",
+        "tabular",
+    },
     "cli": {"cli", "__main__"},
 }
 # What a layer may import although it stands above: nothing but itself.

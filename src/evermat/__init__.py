@@ -24,10 +24,14 @@ __all__ = [
     "ProgramError",
     "ResourceError",
     "StateError",
+    "changes",
+    "open",
+    "vacuum",
+    "versions",
 ]
 
 if TYPE_CHECKING:
-    from evermat.api import Program
+    from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
     from evermat.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
 
 

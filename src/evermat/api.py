@@ -15,7 +15,10 @@ from evermat.program.strata import Stratum
 from evermat.source import Source
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from evermat.materialisation import Materialisation
+    from evermat.store import Version
 
 
 class Program:
@@ -102,3 +105,71 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
+
+
+def open(path: str | PathLike[str], version: int | None = None, *, write: bool = False) -> Materialisation:  # noqa: A001
+    """Opens a state directory: all facts of a version are there again, and nothing is derived.
+
+    Reading needs no lock. The first update takes it, and is refused if somebody else has written meanwhile; old versions cannot be
+    updated at all.
+
+    Args:
+        path: the state directory.
+        version: which version; the newest if left out.
+        write: take the lock now, so that nobody else can write as long as the materialisation is open.
+
+    Raises:
+        StateError: there is no such state or version, it is damaged, or another writes to it.
+    """
+    from evermat.columns.run import Run  # noqa: PLC0415
+    from evermat.durable import open_state  # noqa: PLC0415
+    from evermat.materialisation import Materialisation  # noqa: PLC0415
+    from evermat.phases import Phases  # noqa: PLC0415
+
+    state, keeper, stats = open_state(Path(path), version, write=write)
+    opened = Materialisation(state.program, state, Run(), Phases(), keeper)
+    opened._opened = stats  # noqa: SLF001
+    return opened
+
+
+def versions(path: str | PathLike[str]) -> list[Version]:
+    """The versions of a state directory that are kept, oldest first.
+
+    Raises:
+        StateError: there is no such state, or it is damaged.
+    """
+    from evermat.store import Store  # noqa: PLC0415
+
+    with Store.open(path) as store:
+        return store.versions()
+
+
+def changes(path: str | PathLike[str], first: int | None = None, last: int | None = None) -> dict[str, pa.Table]:
+    """What the versions `first` to `last` of a state directory changed, by relation: all that are kept if left out.
+
+    The tables have the columns of the relation, `_op` (`+` or `-`) and `_version`.
+
+    Raises:
+        StateError: there is no such state or version, or it is damaged.
+    """
+    from evermat.history import changes_between  # noqa: PLC0415
+
+    return changes_between(Path(path), first, last)
+
+
+def vacuum(path: str | PathLike[str], keep: int) -> tuple[int, int]:
+    """Keeps only the newest versions of a state directory, and removes the files that no other needs.
+
+    Args:
+        path: the state directory.
+        keep: how many versions to keep, at least 1.
+
+    Returns:
+        How many files were removed, and how many bytes they had.
+    """
+    from evermat.store import Store  # noqa: PLC0415
+
+    with Store.open(path) as store:
+        store.lock()
+        store.refresh()
+        return store.vacuum(keep)

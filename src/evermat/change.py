@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -54,13 +54,31 @@ class ChangedFacts:
 class Changes(Mapping[str, ChangedFacts]):
     """Facts that came, or went, by relation; every relation of the program is there."""
 
-    def __init__(
-        self, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary
-    ) -> None:
+    def __init__(self, relations: Mapping[str, Relation], batches: Mapping[str, Batch], dictionary: Dictionary) -> None:
         self._relations = {name: r for name, r in relations.items() if not r.hidden}
+        self._batches = {name: batch for name, batch in batches.items() if name in self._relations}
         self._dictionary = dictionary
-        # Copied now: rows may be given to other facts by a later update.
-        self._batches = {name: tables[name].take(view.rows(name)) for name in view.names if name in self._relations}
+
+    @classmethod
+    def of(
+        cls, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary
+    ) -> Self:
+        """The facts of a view. They are copied now: rows may be given to other facts by a later update."""
+        return cls(relations, {name: tables[name].take(view.rows(name)) for name in view.names}, dictionary)
+
+    def codes(self, name: str) -> set[tuple[int, ...]]:
+        """The facts of a relation as the engine holds them."""
+        batch = self._batches.get(name)
+        return set() if batch is None else set(map(tuple, batch.T.tolist()))
+
+    def with_codes(self, codes: Mapping[str, set[tuple[int, ...]]]) -> Changes:
+        """Other facts of the same relations."""
+        batches = {
+            name: np.array(sorted(facts), np.int64).reshape(len(facts), self._relations[name].arity).T.copy()
+            for name, facts in codes.items()
+            if facts
+        }
+        return Changes(self._relations, batches, self._dictionary)
 
     def __getitem__(self, name: str) -> ChangedFacts:
         relation = self._relations[name]
@@ -92,3 +110,19 @@ class Change:
 
     def __repr__(self) -> str:
         return f"<Change: {self.inserted.total:,} inserted, {self.deleted.total:,} deleted>"
+
+
+def together(changes: Sequence[Change]) -> Change:
+    """What several updates, one after the other, changed: what came and went again is not in it. The stats are those of the last."""
+    last = changes[-1]
+    if len(changes) == 1:
+        return last
+    inserted: dict[str, set[tuple[int, ...]]] = {name: set() for name in last.inserted}
+    deleted: dict[str, set[tuple[int, ...]]] = {name: set() for name in last.deleted}
+    for change in changes:
+        for name in last.inserted:
+            gone, come = change.deleted.codes(name), change.inserted.codes(name)
+            undone, back = gone & inserted[name], come & deleted[name]
+            inserted[name] = (inserted[name] - undone) | (come - back)
+            deleted[name] = (deleted[name] - back) | (gone - undone)
+    return Change(last.inserted.with_codes(inserted), last.deleted.with_codes(deleted), last.stats)

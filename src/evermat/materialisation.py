@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
@@ -24,10 +27,13 @@ from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.query import Answer, Queries
 from evermat.reasoning.auto import choose
-from evermat.reasoning.maintenance import check_algorithm, keep_counters, maintain
+from evermat.reasoning.maintenance import check_algorithm, kept_counters, maintain
 from evermat.reasoning.rule_change import maintain_rules
 from evermat.reasoning.seminaive import materialise
 from evermat.tabular import Tabular
+
+if TYPE_CHECKING:
+    from evermat.durable import Keeper
 
 
 class Materialisation(Mapping[str, "Facts"]):
@@ -40,9 +46,16 @@ class Materialisation(Mapping[str, "Facts"]):
     [(2,), (3,)]
     """
 
-    def __init__(self, program: Program, state: State, run: Run, phases: Phases) -> None:
+    def __init__(self, program: Program, state: State, run: Run, phases: Phases, keeper: Keeper | None = None) -> None:
         self._program, self._state, self._run, self._phases = program, state, run, phases
         self._queries: Queries | None = None
+        self._keeper = keeper
+        self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
+
+    @property
+    def program(self) -> Program:
+        """The compiled program, as it is after all changes of rules."""
+        return self._program
 
     def __getitem__(self, name: str) -> Facts:
         relation = self._program.relations.get(name)
@@ -71,7 +84,8 @@ class Materialisation(Mapping[str, "Facts"]):
     ) -> Change:
         """Inserts and deletes explicit facts, and makes everything that follows from them true again.
 
-        A fact that is both inserted and deleted is inserted; what changes nothing is ignored. If anything goes wrong, or a limit is
+        If the materialisation has a state directory, because it was saved or opened, the update is its next version; it is durable when this
+        returns. A fact that is both inserted and deleted is inserted; what changes nothing is ignored. If anything goes wrong, or a limit is
         reached, or Ctrl-C is pressed, all is as it was before.
 
         Args:
@@ -89,18 +103,63 @@ class Materialisation(Mapping[str, "Facts"]):
             DataError: facts do not fit their relations.
             ProgramError: there is no such algorithm, or it cannot maintain this program, or rules are wrong.
             LimitError: a limit was reached.
+            StateError: another writes to the state directory, or it holds a newer version.
+            ResourceError: the update could not be written, for example because the disk is full.
         """
         run = Run(Limits(limit_rounds, limit_facts, limit_seconds, memory))
         changes = [(insert or {}, delete or {})]
+        if self._keeper is not None:
+            self._keeper.become_writer()
         if not add_rules and not remove_rules:
-            return update_state(self._program, self._state, changes, algorithm, run)
-        check_algorithm(algorithm, ())
-        revision = revise(self._program, add_rules, remove_rules)
-        state = State(revision.program, run, kept=self._state)
-        changes.append((revision.inserted, revision.deleted))
-        change = update_state(revision.program, state, changes, "dred", run, kept=self._state)
-        self._program, self._state = revision.program, state
+            change = update_state(self._program, self._state, changes, algorithm, run, keeper=self._keeper)
+        else:
+            check_algorithm(algorithm, ())
+            revision = revise(self._program, add_rules, remove_rules)
+            state = State(revision.program, run, kept=self._state)
+            changes.append((revision.inserted, revision.deleted))
+            change = update_state(revision.program, state, changes, "dred", run, kept=self._state, keeper=self._keeper)
+            self._program, self._state = revision.program, state
+        if self._keeper is not None:
+            self._keeper.tidy(self._state)
         return change
+
+    # --- the state directory -------------------------------------------------------------------------------
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes all facts to a state directory, which belongs to this materialisation from then on: every update is a version of it.
+
+        Where a state is already, this becomes its next version, whatever it held before.
+
+        Raises:
+            StateError: another writes to it, or what is there is no state.
+            ResourceError: it could not be written; nothing has changed.
+        """
+        from evermat.durable import save_new, save_over  # noqa: PLC0415
+
+        place = Path(path)
+        if self._keeper is not None and os.path.realpath(place) == os.path.realpath(self._keeper.path):
+            self._keeper.become_writer()  # every update is there already
+            return
+        is_state = place.is_dir() and any(place.iterdir())
+        keeper = (save_over if is_state else save_new)(self._state, place, self.stats)
+        self.close()
+        self._keeper = keeper
+
+    @property
+    def version(self) -> int | None:
+        """The version of the state directory that this is; None if it has none."""
+        return None if self._keeper is None else self._keeper.version
+
+    def close(self) -> None:
+        """Lets go of the state directory, so that others may write to it. The facts stay here, and are not kept there any more."""
+        if self._keeper is not None:
+            self._keeper.close()
+            self._keeper = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
         """Answers a query: a conjunction of atoms and comparisons, or whatever else the body of a rule may be.
@@ -131,7 +190,9 @@ class Materialisation(Mapping[str, "Facts"]):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What was done and what it took, as one JSON object."""
+        """What was done and what it took, as one JSON object; of a version that was opened, what it took then."""
+        if self._opened is not None:
+            return self._opened
         state, run = self._state, self._run
         facts = {name: len(self[name]) for name in self}
         explicit = sum(state.explicit.count(name) for name in self)
@@ -203,6 +264,7 @@ def update_state(
     run: Run,
     *,
     kept: State | None = None,
+    keeper: Keeper | None = None,
 ) -> Change:
     """Carries out one update, whole or not at all.
 
@@ -213,6 +275,7 @@ def update_state(
         algorithm: how to maintain.
         run: limits and figures.
         kept: the state before a change of rules, with which `state` shares its tables.
+        keeper: where the update is written before it is committed in memory, so that neither is ahead of the other.
     """
     check_algorithm(algorithm, program.strata)
     phases = Phases()
@@ -220,39 +283,46 @@ def update_state(
         coming = _rows_of(program, state, [insert for insert, _ in changes])
         going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
     # Signals are let through by the run, between steps: nothing is ever half noted.
-    with phases.during("reason"), held_back() as run.deliver, Update(state, run, going, coming) as update:
-        if kept is None:
-            choices = maintain(update, algorithm, choose)
-        else:
-            choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+    with held_back() as run.deliver, Update(state, run, going, coming) as update:
+        with phases.during("reason"):
+            if kept is None:
+                choices = maintain(update, algorithm, choose)
+            else:
+                choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+            lost, gained = update.result()
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
-        lost, gained = update.commit()
-        keep_counters(state, choices)
-        inserted, deleted = (Changes(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
-    stats = {
-        "engine": "memory",
-        "algorithm": algorithm,
-        "strata": [
-            {
-                "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
-                "algorithm": c.algorithm,
-                "place": "memory",
-                "counters": state.valid_counters(c.stratum).name.lower(),
-                "reason": c.reason,
-            }
-            for c in choices
-        ],
-        "seconds": phases.wall,
-        "cpu_seconds": phases.cpu,
-        "rounds": run.rounds,
-        "derivations": run.derivations,
-        **update.figures,
-        "asked": {what: asdict(asked) for what, asked in run.asked.items()},
-        "explicit": explicit,
-        "inserted": inserted.total,
-        "deleted": deleted.total,
-        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
-    }
+        inserted, deleted = (Changes.of(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
+        valid = kept_counters(state, choices)
+        stats = {
+            "engine": "memory",
+            "algorithm": algorithm,
+            "strata": [
+                {
+                    "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
+                    "algorithm": c.algorithm,
+                    "place": "memory",
+                    "counters": valid[c.stratum].name.lower(),
+                    "reason": c.reason,
+                }
+                for c in choices
+            ],
+            "seconds": phases.wall,
+            "cpu_seconds": phases.cpu,
+            "rounds": run.rounds,
+            "derivations": run.derivations,
+            **update.figures,
+            "asked": {what: asdict(asked) for what, asked in run.asked.items()},
+            "explicit": explicit,
+            "inserted": inserted.total,
+            "deleted": deleted.total,
+            "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+        }
+        if keeper is not None:
+            with phases.during("write"):
+                keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
+        update.commit(lost, gained)
+        for stratum, counters in valid.items():
+            state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
 
 

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from evermat import __version__, errors
-from evermat.cli.signals import Interrupted, Terminated, catch_signals
+from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
 
 
@@ -45,6 +45,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The program.", show_default=False)]
 
 
@@ -59,6 +60,15 @@ class Algorithm(StrEnum):
 
     AUTO = "auto"
     SEMINAIVE = "seminaive"
+
+
+class Format(StrEnum):
+    """How the answer to a query is printed."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
 
 
 class Schemes(StrEnum):
@@ -96,6 +106,9 @@ def run(
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
     ] = "",
+    state: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep all facts in a state directory, to be updated.")
+    ] = None,
     stats: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write statistics to a file.")] = None,
     limit_rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")] = None,
     limit_facts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")] = None,
@@ -117,7 +130,7 @@ def run(
         limits = Limits(limit_rounds, limit_facts, limit_seconds, _memory(memory))
         checked = read_program(program)
     warn(checked.warnings)
-    run_program(checked, facts, output, limits, phases, stats)
+    run_program(checked, facts, output, limits, phases, stats, state)
 
 
 @app.command()
@@ -129,6 +142,80 @@ def check(program: ProgramFile) -> None:
     checked = read_program(program)
     warn(checked.warnings)
     sys.stdout.write(describe(checked))
+
+
+@app.command()
+def update(
+    state: StateFolder,
+    changes: Annotated[
+        list[Path],
+        typer.Argument(metavar="CHANGES…", help="Files of changes, `-` for standard input; each is one update."),
+    ],
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat or auto.")
+    ] = "auto",
+    engine: Annotated[Engine, typer.Option(help="Where reasoning is done.")] = Engine.MEMORY,
+    changes_out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write what changed in every relation, derived facts too.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
+    ] = "",
+    stats: Annotated[Path | None, typer.Option(metavar="FILE.json", help="Write statistics to a file.")] = None,
+    limit_rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")] = None,
+    limit_facts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")] = None,
+    limit_seconds: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Stop an update after S seconds of reasoning.")
+    ] = None,
+) -> None:
+    """Insert and delete facts of a state, and make all that follows from them true again."""
+    del engine  # there is one so far
+    from evermat.phases import Phases
+
+    phases = Phases()
+    phases.add("start", _seconds_since_start(), time.process_time())
+    with phases.during("start"):
+        from evermat.cli.state import update_state
+        from evermat.columns.run import Limits
+        from evermat.reasoning.maintenance import check_algorithm
+
+        check_algorithm(algorithm, ())
+        limits = Limits(limit_rounds, limit_facts, limit_seconds, _memory(memory))
+    update_state(state, changes, algorithm, limits, phases, changes_out, stats)
+
+
+@app.command()
+def query(
+    state: StateFolder,
+    text: Annotated[
+        str, typer.Argument(metavar="QUERY", help='Atoms and comparisons, such as \'path("a", x), x != "b"\'.')
+    ],
+    version: Annotated[int | None, typer.Option(metavar="N", help="Ask an old version.")] = None,
+    format_: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+) -> None:
+    """Ask a state."""
+    from evermat.cli.state import query_state
+
+    query_state(state, text, version, format_.value)
+
+
+@app.command()
+def log(state: StateFolder) -> None:
+    """Show the versions of a state: time, facts added and deleted, algorithm, seconds."""
+    from evermat.cli.state import show_log
+
+    show_log(state)
+
+
+@app.command()
+def vacuum(
+    state: StateFolder,
+    keep: Annotated[int, typer.Option(min=1, metavar="N", help="How many versions to keep.", show_default=False)],
+) -> None:
+    """Forget all but the newest versions of a state, and remove what only they need."""
+    from evermat.cli.state import vacuum_state
+
+    vacuum_state(state, keep)
 
 
 def warn(warnings: tuple[Problem, ...]) -> None:
@@ -208,9 +295,9 @@ def main() -> None:
         _discard_stdout()
         sys.exit(0)
     except Interrupted:
-        _fail("interrupted: nothing was written", 130)
+        _fail(f"interrupted: {aftermath()}", 130)
     except Terminated:
-        _fail("terminated: nothing was written", 143)
+        _fail(f"terminated: {aftermath()}", 143)
 
 
 def _discard_stdout() -> None:

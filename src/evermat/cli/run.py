@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat import errors
+from evermat.algebra import Counters
 from evermat.cli.progress import showing_progress
-from evermat.cli.signals import check_signals
+from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.run import Limits
 from evermat.errors import DataError, Problem, ResourceError
 from evermat.files import Outputs, read_relation
@@ -25,9 +26,18 @@ if TYPE_CHECKING:
 
 
 def run_program(
-    program: Program, facts: Path, output: Path, limits: Limits, phases: Phases, stats: Path | None
+    program: Program,
+    facts: Path,
+    output: Path,
+    limits: Limits,
+    phases: Phases,
+    stats: Path | None,
+    state: Path | None = None,
 ) -> Materialisation:
-    """Does the whole job. Nothing is written unless everything went well."""
+    """Does the whole job. Nothing is written unless everything went well.
+
+    What is kept in a state is going to be updated: its derivations are counted.
+    """
     with phases.during("read"):
         given = read_inputs(program, facts)
     with showing_progress() as show, announcing_compilation():
@@ -36,7 +46,10 @@ def run_program(
             check_signals()
             show(text)
 
-        materialised = materialise_program(program, given, limits=limits, progress=progress, phases=phases)
+        counters = Counters.NONE if state is None else Counters.BOTH
+        materialised = materialise_program(
+            program, given, limits=limits, counters=counters, progress=progress, phases=phases
+        )
     check_signals()
     for place, count in materialised.undefined():
         bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
@@ -46,6 +59,10 @@ def run_program(
             outputs.write(materialised[io.relation.name].to_arrow(), io, output)
         for relation in program.sizes:
             outputs.print_size(relation.name, len(materialised[relation.name]))
+        if state is not None:
+            materialised.save(state)
+            say_when_stopped(f"the state is at version {materialised.version}")
+            materialised.close()
         outputs.commit()
     if stats is not None:
         write_stats(materialised.stats, stats)
@@ -68,7 +85,7 @@ def read_inputs(program: Program, folder: Path) -> dict[str, pa.Table]:
     return {name: tables[0] if len(tables) == 1 else pa.concat_tables(tables) for name, tables in found.items()}
 
 
-def write_stats(stats: dict[str, Any], path: Path) -> None:
+def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other outputs are complete") -> None:
     """Writes the statistics as one JSON object, whole or not at all; a device or pipe is filled, not replaced."""
     target = Path(os.path.realpath(path))
     special = target.exists() and not target.is_file()
@@ -80,7 +97,7 @@ def write_stats(stats: dict[str, Any], path: Path) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        details = {"path": path, "why": error.strerror or str(error), "rest": "all other outputs are complete"}
+        details = {"path": path, "why": error.strerror or str(error), "rest": rest}
         raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None
     finally:
         if not special:

@@ -25,6 +25,7 @@ _arrived: list[int] = []
 def catch_signals() -> None:
     """Has both signals raise their exception from now on; who ignores Ctrl-C, as shells do in the background, goes on doing so."""
     _arrived.clear()
+    say_when_stopped("nothing was written")
     for number in _EXCEPTIONS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _arrive)
@@ -39,3 +40,17 @@ def check_signals() -> None:
     """Raises what has arrived, once more if need be."""
     if _arrived:
         raise _EXCEPTIONS[signal.Signals(_arrived[0])]
+
+
+_aftermath = "nothing was written"
+
+
+def say_when_stopped(text: str) -> None:
+    """What is true from now on, should a signal stop the command."""
+    global _aftermath  # noqa: PLW0603
+    _aftermath = text
+
+
+def aftermath() -> str:
+    """What to say when a signal has stopped the command."""
+    return _aftermath

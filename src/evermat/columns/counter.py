@@ -117,6 +117,10 @@ class Counter:
 
     def restore(self, rows: Rows, counts: Counts) -> None:
         """Gives rows the counts that they had; they are not marked then."""
+        if len(self._counts) < self.table.count:
+            self._grow()
+        if not self.wide and len(counts) and int(counts.max()) > self._bound:
+            self._counts = self._counts.astype(np.int64)
         self._counts[rows] = counts
 
     def get(self, rows: Rows) -> npt.NDArray[np.int64]:

@@ -92,6 +92,14 @@ class Dictionary:
         symbols = pa.chunked_array(self._chunks, pa.large_string())
         return symbols.take(pa.array(ids, pa.int32()))
 
+    def decode_compactly(self, ids: Ids) -> pa.DictionaryArray:
+        """Symbols of the ids as a dictionary-encoded Arrow array, with those that occur and no others."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        used, codes = _used_codes(ids, len(self)) if 8 * len(ids) > len(self) else np.unique(ids, return_inverse=True)
+        values = pa.array(self.decode(used.astype(np.int32)), pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+
     def rank(self) -> Ids:
         """The position of each id's symbol in the order of UTF-8 bytes. Not to be changed by the caller."""
         if self._rank is None or len(self._rank) != len(self):

@@ -16,7 +16,7 @@ from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Store
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
-from evermat.columns.table import Batch, Table
+from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import Dataset, Fresh, View
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
@@ -153,6 +153,21 @@ class State:
             self._store, tables={**self.tables, **kept.tables}
         )  # names of hidden relations may be used anew
         return Rules(gone, frozenset(), before), Rules(come, frozenset(), self._store)
+
+    def restore(self, name: str, batch: Batch, *, distinct: bool) -> Rows:
+        """Rows for facts that were stored; `distinct` if none of them is there yet. Their states are the caller's to set."""
+        table = self.tables[name]
+        if not distinct:
+            return table.locate(batch)
+        first, count = table.add_new(batch, 0)
+        return np.arange(first, first + count, dtype=np.int32)
+
+    def count_facts(self) -> None:
+        """Counts the facts of E and I, after states have been set from outside."""
+        for dataset in (self.explicit, self.materialised):
+            for name, table in self.tables.items():
+                inside = table.state[: table.count] & np.uint16(dataset.bit)
+                dataset.sizes[name] = int(np.count_nonzero(inside))
 
     def load(self, name: str, batch: Batch) -> None:
         """Adds explicit facts before the first run."""

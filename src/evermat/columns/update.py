@@ -286,14 +286,23 @@ class Update:
         """A round begins; raises `LimitError` if a limit is reached."""
         self.run.next_round()
 
-    def commit(self) -> tuple[Listed, Listed]:
-        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺; hands back the facts that I lost and gained."""
-        with uninterrupted():
-            return self._commit()
+    def result(self) -> tuple[Listed, Listed]:
+        """The facts that I loses and gains when the update is committed."""
+        return (self.overdeleted - self.added).listed(), (self.added - self.state.materialised).listed()
 
-    def _commit(self) -> tuple[Listed, Listed]:
+    def counted(self, name: str) -> Rows:
+        """The rows of a relation whose counters were touched."""
+        own = (self.state.nonrecursive_counter.counters[name], self.state.recursive_counter.counters[name])
+        touched = [rows for counter, rows, _ in self._journal.entries if counter in own]
+        return np.unique(np.concatenate(touched)) if touched else NO_ROWS
+
+    def commit(self, lost: Listed, gained: Listed) -> None:
+        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺, given the `result`."""
+        with uninterrupted():
+            self._commit(lost, gained)
+
+    def _commit(self, lost: Listed, gained: Listed) -> None:
         materialised, explicit = self.state.materialised, self.state.explicit
-        lost, gained = (self.overdeleted - self.added).listed(), (self.added - materialised).listed()
         for dataset, bit, gone, come in (
             (materialised, MATERIALISED, lost, gained),
             (explicit, EXPLICIT, self.deleted, self.inserted),
@@ -309,7 +318,6 @@ class Update:
         self.nonrecursive_counter.settle()
         self.recursive_counter.settle()
         self._journal.entries.clear()
-        return lost, gained
 
     def __enter__(self) -> Self:
         return self

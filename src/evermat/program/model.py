@@ -275,6 +275,8 @@ class Program:
     sizes: tuple[Relation, ...] = ()
     warnings: tuple[Problem, ...] = ()
     written: tuple[Rule, ...] = ()  # the rules before the passes
+    base: Source | None = None  # the text before any revision, if there were any
+    revisions: tuple[tuple[str, str], ...] = ()  # texts added and removed since, in order
     strata: tuple[Stratum, ...] = field(default=())
 
     def with_rules(self, rules: Iterable[Rule], new_relations: Iterable[Relation] = ()) -> Program:

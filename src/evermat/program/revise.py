@@ -59,7 +59,14 @@ def revise(program: Program, add: str = "", remove: str = "") -> Revision:
     problems = Problems(come.source)
     revised = finish(typed, problems)
     problems.raise_if_any()
-    return Revision(replace(revised, inputs=program.inputs, outputs=program.outputs), come.facts, gone.facts)
+    revised = replace(
+        revised,
+        inputs=program.inputs,
+        outputs=program.outputs,
+        base=program.base or program.source,
+        revisions=(*program.revisions, (add, remove)),
+    )
+    return Revision(revised, come.facts, gone.facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,11 +126,12 @@ def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attem
     raise AssertionError("the last attempt is never given up")
 
 
-def keep_counters(state: State, choices: list[Choice]) -> None:
-    """Notes which counters are still valid, once an update is committed."""
-    for choice in choices:
-        valid = state.valid_counters(choice.stratum)
-        state.record_counters(choice.stratum, min(valid, ALGORITHMS[choice.algorithm].keeps))
+def kept_counters(state: State, choices: list[Choice]) -> dict[Stratum, Counters]:
+    """Which counters are still valid once an update is committed, of the strata that it reached."""
+    return {
+        choice.stratum: min(state.valid_counters(choice.stratum), ALGORITHMS[choice.algorithm].keeps)
+        for choice in choices
+    }
 
 
 def fixed_choice(state: State, stratum: Stratum, name: str) -> Choice:

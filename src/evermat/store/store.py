@@ -309,6 +309,18 @@ class Store:
         if not self._clean:
             self._recover()
 
+    @property
+    def locked(self) -> bool:
+        """Whether we are the writer."""
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        """Lets others write; reading goes on."""
+        self._wait_for_tidying()
+        if self._lock is not None and self._target is None:
+            os.close(self._lock)
+            self._lock = None
+
     def _recover(self) -> None:
         """Brings every table back to where the newest version pins it."""
         self._wait_for_tidying()
@@ -332,7 +344,7 @@ class Store:
         self._logs.clear()
         self._clean = True
 
-    def _begin(self) -> None:
+    def check_newest(self) -> None:
         """Makes sure that we may write, and that nobody has written since we looked."""
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
@@ -367,7 +379,7 @@ class Store:
             StateError: Somebody else has committed since this store looked, or the state is damaged.
             ResourceError: The disk is full or cannot be written to; the newest version is what it was.
         """
-        self._begin()
+        self.check_newest()
         number = self._seen + 1
         last = None if self._target is not None else self._commits.last
         before = {name: pin for name, pin in last.pins.items() if not pin.dropped} if last else {}
@@ -425,7 +437,7 @@ class Store:
             contents: For each relation to compact all its rows in the newest version, as for `commit`.
             counters: The version's counters from now on.
         """
-        self._begin()
+        self.check_newest()
         last = self._row(self._seen)
         jobs = []
         for name, rows in contents.items():
@@ -444,7 +456,7 @@ class Store:
         """
         if keep < 1:
             raise ValueError("at least one version is kept")
-        self._begin()
+        self.check_newest()
         last = self._row(self._seen)
         oldest = max(last.oldest, self._seen - keep + 1)
         # First the state says what it no longer keeps; a crash from here on only leaves more to sweep up.

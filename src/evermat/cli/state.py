@@ -1,0 +1,124 @@
+"""`evermat update`, `query`, `log` and `vacuum`: commands over a state directory."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import evermat
+from evermat.answer_writer import write_answer
+from evermat.change import Change, together
+from evermat.cli.run import announcing_compilation, write_stats
+from evermat.cli.signals import check_signals, say_when_stopped
+from evermat.columns.run import Limits
+from evermat.errors import DataError, Problem, ResourceError
+from evermat.files import FileChanges, read_changes, write_changes
+from evermat.materialisation import Materialisation
+from evermat.phases import Phases
+from evermat.store import Version
+
+
+def update_state(
+    state: Path,
+    files: Sequence[Path],
+    algorithm: str,
+    limits: Limits,
+    phases: Phases,
+    changes_out: Path | None,
+    stats: Path | None,
+) -> None:
+    """Makes every file a version. All files are read before the first is applied, so that an error in one changes nothing."""
+    with announcing_compilation():
+        with phases.during("read"):
+            opened = evermat.open(state, write=True)
+        with opened as m:
+            with phases.during("read"):
+                updates = _read(files, m)
+            done = [_apply(m, file, update, algorithm, limits) for file, update in zip(files, updates, strict=True)]
+            committed = f"version {m.version} is committed"
+            if changes_out is not None:
+                with _after_commit(committed), phases.during("write"):
+                    write_changes(together(done), changes_out)
+            if stats is not None:
+                told = [change.stats for change in done]
+                write_stats(told[0] if len(told) == 1 else {"updates": told}, stats, committed)
+
+
+def _read(files: Sequence[Path], m: Materialisation) -> list[FileChanges]:
+    """The changes in all files; what is wrong with any of them is reported together."""
+    found: list[FileChanges] = []
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            found.append(read_changes(file, m.program))
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
+    return found
+
+
+def _apply(m: Materialisation, file: Path, update: FileChanges, algorithm: str, limits: Limits) -> Change:
+    check_signals()
+    change = m.update(
+        update.insert,
+        update.delete,
+        algorithm,
+        limit_rounds=limits.rounds,
+        limit_facts=limits.facts,
+        limit_seconds=limits.seconds,
+        memory=limits.memory,
+    )
+    change.stats["version"] = m.version
+    say_when_stopped(f"the state is at version {m.version}")
+    print(
+        f"version {m.version}: {file}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted",
+        file=sys.stderr,
+    )
+    return change
+
+
+@contextmanager
+def _after_commit(committed: str) -> Iterator[None]:
+    """What fails after the versions are committed says so."""
+    try:
+        yield
+    except (ResourceError, DataError) as error:
+        problems = [replace(problem, help=problem.help or committed) for problem in error.problems]
+        raise type(error)(problems) from None
+
+
+def query_state(state: Path, text: str, version: int | None, format_: str) -> None:
+    """Answers a query about a version."""
+    with announcing_compilation(), evermat.open(state, version) as m:
+        answer = m.query(text)
+        if answer.undefined:
+            bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
+            print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)
+        write_answer(answer, format_, sys.stdout.buffer)
+
+
+def show_log(state: Path) -> None:
+    """Prints a line for every version."""
+    head = ("version", "time", "algorithm", "inserted", "deleted", "facts", "seconds")
+    rows = [head, *(_line(version) for version in evermat.versions(state))]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+    left = {1, 2}
+    for row in rows:
+        cells = [c.ljust(w) if i in left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        print("  ".join(cells).rstrip())
+
+
+def _line(version: Version) -> tuple[str, ...]:
+    time = version.time.astimezone().isoformat(sep=" ", timespec="seconds")
+    counts = (f"{n:,}" for n in (version.inserted, version.deleted, version.facts))
+    return str(version.number), time, version.algorithm, *counts, f"{version.seconds:.3f}"
+
+
+def vacuum_state(state: Path, keep: int) -> None:
+    """Forgets old versions."""
+    files, size = evermat.vacuum(state, keep)
+    print(f"{files:,} files with {size:,} bytes removed", file=sys.stderr)

@@ -1,0 +1,376 @@
+"""A materialisation in a state directory: what is written of it, and how it comes back without deriving anything.
+
+Every fact is stored with its origin and its counters. Which counters are valid is recorded for each stratum; counters that were made
+anew in memory, for a stratum whose stored ones were not valid, become valid on disk with the next snapshot of the stratum.
+Hidden relations, which the rewriting of rules introduced, are stored like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat import errors
+from evermat.algebra import Counters
+from evermat.columns import kernels
+from evermat.columns.run import Run
+from evermat.columns.state import EXPLICIT, MATERIALISED, State
+from evermat.columns.table import Batch, Rows
+from evermat.columns.update import Update
+from evermat.columns.values import decode_arrow, encode_arrow
+from evermat.columns.views import Listed
+from evermat.errors import Problem, StateError
+from evermat.files.layout import ARROW_TYPES
+from evermat.program.builtins import Type
+from evermat.program.compile import compile_program
+from evermat.program.model import Program, Relation
+from evermat.program.revise import revise
+from evermat.program.strata import Stratum
+from evermat.source import Source
+from evermat.store import Entry, Store
+from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
+
+Mask = npt.NDArray[np.bool_]
+
+_UNSIGNED = pa.decimal128(20, 0)
+_ORIGINS = pa.array(["derived", "explicit"])
+_OPS = pa.array(["-", "+", "="])
+_GONE, _COME, _SAME = range(3)
+
+
+class Keeper:
+    """Keeps one materialisation in a state directory: every update becomes a version.
+
+    Invariant: unless it is read-only, memory and the newest version hold the same facts; `_saved` says which of the stored counters
+    are valid, never more than are valid in memory.
+    """
+
+    def __init__(self, store: Store, number: int, saved: dict[Stratum, Counters]) -> None:
+        self._store, self.version, self._saved = store, number, saved
+
+    @property
+    def path(self) -> Path:
+        """Where the state is."""
+        return self._store.path
+
+    def close(self) -> None:
+        """Lets go of the state."""
+        self._store.close()
+
+    def become_writer(self) -> None:
+        """Takes the lock, if we do not have it.
+
+        Raises:
+            StateError: another has it, or this is an old version.
+        """
+        if self._store.latest.number != self.version:
+            details = {"version": self.version, "latest": self._store.latest.number}
+            raise StateError(Problem(errors.OLD_VERSION, details))
+        if not self._store.locked:
+            self._store.lock()
+            try:
+                self._store.check_newest()
+            except StateError:
+                self._store.unlock()  # we cannot write, but others can
+                raise
+
+    def commit(
+        self,
+        update: Update,
+        result: tuple[Listed, Listed],
+        valid: Mapping[Stratum, Counters],
+        stats: dict[str, Any],
+        before: Program,
+    ) -> None:
+        """Writes an update that is about to be committed in memory; `before` is the program before it.
+
+        Args:
+            update: the update, with D and A complete.
+            result: the facts that I loses and gains.
+            valid: the counters that are valid afterwards, of the strata that were reached.
+            stats: what is told about the update.
+            before: the program until now.
+        """
+        state = update.state
+        program = state.program
+        known = {stratum.signature: counters for stratum, counters in self._saved.items()}
+        saved = {
+            stratum: min(known.get(stratum.signature, Counters.NONE), valid.get(stratum, Counters.BOTH))
+            for stratum in program.strata
+        }
+        changes = {}
+        for stratum in program.strata:
+            for name in stratum.relations:
+                rows = _changed_rows(update, name, result, saved[stratum])
+                if rows is not None:
+                    changes[name] = rows
+        dropped = [name for name in before.relations if name not in program.relations]
+        inserted, deleted = stats["inserted"], stats["deleted"]
+        facts = _visible(state) + inserted - deleted
+        entry = _entry(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts)
+        self.version = self._store.commit(entry, changes, _schemas(program), dropped).number
+        self._saved = saved
+
+    def tidy(self, state: State) -> None:
+        """Replaces changes by a snapshot where they have become many, for whole strata."""
+        crowded = [
+            stratum
+            for stratum in state.program.strata
+            if any(self._store.needs_compaction(name) for name in stratum.relations)
+        ]
+        if crowded:
+            saved = self._saved | {stratum: state.valid_counters(stratum) for stratum in crowded}
+            contents = {name: _all_rows(state, name, saved[s]) for s in crowded for name in s.relations}
+            self._store.compact(contents, _engine(state, saved))
+            self._saved = saved
+
+
+def save_new(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
+    """Writes a materialisation as the first version of a new state."""
+    store = Store.create(path)
+    try:
+        saved = dict(state.counters)
+        rows = {name: _all_rows(state, name, saved[s]) for s in state.program.strata for name in s.relations}
+        facts = _visible(state)
+        entry = _entry(state, saved, stats, inserted=facts, deleted=0, facts=facts)
+        version = store.commit(entry, rows, _schemas(state.program))
+    except BaseException:
+        store.close()
+        raise
+    return Keeper(store, version.number, saved)
+
+
+def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
+    """Writes a materialisation as the next version of a state that there is, whatever that holds: as the difference."""
+    store = Store.open(path)
+    try:
+        store.lock()
+        store.refresh()
+        old = load(store, store.latest.number)
+        saved = dict(state.counters)
+        changes: dict[str, pa.Table] = {}
+        counts = {"inserted": 0, "deleted": 0}
+        for stratum in state.program.strata:
+            for name in stratum.relations:
+                changes[name] = _difference(old, state, name, saved[stratum], counts)
+        dropped = [name for name in old.program.relations if name not in state.program.relations]
+        for name in dropped:
+            counts["deleted"] += 0 if old.program.relations[name].hidden else old.materialised.count(name)
+            changes[name] = _rows_table(old, name, old.materialised.rows(name), Counters.NONE, _GONE)
+        entry = _entry(state, saved, stats, **counts, facts=_visible(state))
+        version = store.commit(entry, changes, _schemas(state.program), dropped)
+    except BaseException:
+        store.close()
+        raise
+    keeper = Keeper(store, version.number, saved)
+    keeper.tidy(state)
+    return keeper
+
+
+def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, Keeper, dict[str, Any]]:
+    """The facts of a version of a state, by default of the newest; with `write` nobody else may write from now on."""
+    store = Store.open(path)
+    try:
+        if write:
+            store.lock()
+            store.refresh()
+        version = store.latest if number is None else store.version(number)
+        state = load(store, version.number)
+    except BaseException:
+        store.close()
+        raise
+    return state, Keeper(store, version.number, dict(state.counters)), version.stats
+
+
+def load(store: Store, number: int) -> State:
+    """All facts and counters of a version; nothing is derived."""
+    kernels.prepare()
+    engine = store.version(number).counters
+    program = compile_program(Source(engine["source"], store.program(number)))
+    for add, remove in engine["revisions"]:
+        program = revise(program, add, remove).program
+    state = State(program, Run())
+    stored = set(store.version(number).relations)
+    for name in program.relations:
+        if name not in stored:
+            why = f"it has no facts of `{name}`: another version of evermat wrote it"
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
+        _load_relation(state, name, store.read(number, name))
+    state.count_facts()
+    for stratum, kept in zip(program.strata, engine["strata"], strict=True):
+        state.record_counters(stratum, Counters[kept["counters"].upper()])
+        state.record_work(stratum, kept["work"])
+    return state
+
+
+def _load_relation(state: State, name: str, parts: Iterator[tuple[int, pa.Table]]) -> None:
+    """Takes in a snapshot and the changes after it."""
+    snapshot: int | None = None
+    table = state.tables[name]
+    counters = (
+        (state.nonrecursive_counter.counters[name], NONRECURSIVE),
+        (state.recursive_counter.counters[name], RECURSIVE),
+    )
+    for version, stored in parts:
+        snapshot = version if snapshot is None else snapshot
+        batch = _encode(state, state.program.relations[name], stored)
+        rows = state.restore(name, batch, distinct=version == snapshot)
+        gone = _equals(stored[OP], "-")
+        explicit = _equals(stored[ORIGIN], "explicit") & ~gone
+        table.clear_bits(rows, EXPLICIT | MATERIALISED)
+        table.set_bits(rows[~gone], MATERIALISED)
+        table.set_bits(rows[explicit], EXPLICIT)
+        for counter, column in counters:
+            if stored[column].null_count < stored.num_rows or version != snapshot:
+                counter.restore(rows, stored[column].fill_null(0).to_numpy())
+
+
+def _encode(state: State, relation: Relation, stored: pa.Table) -> Batch:
+    """The fact columns of stored rows as a batch."""
+    batch = np.empty((relation.arity, stored.num_rows), np.int64)
+    for i, type_ in enumerate(relation.types):
+        column = stored.column(i)
+        if type_ is Type.UNSIGNED:
+            column = column.cast(pa.uint64())
+        batch[i] = encode_arrow(column, type_, state.dictionary)
+    return batch
+
+
+def _equals(column: pa.ChunkedArray, value: str) -> Mask:
+    """Which rows of a column of few strings have a value."""
+    found = [np.zeros(0, np.bool_)]
+    for chunk in column.chunks:
+        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        wanted = coded.dictionary.index(value).as_py()
+        found.append(coded.indices.to_numpy() == wanted)
+    return np.concatenate(found)
+
+
+# --- what is written ---------------------------------------------------------------------------------------
+
+
+def _visible(state: State) -> int:
+    """How many facts there are in relations of the program's text."""
+    relations = state.program.relations.items()
+    return sum(state.materialised.count(name) for name, relation in relations if not relation.hidden)
+
+
+def _entry(
+    state: State, saved: Mapping[Stratum, Counters], stats: dict[str, Any], *, inserted: int, deleted: int, facts: int
+) -> Entry:
+    """What there is to say about a version."""
+    return Entry(
+        program=(state.program.base or state.program.source).text,
+        algorithm=stats["algorithm"],
+        seconds=sum(stats["seconds"].values()),
+        inserted=inserted,
+        deleted=deleted,
+        facts=facts,
+        stats=stats,
+        counters=_engine(state, saved),
+    )
+
+
+def _engine(state: State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
+    """What the engine needs to know, beside the facts."""
+    program = state.program
+    return {
+        "source": (program.base or program.source).name,
+        "revisions": [list(revision) for revision in program.revisions],
+        "hidden": [name for name, relation in program.relations.items() if relation.hidden],
+        "strata": [{"counters": saved[s].name.lower(), "work": state.work(s)} for s in program.strata],
+    }
+
+
+def _schemas(program: Program) -> dict[str, pa.Schema]:
+    """The stored columns of all relations."""
+    return {name: _schema(relation) for name, relation in program.relations.items()}
+
+
+def _schema(relation: Relation) -> pa.Schema:
+    types = [_UNSIGNED if c.type is Type.UNSIGNED else ARROW_TYPES[c.type] for c in relation.columns]
+    return pa.schema([pa.field(c.name, t) for c, t in zip(relation.columns, types, strict=True)])
+
+
+def _all_rows(state: State, name: str, counters: Counters) -> pa.Table:
+    """All facts of a relation."""
+    return _rows_table(state, name, state.materialised.rows(name), counters, _COME)
+
+
+def _changed_rows(update: Update, name: str, result: tuple[Listed, Listed], counters: Counters) -> pa.Table | None:
+    """What an update changes of a relation: facts lost and gained, and those whose origin or counters changed."""
+    state, (lost, gained) = update.state, result
+    gone, come = lost.rows(name), gained.rows(name)
+    touched = [update.deleted.rows(name), update.inserted.rows(name)]
+    if counters > Counters.NONE:
+        touched.append(update.counted(name))
+    same = np.unique(np.concatenate(touched))
+    same = same[(state.materialised - (update.overdeleted - update.added)).mask(name, same)]
+    rows = np.concatenate([gone, come, same]).astype(np.int32, copy=False)
+    if not len(rows):
+        return None
+    ops = np.repeat(np.array([_GONE, _COME, _SAME], np.int8), [len(gone), len(come), len(same)])
+    explicit = (state.explicit - update.deleted) | update.inserted
+    return _rows_table(state, name, rows, counters, ops, explicit.mask(name, rows))
+
+
+def _difference(old: State, state: State, name: str, counters: Counters, counts: dict[str, int]) -> pa.Table:
+    """What turns the facts of a relation in an old state into those of a new one; adds up what comes and goes."""
+    relation, former = state.program.relations[name], old.program.relations.get(name)
+    rows = state.materialised.rows(name)
+    if former is None or former.types != relation.types:
+        counts["inserted"] += 0 if relation.hidden else len(rows)
+        return _rows_table(state, name, rows, counters, _COME)
+    before = old.materialised.rows(name)
+    stored = _rows_table(old, name, before, Counters.NONE, _COME)
+    found = state.restore(name, _encode(state, relation, stored), distinct=False)
+    kept = state.materialised.mask(name, found)
+    new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
+    every = np.concatenate([found, new]).astype(np.int32, copy=False)
+    ops = np.r_[np.where(kept, _SAME, _GONE), np.full(len(new), _COME)].astype(np.int8)
+    if not relation.hidden:
+        counts["inserted"] += len(new)
+        counts["deleted"] += int(np.count_nonzero(~kept))
+    return _rows_table(state, name, every, counters, ops)
+
+
+def _rows_table(
+    state: State,
+    name: str,
+    rows: Rows,
+    counters: Counters,
+    ops: npt.NDArray[np.int8] | int,
+    explicit: Mask | None = None,
+) -> pa.Table:
+    """Rows as they are stored."""
+    relation = state.program.relations[name]
+    if explicit is None:
+        explicit = state.explicit.mask(name, rows)
+    codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)
+    batch = state.tables[name].take(rows)
+    columns: dict[str, pa.Array] = {
+        ORIGIN: pa.DictionaryArray.from_arrays(pa.array(explicit.astype(np.int8)), _ORIGINS),
+        OP: pa.DictionaryArray.from_arrays(pa.array(codes), _OPS),
+    }
+    kinds = (
+        (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),
+        (Counters.BOTH, RECURSIVE, state.recursive_counter),
+    )
+    for needed, column, counted in kinds:
+        if counters >= needed:
+            columns[column] = pa.array(counted.counters[name].get(rows), mask=codes == _GONE)
+    facts = [_stored_column(batch[i], type_, state) for i, type_ in enumerate(relation.types)]
+    return pa.table([*facts, *columns.values()], names=[*(c.name for c in relation.columns), *columns])
+
+
+def _stored_column(values: npt.NDArray[np.int64], type_: Type, state: State) -> Any:
+    """A fact column; symbols of many rows as a dictionary of those that occur."""
+    if type_ in Type.SYMBOL | Type.TERM:
+        return state.dictionary.decode_compactly(values.astype(np.int32))
+    column = decode_arrow(values, type_, state.dictionary)
+    return column.cast(_UNSIGNED) if type_ is Type.UNSIGNED else column

@@ -1,0 +1,34 @@
+"""The change feed of a state directory: what a range of versions changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+
+from evermat.store import Store
+from evermat.store.names import NONRECURSIVE, ORIGIN, RECURSIVE, VERSION
+
+
+def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:
+    """What versions changed, by relation; hidden relations are left out."""
+    with Store.open(path) as store:
+        kept = [version.number for version in store.versions()]
+        first = kept[0] if first is None else first
+        last = kept[-1] if last is None else last
+        found: dict[str, list[pa.Table]] = {}
+        for number, name, rows in store.changes(first, last):
+            if name not in store.version(number).counters["hidden"]:
+                shown = rows.drop_columns([ORIGIN, NONRECURSIVE, RECURSIVE])
+                of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+                found.setdefault(name, []).append(_plain(shown).append_column(VERSION, of_version))
+        return {name: pa.concat_tables(tables) for name, tables in found.items()}
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without dictionaries, which differ from version to version."""
+    columns = [
+        column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
