@@ -7,7 +7,7 @@ Hidden relations, which the rewriting of rules introduced, are stored like any o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from evermat.program.compile import compile_program
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum
+from evermat.query import Answer, Queries
 from evermat.source import Source
 from evermat.store import Entry, Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
@@ -109,7 +110,7 @@ class Keeper:
                 rows = _changed_rows(update, name, result, saved[stratum])
                 if rows is not None:
                     changes[name] = rows
-        dropped = [name for name in before.relations if name not in program.relations]
+        dropped = _replaced(before, program)
         inserted, deleted = stats["inserted"], stats["deleted"]
         facts = _visible(state) + inserted - deleted
         entry = _entry(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts)
@@ -158,10 +159,12 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
         for stratum in state.program.strata:
             for name in stratum.relations:
                 changes[name] = _difference(old, state, name, saved[stratum], counts)
-        dropped = [name for name in old.program.relations if name not in state.program.relations]
+        dropped = _replaced(old.program, state.program)
         for name in dropped:
-            counts["deleted"] += 0 if old.program.relations[name].hidden else old.materialised.count(name)
-            changes[name] = _rows_table(old, name, old.materialised.rows(name), Counters.NONE, _GONE)
+            if not old.program.relations[name].hidden:
+                counts["deleted"] += old.materialised.count(name)
+                if name not in state.program.relations:
+                    changes[name] = _rows_table(old, name, old.materialised.rows(name), Counters.NONE, _GONE)
         entry = _entry(state, saved, stats, **counts, facts=_visible(state))
         version = store.commit(entry, changes, _schemas(state.program), dropped)
     except BaseException:
@@ -170,6 +173,15 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
     keeper = Keeper(store, version.number, saved)
     keeper.tidy(state)
     return keeper
+
+
+def ask_state(path: Path, number: int | None, text: str) -> Answer:
+    """The answer to a query about a version of a state; only the relations that it reads are loaded."""
+    with Store.open(path) as store:
+        version = store.latest.number if number is None else store.version(number).number
+        program = _program(store, version)
+        queries = Queries(program)
+        return queries.answer(text, load(store, version, program, queries.reads(text)), Run())
 
 
 def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, Keeper, dict[str, Any]]:
@@ -187,25 +199,32 @@ def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, K
     return state, Keeper(store, version.number, dict(state.counters)), version.stats
 
 
-def load(store: Store, number: int) -> State:
-    """All facts and counters of a version; nothing is derived."""
+def load(store: Store, number: int, program: Program | None = None, wanted: Collection[str] | None = None) -> State:
+    """The facts and counters of a version, of all relations or of some; nothing is derived."""
     kernels.prepare()
-    engine = store.version(number).counters
-    program = compile_program(Source(engine["source"], store.program(number)))
-    for add, remove in engine["revisions"]:
-        program = revise(program, add, remove).program
+    if program is None:
+        program = _program(store, number)
     state = State(program, Run())
-    stored = set(store.version(number).relations)
-    for name in program.relations:
-        if name not in stored:
+    version = store.version(number)
+    for name in program.relations if wanted is None else wanted:
+        if name not in version.relations:
             why = f"it has no facts of `{name}`: another version of evermat wrote it"
             raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
         _load_relation(state, name, store.read(number, name))
     state.count_facts()
-    for stratum, kept in zip(program.strata, engine["strata"], strict=True):
+    for stratum, kept in zip(program.strata, version.counters["strata"], strict=True):
         state.record_counters(stratum, Counters[kept["counters"].upper()])
         state.record_work(stratum, kept["work"])
     return state
+
+
+def _program(store: Store, number: int) -> Program:
+    """The program of a version, after all changes of its rules."""
+    engine = store.version(number).counters
+    program = compile_program(Source(engine["source"], store.program(number)))
+    for add, remove in engine["revisions"]:
+        program = revise(program, add, remove).program
+    return program
 
 
 def _load_relation(state: State, name: str, parts: Iterator[tuple[int, pa.Table]]) -> None:
@@ -287,6 +306,12 @@ def _engine(state: State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
     }
 
 
+def _replaced(before: Program, program: Program) -> list[str]:
+    """Relations that a program has no more, or with other types: of these, another relation has the name now."""
+    now = program.relations
+    return [name for name, r in before.relations.items() if name not in now or now[name].types != r.types]
+
+
 def _schemas(program: Program) -> dict[str, pa.Schema]:
     """The stored columns of all relations."""
     return {name: _schema(relation) for name, relation in program.relations.items()}
@@ -294,7 +319,9 @@ def _schemas(program: Program) -> dict[str, pa.Schema]:
 
 def _schema(relation: Relation) -> pa.Schema:
     types = [_UNSIGNED if c.type is Type.UNSIGNED else ARROW_TYPES[c.type] for c in relation.columns]
-    return pa.schema([pa.field(c.name, t) for c, t in zip(relation.columns, types, strict=True)])
+    # The columns of a hidden relation are named after variables, which may change although its facts are kept.
+    names = [f"c{i}" if relation.hidden else c.name for i, c in enumerate(relation.columns)]
+    return pa.schema(list(zip(names, types, strict=True)))
 
 
 def _all_rows(state: State, name: str, counters: Counters) -> pa.Table:

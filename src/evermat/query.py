@@ -77,6 +77,14 @@ class Queries:
         self._queries = compiled.Queries(program)
         self._scans: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
+    def reads(self, text: str) -> set[str]:
+        """The relations whose facts an answer needs.
+
+        Raises:
+            ProgramError: with all errors of the query.
+        """
+        return self._queries.compile(text).reads
+
     def answer(self, text: str, state: State, run: Run) -> Answer:
         """The answer to a query as things are now.
 

@@ -14,6 +14,7 @@ from evermat.change import Change, together
 from evermat.cli.run import announcing_compilation, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.run import Limits
+from evermat.durable import ask_state
 from evermat.errors import DataError, Problem, ResourceError
 from evermat.files import FileChanges, read_changes, write_changes
 from evermat.materialisation import Materialisation
@@ -93,12 +94,12 @@ def _after_commit(committed: str) -> Iterator[None]:
 
 def query_state(state: Path, text: str, version: int | None, format_: str) -> None:
     """Answers a query about a version."""
-    with announcing_compilation(), evermat.open(state, version) as m:
-        answer = m.query(text)
-        if answer.undefined:
-            bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
-            print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)
-        write_answer(answer, format_, sys.stdout.buffer)
+    with announcing_compilation():
+        answer = ask_state(state, version, text)
+    if answer.undefined:
+        bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
+        print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)
+    write_answer(answer, format_, sys.stdout.buffer)
 
 
 def show_log(state: Path) -> None:

@@ -47,6 +47,14 @@ class Query:
     rules: tuple[Rule, ...]
     relations: dict[str, Relation]
 
+    @property
+    def reads(self) -> set[str]:
+        """The program's relations that the rules read."""
+        literals = [literal for rule in self.rules for literal in rule.literals]
+        atoms = [literal.atom if isinstance(literal, model.Negation) else literal for literal in literals]
+        found = {atom.relation.name for atom in atoms if isinstance(atom, model.Atom)}
+        return found - self.relations.keys()
+
 
 class Queries:
     """Reads queries about one program; what they need of its text is read once."""
