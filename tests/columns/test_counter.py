@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns import kernels_tuples as tuples
+from evermat.columns import kernels_dense as dense
 from evermat.columns.counter import INT64_MAX, Counter, CountError
 from evermat.columns.table import Table
 
@@ -84,12 +84,12 @@ TUPLES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1,
 STEPS = st.sampled_from(["count", "count", "count", "up", "down", "settle", "add", "locate", "contains", "clear"])
 
 
-@pytest.mark.parametrize("near", [0, tuples.FAR])
+@pytest.mark.parametrize("near", [0, dense.FAR])
 @given(data=st.data(), scale=st.sampled_from([1, 300, -5, 2**33]), bound=st.sampled_from([300, 2**31 - 1]))
 def test_counted_tuples_match_the_model(near: int, data: st.DataObject, scale: int, bound: int) -> None:
     """However the table represents them: hash, bitmap, tally, list of rows; and whatever else happens to it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuples, "FAR", near)  # with 0 a tally is begun for small tables too
+        patch.setattr(dense, "FAR", near)  # with 0 a tally is begun for small tables too
         table = Table(2)
         counter, other = Counter(table, bound=bound), Counter(table)
         model, marked, known = collections.Counter[tuple[int, int]](), set[tuple[int, int]](), set[tuple[int, int]]()

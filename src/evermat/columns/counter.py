@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns import kernels
+from evermat.columns import kernels_dense as dense
 from evermat.columns import kernels_tuples as tuples
 from evermat.columns.table import Batch, Rows, Table, as_rows
 
@@ -62,7 +63,7 @@ class Counter:
         """`add` for tuples; those that are not in the table are appended with state 0."""
         done = 0 if weights is not None else self.table.tally(batch, n, self)
         if done == 0 and weights is None and (arrays := self._direct(n)) is not None:
-            done, self.table.count = tuples.count_direct(batch, n, *arrays, self._bound, tuples.scratch())
+            done, self.table.count = dense.count_direct(batch, n, *arrays, self._bound, tuples.scratch())
         if done < n:
             self._change(self.table.locate(batch[:, done:n], tallying=True), weights, 1)
 
@@ -70,7 +71,7 @@ class Counter:
         """Takes over the counts of the first `count` rows from the table's tally."""
         if len(self._counts) < self.table.count:
             self._grow()
-        while (row := tuples.read_tally(rows, count, high, tally, tuples.scratch(), self._counts, self._most)) < count:
+        while (row := dense.read_tally(rows, count, high, tally, tuples.scratch(), self._counts, self._most)) < count:
             self._fail_or_widen(row, 1)
 
     def touch_tuples(self, batch: Batch, n: int, weights: Weights | None, sign: int) -> Touched:
@@ -78,7 +79,7 @@ class Counter:
         if weights is not None or (arrays := self._direct(n)) is None:
             return self.touch(self.table.locate(batch, n), weights, sign)
         touched, before = np.empty(n, np.int32), np.empty(n, np.int32)
-        done, self.table.count, m = tuples.touch_direct(
+        done, self.table.count, m = dense.touch_direct(
             batch, n, *arrays, self._bound, tuples.scratch(), sign, touched, before
         )
         if done == n:

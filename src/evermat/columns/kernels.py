@@ -14,6 +14,7 @@ from numba.core import sigutils
 # The other files of kernels are imported so that `warm_up` knows theirs.
 from evermat.columns import (
     jit,
+    kernels_dense,  # noqa: F401
     kernels_groups,  # noqa: F401
     kernels_tuples,  # noqa: F401
 )

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns import kernels
+from evermat.columns import kernels_dense as dense
 from evermat.columns import kernels_tuples as tuples
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ class Table:
         self._need_rows()
         out = np.empty(n, np.int32)
         if self._ids is not None:
-            tuples.find_direct(batch, n, self._low, self._high, self._ids, out)
+            dense.find_direct(batch, n, self._low, self._high, self._ids, out)
         else:
             tuples.find_hashed(batch, n, self.rows, self._slots, self._slot_bits, tuples.scratch(), out)
         return out
@@ -168,7 +169,7 @@ class Table:
         self.end_tally()
         if view is None and self._words is not None:
             out = np.empty(n, np.bool_)
-            tuples.test_bitmap(batch, n, self._low, self._high, self._words, out)
+            dense.test_bitmap(batch, n, self._low, self._high, self._words, out)
             return out
         rows = self.find(batch, n)
         present = rows >= 0
@@ -181,12 +182,12 @@ class Table:
         start = 0
         while start < n:
             if self._words is not None:
-                at, self.count = tuples.insert_bitmap(
+                at, self.count = dense.insert_bitmap(
                     batch, start, n, self.rows, self.state, self.count, len(self.rows),
                     self._low, self._high, self._words, bits,
                 )  # fmt: skip
             elif self._ids is not None:
-                at, self.count = tuples.insert_direct(
+                at, self.count = dense.insert_direct(
                     batch, start, n, self.rows, self.state, self.count, len(self.rows),
                     self._low, self._high, self._ids, bits, tuples.scratch(), out,
                 )  # fmt: skip
@@ -226,7 +227,7 @@ class Table:
                 return 0
             if len(self.rows) - self.count < n:
                 self._reserve(max(self.count + n, 2 * self.count))
-            done, self.count = tuples.count_tally(
+            done, self.count = dense.count_tally(
                 batch, n, self.rows, self.state, self.count, self._low, self._high, self._tally, tuples.scratch()
             )
             if done < 0 and not self._widen_tally(batch, n):
@@ -242,17 +243,17 @@ class Table:
         self._next_try = 2 * self.count
         low, high = self._range()
         size = math.prod(int(h) + 1 for h in high)
-        if size <= tuples.FAR and int(low.min(initial=0)) >= 0:
+        if size <= dense.FAR and int(low.min(initial=0)) >= 0:
             self._form = _Form.ROWS
             if not self._use_dense(low, high) and self._words is not None:
                 self._use_hash(self.count)
-        if not tuples.FAR < size <= self._most_tallies or int(low.min(initial=0)) < 0:
+        if not dense.FAR < size <= self._most_tallies or int(low.min(initial=0)) < 0:
             return False
         self._words, self._slots = None, np.zeros(0, np.uint32)
         self._low, self._high = np.zeros(self.arity, np.int64), high
         self._tally = np.empty(size, np.uint8)
         self._tally.fill(0)
-        tuples.fill_tally(self.rows, self.count, high, self._tally)
+        dense.fill_tally(self.rows, self.count, high, self._tally)
         self._tallied = owner
         return True
 
@@ -358,11 +359,11 @@ class Table:
         if bitmap:
             self._words = np.empty((size + 63) // 64, np.uint64)
             self._words.fill(0)
-            tuples.fill_bitmap(self.rows, self.count, high, self._words)
+            dense.fill_bitmap(self.rows, self.count, high, self._words)
         else:
             self._ids = np.empty(size, np.int32)
             self._ids.fill(0)
-            tuples.fill_direct(self.rows, self.count, high, self._ids)
+            dense.fill_direct(self.rows, self.count, high, self._ids)
         self._slots = np.zeros(0, np.uint32)
         self._low = np.zeros(self.arity, np.int64)
         self._high = high

@@ -146,6 +146,12 @@ class Store:
             os.close(self._lock)
             self._lock = None
 
+    def __del__(self) -> None:
+        """One that nobody holds any more must not keep others from writing."""
+        if self._lock is not None:
+            self._tidier.shutdown()
+            os.close(self._lock)
+
     # --- versions ------------------------------------------------------------------------------------------
     @property
     def latest(self) -> Version:
