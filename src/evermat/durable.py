@@ -8,6 +8,7 @@ Hidden relations, which the rewriting of rules introduced, are stored like any o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import decode_arrow, encode_arrow
 from evermat.columns.views import Listed
-from evermat.errors import Problem, StateError
+from evermat.errors import Problem, ResourceError, StateError
 from evermat.files.layout import ARROW_TYPES
 from evermat.program.builtins import Type
 from evermat.program.compile import compile_program
@@ -127,8 +128,9 @@ class Keeper:
         if crowded:
             saved = self._saved | {stratum: state.valid_counters(stratum) for stratum in crowded}
             contents = {name: _all_rows(state, name, saved[s]) for s in crowded for name in s.relations}
-            self._store.compact(contents, _engine(state, saved))
-            self._saved = saved
+            with suppress(ResourceError):  # on a full disk the changes stay as they are; the version is committed
+                self._store.compact(contents, _engine(state, saved))
+                self._saved = saved
 
 
 def save_new(state: State, path: Path, stats: dict[str, Any]) -> Keeper:

@@ -210,10 +210,8 @@ class Table:
     def direct(self, coming: int) -> tuple[Any, ...] | None:
         """Arrays for kernels that find rows of dense facts by themselves, with room for so many new ones; None if there are none."""
         self._need_rows(at_all_times=False)
-        if self._ids is None or self.wide:
+        if self._ids is None or self.wide or not self._has_room(coming):
             return None
-        if len(self.rows) - self.count < coming:
-            self._reserve(max(self.count + coming, 2 * self.count))
         return self.rows, self.state, self.count, self._low, self._high, self._ids
 
     def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
@@ -223,10 +221,8 @@ class Table:
         """
         done = -1
         while done < 0:
-            if self._tallied is not owner and not self._begin_tally(owner):
+            if not self._has_room(n) or (self._tallied is not owner and not self._begin_tally(owner)):
                 return 0
-            if len(self.rows) - self.count < n:
-                self._reserve(max(self.count + n, 2 * self.count))
             done, self.count = dense.count_tally(
                 batch, n, self.rows, self.state, self.count, self._low, self._high, self._tally, tuples.scratch()
             )
@@ -293,6 +289,12 @@ class Table:
         full = not self._dense and self.count >= int(tuples.MAX_LOAD * len(self._slots))
         if full and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
+
+    def _has_room(self, coming: int) -> bool:
+        """Whether there is room for so many new rows; it is made, unless there would be too many."""
+        if len(self.rows) - self.count < coming:
+            self._reserve(max(self.count + coming, 2 * self.count))
+        return len(self.rows) - self.count >= coming
 
     def _reserve(self, capacity: int) -> None:
         """Room for `capacity` rows. Pages that are never written cost no memory."""

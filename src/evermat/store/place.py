@@ -78,9 +78,14 @@ def new_folder(path: Path) -> tuple[Path, int]:
         _remove_left_overs(path.parent, prefix)
         temporary.mkdir()
         lock = take_lock(temporary)
-        for name in (COMMITS, RELATIONS, PROGRAMS):
-            (temporary / name).mkdir()
-        put(temporary / MARK, json.dumps({"format": FORMAT, "kind": _KIND}).encode() + b"\n")
+        try:
+            for name in (COMMITS, RELATIONS, PROGRAMS):
+                (temporary / name).mkdir()
+            put(temporary / MARK, json.dumps({"format": FORMAT, "kind": _KIND}).encode() + b"\n")
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            os.close(lock)
+            raise
     return temporary, lock
 
 
