@@ -3,6 +3,8 @@
 - An update of 100 facts on a state of 1 M facts, by a process that has it open: the commit, and the whole update.
 - Opening 20 M facts, numbers and symbols, by a new process; and what they take on disk, against the same facts as Parquet.
 - A thousand small versions: opening, listing and reading them.
+
+With `--only` the results of the other parts stay as they were measured before.
 """
 
 from __future__ import annotations
@@ -114,7 +116,6 @@ def small_updates(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
             later = [_updated(m, data, rng, nodes, type_) for _ in range(compacting)]
         for pause, times in taken.items():
             yield {
-                "what": "update",
                 "rules": rules,
                 "type": type_,
                 "counters": counters,
@@ -158,7 +159,7 @@ def opening(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
         data = distinct_pairs(np.random.default_rng(0), nodes, edges)
         given = pairs(data, type_)
         parquet: dict[str, int] = {}
-        for counters in ("both",) if quick else ("none", "both"):
+        for counters in ("none", "both") if type_ == "number" and not quick else ("both",):
             place = folder / f"pairs-{type_}-{counters}"
             m = evermat.Program.parse(PAIRS.format(type=type_)).materialise({"edge": given}, counters=counters)
             started = time.perf_counter()
@@ -174,7 +175,6 @@ def opening(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
             while not quick and len(opened) < 3 and opened[0]["process_wall"] < 3 * OPEN_S:
                 opened.append(_opened(place, sum(facts.values())))
             yield {
-                "what": "opening",
                 "type": type_,
                 "counters": counters,
                 "facts": sum(facts.values()),
@@ -257,7 +257,6 @@ def many_versions(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
         raise SystemExit(f"{len(evermat.versions(place))} versions instead of {versions}")
     fresh = min((_opened(place, facts) for _ in range(repeat)), key=lambda o: o["wall"])
     yield {
-        "what": "versions",
         "versions": versions,
         "facts": facts,
         "update": spread(times),
@@ -278,7 +277,7 @@ def many_versions(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
 def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
     """A section for each part."""
     sections = ["# Durable states", preamble(around)]
-    updates = [f for f in found if f["what"] == "update"]
+    updates = [f for f in found if f["part"] == "updates"]
     if updates:
         head = ["rules", "columns", "counters", "facts", "pause, s", "commit, ms", "its CPU, ms", "whole update, ms"]
         rows = [[*head, "CPU, ms", "first, ms", "slowest of 20 more, ms"]]
@@ -300,8 +299,8 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
             "Three relations change (with a count, two hidden ones in addition). Least / median / most of 30; with a pause before "
             "each, the tidying that follows a commit in the background has ended. Some of 20 more updates replace changes by a snapshot."
         )
-        sections += ["## Updates", told, table(rows)]
-    opened = [f for f in found if f["what"] == "opening"]
+        sections += ["## Updates", _measured_at(updates[0]) + told, table(rows)]
+    opened = [f for f in found if f["part"] == "opening"]
     if opened:
         head = ["columns", "counters", "facts", "save, s", "open, s", "open, CPU s", "process, s", "peak, MB"]
         rows = [[*head, "MB on disk", "MB as Parquet", "ratio"]]
@@ -323,8 +322,8 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
             "Half explicit, half derived, in no order; a new process opens them, the best of three. "
             f"Wanted: under {OPEN_S} s, and at most {SIZE_RATIO} times the size of the same facts in the same order, written by pyarrow with zstd."
         )
-        sections += ["## Opening and size", told, table(rows)]
-    for f in (f for f in found if f["what"] == "versions"):
+        sections += ["## Opening and size", _measured_at(opened[0]) + told, table(rows)]
+    for f in (f for f in found if f["part"] == "versions"):
         rows = [["what", "ms"]]
         rows += [[what, _spread(f[kind])] for what, kind in (("an update", "update"), ("the last 100", "last_updates"))]
         rows += [
@@ -338,8 +337,12 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
             )
         ]
         told = f"{f['versions']:,} versions, {f['facts']:,} facts, {f['files']:,} files of {_megabytes(f['bytes'])} MB."
-        sections += ["## Many versions", told, table(rows)]
+        sections += ["## Many versions", _measured_at(f) + told, table(rows)]
     return "\n\n".join(sections) + "\n"
+
+
+def _measured_at(one: dict[str, Any]) -> str:
+    return f"{one['date']}. "
 
 
 def _spread(times: dict[str, float]) -> str:
@@ -348,6 +351,10 @@ def _spread(times: dict[str, float]) -> str:
 
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:.1f}"
+
+
+def _measured_before(file: Path) -> list[dict[str, Any]]:
+    return json.loads(file.read_text(encoding="utf-8"))["measured"] if file.exists() else []
 
 
 def main() -> None:
@@ -361,16 +368,17 @@ def main() -> None:
     if chosen.open:
         open_here(chosen.open)
     warm_up()
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(dir=chosen.work) as name:
-        for part, measure in zip(PARTS, (small_updates, opening, many_versions), strict=True):
-            if part in chosen.only.split(","):
-                for one in measure(Path(name), chosen.quick):
-                    found.append(one)
-                    print(one, file=sys.stderr)
+    name = "state-quick" if chosen.quick else "state"
+    only = chosen.only.split(",")
+    found = [f for f in _measured_before(RESULTS / f"{name}.json") if f["part"] not in only]
     around = environment([], "python -m bench.state" + "".join(f" {a}" for a in sys.argv[1:]))
+    with tempfile.TemporaryDirectory(dir=chosen.work) as folder:
+        for part, measure in zip(PARTS, (small_updates, opening, many_versions), strict=True):
+            for one in measure(Path(folder), chosen.quick) if part in only else ():
+                found.append({"part": part, "date": around["date"], **one})
+                print(found[-1], file=sys.stderr)
     text = render(around, found)
-    save(RESULTS, "state-quick" if chosen.quick else "state", around | {"measured": found}, [], text)
+    save(RESULTS, name, around | {"measured": found}, [], text)
     print(text)
 
 

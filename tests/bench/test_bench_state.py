@@ -34,12 +34,17 @@ def test_state(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--work", str(tmp_path)])
     state.main()
     found = json.loads((here / "state-quick.json").read_text())["measured"]
-    assert {f["what"] for f in found} == {"update", "opening", "versions"}
+    assert {f["part"] for f in found} == set(state.PARTS)
     for f in found:
-        if f["what"] == "update":
+        if f["part"] == "updates":
             assert 0 < f["commit"]["min"] < f["wall"]["max"]
             assert f["changed"]["edge"] == {"min": 100, "median": 100, "max": 100}
-        elif f["what"] == "opening":
+        elif f["part"] == "opening":
             assert f["bytes"] > 0 and f["parquet_bytes"] > 0 and f["wall"]["min"] > 0
     assert (here / "state-quick.md").read_text() in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--work", str(tmp_path), "--only", "versions"])
+    state.main()
+    again = json.loads((here / "state-quick.json").read_text())["measured"]
+    assert again[:-1] == found[:-1], "the other parts are as they were"
+    assert again[-1] != found[-1]
     assert [p.name for p in tmp_path.iterdir()] == ["bench"], "temporary states are gone"

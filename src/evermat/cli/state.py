@@ -53,6 +53,7 @@ def _read(files: Sequence[Path], m: Materialisation) -> list[FileChanges]:
     found: list[FileChanges] = []
     problems: list[Problem] = []
     for file in files:
+        check_signals()  # reading may wait for long: a pipe, a terminal
         try:
             found.append(read_changes(file, m.program))
         except DataError as error:

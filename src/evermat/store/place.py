@@ -98,7 +98,11 @@ def move_into_place(temporary: Path, path: Path) -> None:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 check_free(path)
             raise
-        sync(path.parent)
+        try:
+            sync(path.parent)
+        except OSError:
+            path.rename(temporary)  # it may not survive a power loss, so it was not saved
+            raise
 
 
 def take_lock(path: Path) -> int:
