@@ -36,7 +36,7 @@ def test_signals(sent: signal.Signals, code: int, told: str, tmp_path: Path) -> 
         process.send_signal(sent)
         started = time.monotonic()
         out, err = process.communicate(timeout=20)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 2
     assert (process.returncode, out) == (code, "")
     assert err.endswith(told)
     assert "Traceback" not in err

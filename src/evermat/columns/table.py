@@ -33,7 +33,7 @@ STATES = 1 << 16
 BITS_PER_FACT = 64
 BITS_ALWAYS = 1 << 20
 #: a list of the rows of all possible tuples may be this many times as long as there are facts; more so if it is short
-PLACES_PER_FACT = 8
+PLACES_PER_FACT = 4
 PLACES_PER_FACT_IF_SHORT = 32
 SHORT = 1 << 22
 #: a tally may have so many bytes per fact; as many as a bitmap has bits while it is small
