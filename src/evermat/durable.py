@@ -7,7 +7,7 @@ Hidden relations, which the rewriting of rules introduced, are stored like any o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from evermat.program.revise import revise
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.source import Source
-from evermat.store import Entry, Store
+from evermat.store import Entry, Part, Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
 
 Mask = npt.NDArray[np.bool_]
@@ -119,18 +119,30 @@ class Keeper:
         self._saved = saved
 
     def tidy(self, state: State) -> None:
-        """Replaces changes by a snapshot where they have become many, for whole strata."""
-        crowded = [
-            stratum
-            for stratum in state.program.strata
-            if any(self._store.needs_compaction(name) for name in stratum.relations)
-        ]
-        if crowded:
-            saved = self._saved | {stratum: state.valid_counters(stratum) for stratum in crowded}
-            contents = {name: _all_rows(state, name, saved[s]) for s in crowded for name in s.relations}
+        """Replaces many files by few: of changes by one file, or, where changes are as many as half of the facts, of whole strata."""
+        strata, store = state.program.strata, self._store
+        outgrown = [stratum for stratum in strata if any(map(store.needs_snapshot, stratum.relations))]
+        crowded = {
+            name: (parts, self._merged(state, name, parts, self._saved[stratum]))
+            for stratum in strata
+            if stratum not in outgrown
+            for name in stratum.relations
+            if (parts := store.many_changes(name))
+        }
+        if outgrown or crowded:
+            saved = self._saved | {stratum: state.valid_counters(stratum) for stratum in outgrown}
+            snapshots = {name: _all_rows(state, name, saved[s]) for s in outgrown for name in s.relations}
             with suppress(ResourceError):  # on a full disk the changes stay as they are; the version is committed
-                self._store.compact(contents, _engine(state, saved))
+                store.compact(snapshots, _engine(state, saved), crowded)
                 self._saved = saved
+
+    def _merged(self, state: State, name: str, parts: Iterable[Part], counters: Counters) -> pa.Table:
+        """What there is to say now about all facts that are in some files of changes."""
+        relation = state.program.relations[name]
+        batches = (_encode(state, relation, stored) for stored in self._store.read_parts(name, parts))
+        rows = np.unique(np.concatenate([state.restore(name, batch, distinct=False) for batch in batches]))
+        ops = np.where(state.materialised.mask(name, rows), _COME, _GONE).astype(np.int8)
+        return _rows_table(state, name, rows, counters, ops)
 
 
 def save_new(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
@@ -213,6 +225,7 @@ def load(store: Store, number: int, program: Program | None = None, wanted: Coll
             why = f"it has no facts of `{name}`: another version of evermat wrote it"
             raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
         _load_relation(state, name, store.read(number, name))
+    state.dictionary.forget_arrow()
     state.count_facts()
     for stratum, kept in zip(program.strata, version.counters["strata"], strict=True):
         state.record_counters(stratum, Counters[kept["counters"].upper()])

@@ -74,3 +74,44 @@ def test_arrow_chunks_stay_few() -> None:
         ids = dictionary.encode([f"s{i}", "s0"])
         assert dictionary.decode_arrow(ids).to_pylist() == [f"s{i}", "s0"]
     assert len(dictionary._chunks) <= 8
+
+
+def test_large_arrow_dictionaries_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evermat.columns.dictionary._LARGE", 3)
+    dictionary = Dictionary(["z"])
+    values = pa.array(["a", "b", "c", "d"])
+
+    def encode(*codes: int) -> list[str]:
+        # Each time another Arrow array with the same values, as different files have them.
+        array = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(values.to_pylist()))
+        return dictionary.decode(dictionary.encode_arrow(array))
+
+    assert encode(2, 2) == ["c", "c"]
+    assert len(dictionary) == 2
+    dictionary.encode(["d", "other"])
+    assert encode(3, 2, 0) == ["d", "c", "a"]
+    assert dictionary.encode_arrow(pa.array(["q", "r", "q", "s"]).dictionary_encode()).tolist() == [5, 6, 5, 7]
+    assert encode(1, 0) == ["b", "a"]
+    with_null = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None, "c", "d"]))
+    assert dictionary.encode_arrow(with_null[:1]).tolist() == [4]
+    with pytest.raises(ValueError, match="nulls"):
+        dictionary.encode_arrow(with_null)
+    dictionary.forget_arrow()
+    assert encode(3, 1) == ["d", "b"]
+
+
+@given(st.lists(SYMBOLS, max_size=4), st.lists(st.integers(0, 40), max_size=30), st.integers(0, 20))
+def test_decoding_compactly(batches: list[list[str]], picked: list[int], large: int) -> None:
+    dictionary = Dictionary()
+    for symbols in batches:
+        dictionary.encode(symbols)
+        dictionary.decode_arrow(np.arange(len(dictionary), dtype=np.int32))
+    ids = np.array([number for number in picked if number < len(dictionary)], np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evermat.columns.dictionary._LARGE", large)
+        found = dictionary.decode_compactly(ids)
+    assert found.to_pylist() == dictionary.decode(ids)
+    distinct = len(set(ids.tolist()))
+    assert len(found.dictionary) in {distinct, len(dictionary)}
+    if 2 * distinct <= len(dictionary):
+        assert len(found.dictionary) == distinct

@@ -229,7 +229,7 @@ def test_counters_made_anew_are_kept_with_the_next_snapshot(tmp_path: Path, monk
         assert set(m._state.counters.values()) == {Counters.NONRECURSIVE}
         with evermat.open(path) as found:
             assert set(found._state.counters.values()) == {Counters.NONE}
-        monkeypatch.setattr("evermat.store.store._MANY_FILES", 0)
+        monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
         m.update({"edge": [(0, 0)]}, algorithm="bf-c")
     with evermat.open(path) as found:
         assert Counters.NONRECURSIVE in found._state.counters.values()

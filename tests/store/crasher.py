@@ -16,19 +16,20 @@ import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
 from evermat.store import Store
 from evermat.store.table import TableWriter
 
-from .models import PAIRS, SCHEMAS, contents, entry, plus, table
+from .models import PAIRS, SCHEMAS, contents, entry, merged, plus, table
 
 DIED = 9
 
 
 def scenario(path: Path, done) -> None:
-    """Two versions, a compaction and a vacuum on top of `small_state`."""
+    """Two versions, compactions and a vacuum on top of `small_state`."""
     with Store.open(path) as store:
         store.lock()
         store.commit(entry(program="// new\n"), {"edge": plus(PAIRS, ("n", 5)), "path": plus(PAIRS, ("n", 5))}, SCHEMAS)
         done(5)
         facts = contents(store, 5, "path")
         store.compact({"path": table(PAIRS, [("+", f, of) for f, of in facts.items()])}, None)
+        store.compact({}, None, {"edge": merged(store, "edge")})
         store.vacuum(2)
         store.commit(entry(), {"path": plus(PAIRS, ("n", 6)), "new": plus(PAIRS, ("n", 6))}, SCHEMAS | {"new": PAIRS})
         done(6)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.store import Entry, Store
+from evermat.store import Entry, Part, Store
 
 LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time to try everything
 
@@ -77,11 +77,25 @@ def contents(store: Store, version: int, name: str) -> Facts:
         for row in rows_of(found):
             *fact, origin, nonrecursive, recursive, op = row
             if op == "-":
-                del facts[tuple(fact)]
+                facts.pop(
+                    tuple(fact), None
+                )  # one that is merged from many changes may say so of a fact that came with them
             else:
-                assert (tuple(fact) in facts) == (op == "=")
                 facts[tuple(fact)] = (origin, nonrecursive, recursive)
     return facts
+
+
+def merged(store: Store, name: str, most: int = 100) -> tuple[tuple[Part, ...], pa.Table]:
+    """The newest files of changes of a relation, and rows that say the same."""
+    _, changes = store._snapshot_and_changes(name)
+    parts = tuple(changes[-most:])
+    facts = contents(store, store.latest.number, name)
+    changed = sorted({row[:-4] for found in store.read_parts(name, parts) for row in rows_of(found)})
+    gone = ("derived", None, None)
+    return parts, table(
+        store.schema(store.latest.number, name),
+        [("+" if fact in facts else "-", fact, facts.get(fact, gone)) for fact in changed],
+    )
 
 
 def everything(store: Store) -> dict[int, dict[str, Facts]]:

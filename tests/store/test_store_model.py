@@ -7,13 +7,14 @@ import tempfile
 from copy import deepcopy
 from pathlib import Path
 
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evermat.store import Store
 
-from .models import LONG, PAIRS, Facts, contents, entry, rows_of, table
+from .models import LONG, PAIRS, Facts, contents, entry, merged, rows_of, table
 
 NAMES = ["edge", "Edge", "a/b"]
 SCHEMAS = dict.fromkeys(NAMES, PAIRS)
@@ -66,6 +67,15 @@ class History(RuleBasedStateMachine):
         whole = {name: table(PAIRS, [("+", f, of) for f, of in self.now[name].items()]) for name in names}
         self.store.compact(whole, ["compacted", self.number])
         assert self.store.latest.counters == ["compacted", self.number]
+
+    @precondition(lambda self: self.number)
+    @rule(name=st.sampled_from(NAMES), most=st.integers(1, 4))
+    def merge(self, name: str, most: int) -> None:
+        parts, rows = merged(self.store, name, most)
+        if parts:
+            self.store.compact({}, ["merged", self.number], {name: (parts, rows)})
+            files = DeltaTable(self.store._folder(self.store._pin(self.number, name).folder)).file_uris()
+            assert len(files) == len(set(files)) == len(self.store._parts(self.store._pin(self.number, name)))
 
     @precondition(lambda self: self.number)
     @rule(keep=st.integers(1, 5))

@@ -14,7 +14,7 @@ from evermat.errors import EvermatError, StateError
 from evermat.store import Store, column_names
 from evermat.store.names import folder_name
 
-from .models import ALL_TYPES, NULLARY, PAIRS, UNSIGNED, contents, entry, minus, plus, rows_of, table
+from .models import ALL_TYPES, NULLARY, PAIRS, UNSIGNED, contents, entry, merged, minus, plus, rows_of, table
 
 
 def test_all_types(tmp_path: Path):
@@ -58,7 +58,7 @@ def test_a_large_relation_has_several_files(tmp_path: Path, monkeypatch):
         store.commit(entry(), {"edge": plus(PAIRS, *facts)}, {"edge": PAIRS})
         assert [found.num_rows for _, found in store.read(1, "edge")] == [100] * 10 + [50]
         assert list(contents(store, 1, "edge")) == facts
-        assert not store.needs_compaction("edge")
+        assert not store.needs_snapshot("edge")
 
 
 def test_rows_that_are_streamed_to_disk(tmp_path: Path, monkeypatch):
@@ -193,14 +193,14 @@ def test_changes_of_origin_are_not_in_the_feed(tmp_path: Path):
         assert [n for n, _, _ in store.changes(1, 2)] == [1]
 
 
-def test_needs_compaction(tmp_path: Path):
+def test_needs_snapshot(tmp_path: Path):
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"a": plus(PAIRS, *(("x", n) for n in range(50_000)))}, {"a": PAIRS})
-        assert not store.needs_compaction("a")
+        assert not store.needs_snapshot("a")
         store.commit(entry(), {"a": plus(PAIRS, *(("y", n) for n in range(20_000)))}, {"a": PAIRS})
-        assert not store.needs_compaction("a")
+        assert not store.needs_snapshot("a")
         store.commit(entry(), {"a": plus(PAIRS, *(("z", n) for n in range(6_000)))}, {"a": PAIRS})
-        assert store.needs_compaction("a")
+        assert store.needs_snapshot("a")
 
 
 def test_many_versions(tmp_path: Path, monkeypatch):
@@ -210,13 +210,13 @@ def test_many_versions(tmp_path: Path, monkeypatch):
     with Store.create(tmp_path / "state") as store:
         for number in range(1, 31):
             store.commit(entry(batch=str(number)), {"a": plus(PAIRS, ("x", number))}, {"a": PAIRS})
-        assert store.needs_compaction("a")
+        assert len(store.many_changes("a")) == 29
     with Store.open(tmp_path / "state") as store:
         assert [v.batch for v in store.versions()] == [str(n) for n in range(1, 31)]
         assert [len(contents(store, n, "a")) for n in (1, 15, 30)] == [1, 15, 30]
         store.lock()
         store.compact({"a": plus(PAIRS, *(("x", n) for n in range(1, 31)))}, "counters")
-        assert not store.needs_compaction("a")
+        assert not store.many_changes("a")
         assert store.latest.counters == "counters"
         files, size = store.vacuum(10)
         assert files > 30
@@ -225,6 +225,22 @@ def test_many_versions(tmp_path: Path, monkeypatch):
         store.commit(entry(), {"a": plus(PAIRS, ("x", 31))}, {"a": PAIRS})
         assert len(contents(store, 31, "a")) == 31
         assert [(n, t.num_rows) for n, _, t in store.changes(21, 31)] == [(n, 1) for n in range(21, 32)]
+
+
+def test_only_files_of_like_size_are_merged(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("evermat.store.store._MANY_FILES", 3)
+    with Store.create(tmp_path / "state") as store:
+        for number, rows in enumerate((1000, 100, 2, 3, 2)):
+            assert not store.many_changes("a") if number else True
+            facts = [(str(number), n) for n in range(rows)]
+            store.commit(entry(), {"a": plus(PAIRS, *facts)}, {"a": PAIRS})
+        assert [part.rows for part in store.many_changes("a")] == [2, 3, 2]
+        store.compact({}, None, {"a": merged(store, "a", 3)})
+        assert [part.rows for part in store._parts(store._pin(5, "a"))] == [1000, 100, 7]
+        assert not store.many_changes("a")
+    with Store.open(tmp_path / "state") as store:
+        assert [len(contents(store, number, "a")) for number in range(1, 6)] == [1000, 1100, 1102, 1105, 1107]
+        assert [found.num_rows for _, _, found in store.changes(1, 5)] == [1000, 100, 2, 3, 2]
 
 
 def test_a_store_without_a_version_is_never_seen(tmp_path: Path):
@@ -245,20 +261,21 @@ def test_size_on_disk(tmp_path: Path):
 
 
 def test_strings_that_do_not_repeat(tmp_path: Path):
-    # Enough of them that the file gives up its dictionary; they must read the same.
-    schema = pa.schema([("x", pa.string()), ("y", pa.string())])
+    # Enough of them that Parquet gives up its dictionary unless it is handed one; either way they must read the same.
+    schema = pa.schema([("x", pa.string()), ("y", pa.string()), ("z", pa.string())])
     n = 150_000
+    distinct = pa.array([f"http://example.org/resource/{i:012}" for i in range(n)])
     rows = pa.table(
         {
-            "x": pa.array([f"http://example.org/resource/{i:012}" for i in range(n)]),
+            "x": distinct,
             "y": pa.array([f"y{i % 7}" for i in range(n)]),
+            "z": distinct.dictionary_encode(),
             "_origin": pa.repeat("derived", n),
         }
     )
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"r": rows}, {"r": schema})
         ((_, found),) = store.read(1, "r")
-        assert not pa.types.is_dictionary(found["x"].type)
-        assert pa.types.is_dictionary(found["y"].type)
-        assert found["x"].equals(rows["x"])
-        assert found["y"].cast(pa.string()).equals(rows["y"])
+        for name in schema.names:
+            assert pa.types.is_dictionary(found[name].type)
+            assert found[name].cast(pa.string()).equals(rows[name].cast(pa.string()))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Ids = npt.NDArray[np.int32]
 
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
+_INT32_BYTES = 1 << 31
+_LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
 
 
 class _IdsBySymbol(dict[str, int]):
@@ -37,6 +39,9 @@ class Dictionary:
         # only O(log n) times however the dictionary grows.
         self._chunks: list[pa.Array] = []
         self._rank: Ids | None = None
+        # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
+        # often share one.
+        self._recent: list[tuple[pa.Array, Ids]] = []
         self.encode(symbols)
 
     def __len__(self) -> int:
@@ -72,13 +77,32 @@ class Dictionary:
             array = array.dictionary_encode()
             codes, values = array.indices.to_numpy(), array.dictionary
         else:
-            # Its dictionary may hold more than it uses, in any order: only what is used may get an id.
-            used, codes = _used_codes(array.indices.to_numpy(), len(array.dictionary))
-            values = array.dictionary.take(pa.array(used))
-            if values.null_count:
-                raise ValueError("a symbol column must not hold nulls")
+            return self._encode_codes(array.indices.to_numpy(), array.dictionary)
         ids: Ids = self.encode(_strings(values))[codes]
         return ids
+
+    def forget_arrow(self) -> None:
+        """Lets go of the Arrow dictionaries that are remembered because more columns may come with them."""
+        self._recent = []
+
+    def _encode_codes(self, codes: npt.NDArray[np.integer], values: pa.Array) -> Ids:
+        """Ids of values of an Arrow dictionary, which may hold more, in any order: only what is used may get an id."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        known = next((ids for other, ids in self._recent if other.equals(values)), None)
+        if known is None:
+            known = np.full(len(values), -1, np.int32)
+            if len(values) >= _LARGE:
+                self._recent = [*self._recent[-1:], (values, known)]
+        found: Ids = known[codes]
+        if len(found) and int(found.min()) < 0:
+            missing = _distinct(codes[found < 0], len(values))
+            strings = values.take(pa.array(missing))
+            if strings.null_count:
+                raise ValueError("a symbol column must not hold nulls")
+            known[missing] = self.encode(_strings(strings))
+            found = known[codes]
+        return found
 
     def decode(self, ids: Ids) -> list[str]:
         """Symbols of the ids."""
@@ -93,10 +117,14 @@ class Dictionary:
         return symbols.take(pa.array(ids, pa.int32()))
 
     def decode_compactly(self, ids: Ids) -> pa.DictionaryArray:
-        """Symbols of the ids as a dictionary-encoded Arrow array, with those that occur and no others."""
+        """Symbols of the ids as a dictionary-encoded Arrow array: of those that occur, or of all if most occur."""
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
-        used, codes = _used_codes(ids, len(self)) if 8 * len(ids) > len(self) else np.unique(ids, return_inverse=True)
+        used = _distinct(ids, len(self))
+        if 2 * len(used) > len(self) >= _LARGE and self._whole().nbytes < _INT32_BYTES:
+            # All symbols then, so that all columns like this one, in all their files, share one dictionary.
+            return pa.DictionaryArray.from_arrays(pa.array(ids, pa.int32()), self._whole().cast(pa.string()))
+        codes = np.searchsorted(used, ids) if 8 * len(used) < len(self) else _places(used, len(self))[ids]
         values = pa.array(self.decode(used.astype(np.int32)), pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
@@ -123,6 +151,15 @@ class Dictionary:
                 self._symbols.extend([next(newest) for _ in range(len(self._ids) - known)][::-1])
         return self._symbols
 
+    def _whole(self) -> pa.Array:
+        """All symbols as one Arrow array."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        self._extend_chunks()
+        if len(self._chunks) > 1:
+            self._chunks = [pa.concat_arrays(self._chunks)]
+        return self._chunks[0]
+
     def _extend_chunks(self) -> None:
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
@@ -147,10 +184,17 @@ def _mostly_distinct(array: pa.Array) -> bool:
     return 2 * len(sample.dictionary_encode().dictionary) > len(sample)
 
 
-def _used_codes(codes: npt.NDArray[np.integer], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The codes below `size` that occur, ascending, and each code's place among them."""
+def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:
+    """The codes below `size` that occur, ascending."""
+    if 8 * len(codes) < size:
+        return np.unique(codes)
     occurs = np.zeros(size, np.bool_)
     occurs[codes] = True
-    used = np.flatnonzero(occurs)
-    place = np.cumsum(occurs) - 1
-    return used, place[codes]
+    return np.flatnonzero(occurs)
+
+
+def _places(used: npt.NDArray[np.integer], size: int) -> Ids:
+    """For each code below `size` its place among those that are used."""
+    places = np.zeros(size, np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return places

@@ -34,6 +34,7 @@ table, `delta`, belongs to the row. `CURRENT_FACTS` then gives its facts in SQL;
 
 from __future__ import annotations
 
+from evermat.store.log import Part
 from evermat.store.names import column_names
 from evermat.store.store import Store
 from evermat.store.version import Entry, Version
@@ -50,4 +51,4 @@ Rows of a version that is not yet committed, or never was, are left out by the c
 relations in the same version while somebody writes, open each table at the Delta version that the newest row pins.
 """
 
-__all__ = ["CURRENT_FACTS", "Entry", "Store", "Version", "column_names"]
+__all__ = ["CURRENT_FACTS", "Entry", "Part", "Store", "Version", "column_names"]

@@ -19,7 +19,6 @@ from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, co
 PART_ROWS = 2_000_000
 _SMALL = 1 << 22  # bytes that are written in one piece
 _SMALL_ROWS = 100_000  # not worth a second thread or thought
-_DICTIONARY = 1 << 21  # bytes that a dictionary in a file may have, and some
 
 _TYPES = {str(t): t for t in (pa.string(), pa.int64(), pa.decimal128(20, 0), pa.float64())}
 _DELTA_TYPES = {"string": "string", "int64": "long", "decimal128(20, 0)": "decimal(20,0)", "double": "double"}
@@ -149,6 +148,9 @@ def _write_parquet(rows: pa.Table, sink: Any) -> None:
         compression="zstd",
         use_dictionary=True,
         write_page_checksum=True,
+        row_group_size=PART_ROWS,  # a dictionary is written, and read, once for each group
+        # The least and greatest of a dictionary would be looked for among all its values, used or not.
+        write_statistics=[field.name for field in rows.schema if not pa.types.is_dictionary(field.type)],
         store_schema=False,  # other readers get plain columns, whatever ours were encoded as
     )
 
@@ -165,28 +167,12 @@ def checked_bytes(folder: Path, part: Part) -> bytes:
 
 
 def read_part(folder: Path, part: Part, strings: Sequence[str] = ()) -> pa.Table:
-    """The rows of a data file; those of `strings` that repeat themselves come as dictionaries.
-
-    A column that the file holds as a dictionary is much faster to read as one. Where there were too many values for
-    that, making a dictionary now is slower than reading the strings.
-    """
+    """The rows of a data file, `strings` as dictionaries: that is how we write them, whatever their number."""
     source = pa.BufferReader(checked_bytes(folder, part))
-    large = part.rows > _SMALL_ROWS
     try:
-        dictionaries = [*strings]
-        if large and dictionaries:
-            metadata = pq.ParquetFile(source).metadata
-            dictionaries = [name for name in dictionaries if _repeats(metadata, name)]
-        return pq.ParquetFile(source, read_dictionary=dictionaries).read(use_threads=large)
+        return pq.ParquetFile(source, read_dictionary=[*strings]).read(use_threads=part.rows > _SMALL_ROWS)
     except (pa.ArrowException, OSError) as error:
         raise damaged(folder / part.path, "it is not a Parquet file") from error
-
-
-def _repeats(metadata: Any, name: str) -> bool:
-    """Whether the file holds a column as a dictionary throughout: a few bytes for each row and one for its values."""
-    position = metadata.schema.names.index(name)
-    chunks = [metadata.row_group(group).column(position) for group in range(metadata.num_row_groups)]
-    return all(chunk.total_uncompressed_size <= 4 * chunk.num_values + _DICTIONARY for chunk in chunks)
 
 
 def read_rows(folder: Path, part: Part, columns: Columns) -> pa.Table:

@@ -61,9 +61,10 @@ from evermat.store.version import Entry, Version
 
 _T = TypeVar("_T")
 
-# A relation is worth compacting when it has so many files of changes, or so many rows of changes.
+# So many files of changes are merged to one; so many rows of changes are worth a new snapshot.
 _MANY_FILES = 64
 _MANY_ROWS = 10_000
+_MUCH_LARGER = 4  # a file that is so much larger than all that came after it is not written again with them
 _AHEAD = 3  # files that are read before they are asked for
 
 
@@ -77,7 +78,7 @@ class _Job:
     rows: pa.Table | None
     before: Pin | None
     replaced: tuple[Part, ...] = ()
-    snapshot: bool = False
+    kept: tuple[Part, ...] = ()  # if some are replaced: all others
     dropped: bool = False
 
 
@@ -428,29 +429,58 @@ class Store:
             known = self._schemas[name] = (schema, stored_columns(schema))
         return known[1]
 
-    def needs_compaction(self, name: str) -> bool:
+    def needs_snapshot(self, name: str) -> bool:
         """Whether a relation has so many changes that reading it takes notably longer than it should."""
-        parts = self._parts(self._pin(self._seen, name))
-        snapshot = min((part.version for part in parts), default=0)
-        changes = [part.rows for part in parts if part.version != snapshot]
-        whole = sum(part.rows for part in parts) - sum(changes)
-        return len(changes) > _MANY_FILES or sum(changes) > max(_MANY_ROWS, whole // 2)
+        whole, changes = self._snapshot_and_changes(name)
+        return sum(part.rows for part in changes) > max(_MANY_ROWS, sum(part.rows for part in whole) // 2)
 
-    def compact(self, contents: Mapping[str, pa.Table], counters: Any) -> None:
-        """Replaces the changes of relations by one snapshot; the version and its facts stay the same.
+    def many_changes(self, name: str) -> tuple[Part, ...]:
+        """The newest files of changes of a relation, if there are so many that one should take their place."""
+        _, changes = self._snapshot_and_changes(name)
+        if len(changes) <= _MANY_FILES:
+            return ()
+        newer = sum(part.rows for part in changes)
+        for position, part in enumerate(changes):
+            newer -= part.rows
+            if part.rows <= _MUCH_LARGER * newer:
+                return tuple(changes[position:])
+        return ()
+
+    def _snapshot_and_changes(self, name: str) -> tuple[list[Part], list[Part]]:
+        parts = sorted(self._parts(self._pin(self._seen, name)), key=lambda part: part.version)
+        first = [part for part in parts if part.version == parts[0].version]
+        return first, parts[len(first) :]
+
+    def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
+        """The rows of some files of a relation in the newest version."""
+        return (table for _, table in self._tables(self._pin(self._seen, name), parts))
+
+    def compact(
+        self,
+        snapshots: Mapping[str, pa.Table],
+        counters: Any,
+        merged: Mapping[str, tuple[tuple[Part, ...], pa.Table]] | None = None,
+    ) -> None:
+        """Replaces files of relations by fewer; the version and its facts stay the same.
 
         Args:
-            contents: For each relation to compact all its rows in the newest version, as for `commit`.
+            snapshots: For each relation all its rows in the newest version, as for `commit`; they replace all files.
             counters: The version's counters from now on.
+            merged: For each relation its newest files of changes, and rows that say the same: for every fact that
+                is in them, whether it is there now.
         """
         self.check_newest()
         last = self._row(self._seen)
         jobs = []
-        for name, rows in contents.items():
+        for name, rows in snapshots.items():
             pin = self._pin(self._seen, name)
             replaced = tuple(self._parts(pin))
-            if replaced or rows.num_rows:
-                jobs.append(_Job(name, pin.folder, pin.columns, rows, pin, replaced, snapshot=True))
+            if replaced:
+                jobs.append(_Job(name, pin.folder, pin.columns, rows, pin, replaced))
+        for name, (replaced, rows) in (merged or {}).items():
+            pin = self._pin(self._seen, name)
+            kept = tuple(part for part in self._parts(pin) if part not in replaced)
+            jobs.append(_Job(name, pin.folder, pin.columns, rows, pin, replaced, kept))
         row = replace(last, kind="compaction", counters=json.dumps(counters))
         self._write(jobs, row, dict(last.pins), last.retired_folders, None)
 
@@ -487,7 +517,6 @@ class Store:
         keep: int | None = None,
     ) -> None:
         """Writes files, log entries and at last the row, each durable before the next begins."""
-        self._wait_for_tidying()
         places = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
         try:
             if program is not None:
@@ -526,7 +555,11 @@ class Store:
         with writing(self.path):
             for folder, part in zip(homes, self._all(tasks), strict=True):
                 parts[folder].append(part)
-        entries = self._all([partial(writers[job.folder].write, parts[job.folder], job.replaced) for job in jobs])
+        self._wait_for_tidying()  # a checkpoint must not stand for an entry that no version pins yet
+        # An entry that replaces files states the whole contents, so that nothing before it need be read.
+        entries = self._all(
+            [partial(writers[job.folder].write, [*job.kept, *parts[job.folder]], job.replaced) for job in jobs]
+        )
         pins = {job.relation: self._new_pin(job, entry, version) for job, entry in zip(jobs, entries, strict=True)}
         return pins, [partial(writers[job.folder].sync, parts[job.folder]) for job in jobs]
 
@@ -537,11 +570,12 @@ class Store:
 
     def _new_pin(self, job: _Job, entry: int, version: int) -> Pin:
         old = job.before
-        base = entry if job.snapshot or old is None else old.base
-        if job.snapshot:
+        compacted = bool(job.replaced)
+        base = entry if compacted or old is None else old.base
+        if compacted:
             self._logs.pop((job.folder, base), None)
         log = self._logs.setdefault((job.folder, base), Log(self._folder(job.folder), base))
-        changed = old.changed if job.snapshot and old is not None else version
+        changed = old.changed if compacted and old is not None else version
         return Pin(job.folder, base, entry, log.checksum(entry), changed, job.columns, dropped=job.dropped)
 
     def _write_program(self, name: str, text: str) -> None:
