@@ -167,7 +167,7 @@ def measure(shape: Shape, quick: bool, algorithms: tuple[str, ...], rounds: int)
     size = min(1000, len(rows) // 10)
     samples = [rows[np.random.default_rng(seed).choice(len(rows), size, replace=False)] for seed in range(rounds + 1)]
     scratch: dict[str, float] = {}
-    for _ in range(2 * rounds):
+    for _ in range(max(8, 2 * rounds)):
         for counters in ("none", "nonrecursive", "both"):
             took = program.materialise(facts, counters=counters).stats["cpu_seconds"]["reason"]
             scratch[counters] = min(took, scratch.get(counters, took))

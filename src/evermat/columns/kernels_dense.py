@@ -193,6 +193,30 @@ def touch_direct(batch, n, rows, state, count, low, high, ids, counts, most, scr
     return n, count, np.int64(found)
 
 
+@compiled()
+def _tally_pairs(batch, n, rows, state, count, width, tally):
+    """`count_tally` for two columns. Unsigned subscripts spare the test for negative ones."""
+    zero, one = np.uint64(0), np.uint64(1)
+    end = np.uint64(count)
+    for block in range(0, n, BLOCK):
+        block_end = min(block + BLOCK, n)
+        for j in range(block, block_end):
+            prefetch(tally, np.uint64(batch[0, j]) * width + np.uint64(batch[1, j]))
+        for j in range(block, block_end):
+            first, second = batch[zero, np.uint64(j)], batch[one, np.uint64(j)]
+            position = np.uint64(first) * width + np.uint64(second)
+            before = np.uint64(tally[position])
+            if before == np.uint64(255):
+                return j, np.int64(end)
+            rows[end, zero] = first
+            rows[end, one] = second
+            state[end] = 0
+            new = np.uint64(before == zero)
+            tally[position] = before + one + new
+            end += new
+    return n, np.int64(end)
+
+
 @compiled("i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], u1[::1], u8[:,::1]")
 def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
     """Appends absent tuples, with state 0, and counts each in the tally: (where it stopped, count).
@@ -202,8 +226,10 @@ def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
     """
     if _outside(batch, 0, n, low, high):
         return -1, count
-    places = scratch[0]
     k = batch.shape[0]
+    if k == 2:
+        return _tally_pairs(batch, n, rows, state, count, np.uint64(high[1] + 1), tally)
+    places = scratch[0]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
         _seek_places(batch, first, m, high, tally, places)

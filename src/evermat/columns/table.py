@@ -247,8 +247,7 @@ class Table:
             return False
         self._words, self._slots = None, np.zeros(0, np.uint32)
         self._low, self._high = np.zeros(self.arity, np.int64), high
-        self._tally = np.empty(size, np.uint8)
-        self._tally.fill(0)
+        self._tally = np.zeros(size, np.uint8)
         dense.fill_tally(self.rows, self.count, high, self._tally)
         self._tallied = owner
         return True
@@ -264,8 +263,7 @@ class Table:
         size = math.prod(int(h) + 1 for h in ample)
         if size > self._most_tallies or int(low.min(initial=0)) < 0 or int(ample.max(initial=0)) > _INT32.max:
             return False
-        wider = np.empty(size, np.uint8)
-        wider.fill(0)
+        wider = np.zeros(size, np.uint8)
         before = self._tally.reshape([int(h) + 1 for h in self._high])
         wider.reshape([int(h) + 1 for h in ample])[tuple(map(slice, before.shape))] = before
         self._tally, self._high = wider, ample

@@ -23,7 +23,7 @@ from evermat.reasoning.maintenance import Attempt, Choice, fixed_choice
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch
 
 # When attempts are given up: shares of the instances of a materialisation from scratch.
-_MOST_FOR_DRED = 0.1
+_MOST_FOR_DRED = 0.03
 _MOST_FOR_BF = 1.5
 _FEW = 50_000  # instances, which are considered before anybody notices
 
