@@ -23,6 +23,7 @@ LAYERS = {
     "columns": {"columns"},
     "files": {"files"},
     "store": {"store"},
+    "spark": {"spark"},
     "api": {
         "answer_writer",
         "api",
@@ -49,12 +50,17 @@ FORBIDDEN = {
     ("store", "columns"),
     ("store", "reasoning"),
     ("store", "plan"),
+    ("spark", "reasoning"),
+    ("spark", "plan"),
 }
 FORBIDDEN_PACKAGES = {
     "program": {"numpy", "numba", "pyspark"},
     "plan": {"numpy", "numba", "pyarrow", "pyspark"},
     "algebra": {"numpy", "numba", "pyarrow", "pyspark"},
     "reasoning": {"numpy", "numba", "pyarrow", "pyspark"},
+    "columns": {"pyspark"},
+    "files": {"pyspark"},
+    "store": {"pyspark"},
 }
 
 
