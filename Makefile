@@ -7,9 +7,17 @@ OUT := build/example
 .PHONY: run test check lint types bench bench-quick fuzz docs clean
 
 run: $(VENV)/installed
-	@mkdir -p $(OUT)
+	@rm -rf $(OUT) && mkdir -p $(OUT)
 	$(BIN)/python examples/packages/facts.py $(OUT)
-	$(BIN)/evermat run examples/packages/packages.dl -F $(OUT) -D $(OUT)
+	@echo "# Spark reads the facts, the driver materialises; a state keeps everything."
+	$(BIN)/evermat run examples/packages/packages.dl -F $(OUT) -D $(OUT) --state $(OUT)/state
+	@echo "# What if numba needed pyspark instead of numpy?"
+	@printf -- '-\trequires\tnumba\tnumpy\n+\trequires\tnumba\tpyspark\n' > $(OUT)/change.tsv
+	$(BIN)/evermat update --state $(OUT)/state $(OUT)/change.tsv --changes-out $(OUT)/changed.tsv
+	@cat $(OUT)/changed.tsv
+	$(BIN)/evermat query --state $(OUT)/state 'depends("evermat", x), depends(x, "pyspark")'
+	$(BIN)/evermat log --state $(OUT)/state
+	@echo "# On a cluster: evermat run … --master spark://HOST:7077 --scratch SHARED_DIR (docs/spark.md)"
 
 test: $(VENV)/installed-test
 	$(BIN)/ruff check .
@@ -35,6 +43,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench.maintenance
 	$(BIN)/python -m bench.updates
 	$(BIN)/python -m bench.state
+	$(BIN)/python -m bench.spark
 
 bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench run --quick

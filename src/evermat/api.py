@@ -16,6 +16,7 @@ from evermat.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from evermat.materialisation import Materialisation
     from evermat.store import Version
@@ -69,7 +70,7 @@ class Program:
         self,
         facts: Mapping[str, Any] | None = None,
         *,
-        engine: str = "memory",
+        engine: str | SparkSession = "memory",
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
@@ -79,8 +80,8 @@ class Program:
         """Computes all consequences of the program and some explicit facts.
 
         Args:
-            facts: explicit facts by relation, as rows, Arrow, pandas or polars; any relation may have some.
-            engine: `memory`.
+            facts: explicit facts by relation, as rows, Arrow, pandas, polars or Spark DataFrames; any relation may have some.
+            engine: `memory`, or your own SparkSession. With it, too, reasoning is done in the memory of this process.
             limit_rounds: stop after so many rounds of rule application.
             limit_facts: stop when there are more facts.
             limit_seconds: stop when reasoning takes longer.
@@ -95,13 +96,17 @@ class Program:
         from evermat.columns.run import Limits  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
 
-        if engine != "memory":
-            raise ValueError(f"engine {engine!r} is not known: use 'memory'")
+        if isinstance(engine, str):
+            if engine != "memory":
+                raise ValueError(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
+        elif not type(engine).__module__.startswith("pyspark.sql") or not hasattr(engine, "createDataFrame"):
+            raise TypeError(f"the engine is of type {type(engine).__name__}: use 'memory' or a SparkSession")
         if counters.upper() not in Counters.__members__:
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
-        return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept)
+        name = engine if isinstance(engine, str) else "spark"
+        return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, engine=name)
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"

@@ -163,6 +163,7 @@ NO_SUCH_RULE = _kind(
     "the program has no rule `{rule}`",
     "a rule is removed by writing it as it was added; names of variables do not matter",
 )
+NEEDS_SPARK = _kind(273, "relation `{name}` is read from {what}, which needs Spark", "use `--engine spark`")
 
 # --- 280-299: warnings about programs ----------------------------------------------------------------------
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
@@ -176,8 +177,8 @@ CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "{what} read from it")
 IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
 RDF_INPUT = _kind(
     303,
-    "`{path}` is an RDF file, and RDF input is not available in this version",
-    "relations are read from delimiter-separated text, JSON lines (.jsonl) and Parquet (.parquet)",
+    "`{path}` is an RDF file of a kind that is not read here",
+    "relations are read from delimiter-separated text, JSON lines (.jsonl), Parquet (.parquet) and N-Triples (.nt)",
 )
 TOO_FEW_COLUMNS = _kind(304, "{what} has {found}, but `{relation}` has {expected}", "{missing} missing")
 TOO_MANY_COLUMNS = _kind(305, "{what} has {found}, but `{relation}` has {expected}", "{why}")
@@ -222,6 +223,16 @@ RDF_OUTPUT = _kind(
     "`{path}` would be an RDF file, and RDF output is not available in this version",
     "relations are written as delimiter-separated text, JSON lines (.jsonl) and Parquet (.parquet)",
 )
+BAD_TRIPLE = _kind(
+    327,
+    "this line is not N-Triples: {why}",
+    "a line of a .nt file is a subject, a predicate, an object and a dot",
+)
+TRIPLE_COLUMNS = _kind(
+    328,
+    "`{path}` holds triples, but {why}",
+    "three columns of type `term` or `symbol` are read from a .nt file: subject, predicate and object",
+)
 MORE_DATA_ERRORS = _kind(329, "and more: only the first {limit} errors of `{path}` are shown")
 
 # --- 600-609: files that cannot be written -----------------------------------------------------------------
@@ -254,7 +265,18 @@ CHANGE_COLUMNS = _kind(
 )
 
 # --- 610-619: memory ----------------------------------------------------------------------------------------
+SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")
+SCRATCH_NOT_SHARED = _kind(
+    621,
+    "the driver does not see what executors wrote to `{path}`",
+    "give a folder that all of them share: `--scratch DIR`",
+)
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
+
+# --- 630-639: Spark's Java and its cluster ------------------------------------------------------------------
+NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, and there is none", "{found}")
+NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
+SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")
 
 # --- 400-409: limits ---------------------------------------------------------------------------------------
 LIMIT_REACHED = _kind(

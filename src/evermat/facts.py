@@ -1,4 +1,4 @@
-"""Facts as users have them (rows, Arrow, pandas, polars) into the form of the in-memory engine."""
+"""Facts as users have them (rows, Arrow, pandas, polars, Spark) into the form of the in-memory engine."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
         DataError: there is no such relation, or something does not fit it.
         TypeError: what is given are no facts at all.
     """
-    if given is not None:
+    if hasattr(given, "batches"):  # whoever has read them has checked them
+        yield from given.batches(program.relations[name], dictionary)
+    elif given is not None:
         yield encode_given(name, given, program, dictionary)
     if rows := program.facts.get(name):
         yield encode_rows(rows, program.relations[name].types, dictionary)
@@ -44,13 +46,42 @@ def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary
     if relation is None or relation.hidden:
         visible = [n for n, r in program.relations.items() if not r.hidden]
         raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
-    if hasattr(given, "__arrow_c_stream__"):
+    if _is_dataframe(given):
+        return _from_spark(given, relation, dictionary)
+    if hasattr(given, "__arrow_c_stream__") or _is_pandas(given):
         return _from_arrow(given, relation, dictionary)
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise TypeError(
-            f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas or polars"
+            f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas, polars or a Spark DataFrame"
         )
     return encode_rows(checked_rows(given, relation), relation.types, dictionary)
+
+
+def _is_pandas(given: Any) -> bool:
+    """Whether it is a frame or a series of pandas; not all versions of these speak Arrow's interface themselves."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.DataFrame | pandas.Series)
+
+
+def _is_dataframe(given: Any) -> bool:
+    """Whether it is a DataFrame of Spark; then pyspark is loaded already."""
+    if "pyspark" not in sys.modules:
+        return False
+    from evermat.spark.frames import is_dataframe  # noqa: PLC0415
+
+    return is_dataframe(given)
+
+
+def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
+    """A batch from a DataFrame."""
+    from evermat.spark.exchange import Tables  # noqa: PLC0415
+    from evermat.spark.frames import frame_tables  # noqa: PLC0415
+    from evermat.spark.scratch import Scratch  # noqa: PLC0415
+
+    with Scratch() as scratch:
+        tables = Tables(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`"))
+        batches = list(tables.batches(relation, dictionary))
+    return np.concatenate([np.empty((relation.arity, 0), np.int64), *batches], axis=1)
 
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
@@ -70,9 +101,8 @@ def _arrow_table(given: Any) -> pa.Table:
 
     if isinstance(given, pa.Table):
         return given
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(given, pandas.DataFrame):
-        return pa.Table.from_pandas(given, preserve_index=False)
+    if _is_pandas(given):
+        return pa.Table.from_pandas(given if given.ndim > 1 else given.to_frame("values"), preserve_index=False)
     try:
         return pa.RecordBatchReader.from_stream(given).read_all()
     except (pa.ArrowInvalid, pa.ArrowTypeError):

@@ -33,6 +33,8 @@ from evermat.reasoning.seminaive import materialise
 from evermat.tabular import Tabular
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from evermat.durable import Keeper
 
 
@@ -46,8 +48,16 @@ class Materialisation(Mapping[str, "Facts"]):
     [(2,), (3,)]
     """
 
-    def __init__(self, program: Program, state: State, run: Run, phases: Phases, keeper: Keeper | None = None) -> None:
-        self._program, self._state, self._run, self._phases = program, state, run, phases
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        run: Run,
+        phases: Phases,
+        keeper: Keeper | None = None,
+        engine: str = "memory",
+    ) -> None:
+        self._program, self._state, self._run, self._phases, self._engine = program, state, run, phases, engine
         self._queries: Queries | None = None
         self._keeper = keeper
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
@@ -89,7 +99,7 @@ class Materialisation(Mapping[str, "Facts"]):
         reached, or Ctrl-C is pressed, all is as it was before.
 
         Args:
-            insert: explicit facts to insert, by relation; rows, Arrow, pandas or polars.
+            insert: explicit facts to insert, by relation; rows, Arrow, pandas, polars or a Spark DataFrame.
             delete: explicit facts to delete.
             algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c` or `remat`. A change of rules is always done by DRed.
             add_rules: rules to add, as text; may contain declarations and facts.
@@ -188,6 +198,15 @@ class Materialisation(Mapping[str, "Facts"]):
             self._queries = Queries(self._program)
         return self._queries.answer(text, self._state, Run(Limits(seconds=limit_seconds, memory=memory)))
 
+    def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
+        """Makes every relation a temporary view for Spark SQL, as it is now; the names of the views by relation.
+
+        A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL.
+        """
+        from evermat.spark.frames import create_views  # noqa: PLC0415
+
+        return create_views(spark, {name: self[name].to_spark(spark) for name in self}, prefix)
+
     @property
     def stats(self) -> dict[str, Any]:
         """What was done and what it took, as one JSON object; of a version that was opened, what it took then."""
@@ -197,13 +216,13 @@ class Materialisation(Mapping[str, "Facts"]):
         facts = {name: len(self[name]) for name in self}
         explicit = sum(state.explicit.count(name) for name in self)
         return {
-            "engine": "memory",
+            "engine": self._engine,
             "algorithm": "seminaive",
             "strata": [
                 {
                     "relations": [name for name in stratum.relations if name in facts],
                     "algorithm": "seminaive",
-                    "place": "memory",
+                    "place": "memory" if self._engine == "memory" else "driver",
                     "counters": state.counters[stratum].name.lower(),
                     "reason": "materialisation from scratch",
                 }
@@ -356,8 +375,9 @@ def materialise_program(
     counters: Counters = Counters.NONE,
     progress: Progress | None = None,
     phases: Phases | None = None,
+    engine: str = "memory",
 ) -> Materialisation:
-    """Computes all consequences in memory.
+    """Computes all consequences in the memory of this process; `engine` says whose facts they are.
 
     Raises:
         DataError: the facts do not fit their relations.
@@ -379,4 +399,4 @@ def materialise_program(
             raise DataError(problems)
     with phases.during("reason"):
         materialise(state, run, counters)
-    return Materialisation(program, state, run, phases)
+    return Materialisation(program, state, run, phases, engine=engine)

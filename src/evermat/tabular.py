@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 _SHOWN_ROWS = 10
 
@@ -87,6 +88,12 @@ class Tabular(ABC):
         import polars as pl  # noqa: PLC0415
 
         return pl.DataFrame(self.to_arrow())
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """A DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
+        from evermat.spark.frames import to_frame  # noqa: PLC0415
+
+        return to_frame(spark, self.to_arrow(), self._relation)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read them directly."""

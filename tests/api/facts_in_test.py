@@ -220,6 +220,7 @@ def test_no_such_relation(name: str, help_: str) -> None:
 @pytest.mark.parametrize("given", ["edge.facts", b"x", 5, COLUMNS, pl.DataFrame(COLUMNS).lazy()])
 def test_what_are_no_facts_at_all(given: Any) -> None:
     with pytest.raises(
-        TypeError, match=f"the facts for `edge` are of type {type(given).__name__}: give rows, Arrow, pandas or polars"
+        TypeError,
+        match=f"the facts for `edge` are of type {type(given).__name__}: give rows, Arrow, pandas, polars or a Spark",
     ):
         PROGRAM.materialise({"edge": given})

@@ -211,11 +211,15 @@ def test_counters_change_no_result(counters: str) -> None:
     assert {stratum["counters"] for stratum in m.stats["strata"]} == {counters}
 
 
+def test_an_engine_that_is_none() -> None:
+    with pytest.raises(TypeError, match="^the engine is of type NoneType: use 'memory' or a SparkSession$"):
+        Program.parse(CLOSURE).materialise(engine=None)
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"engine": "spork"}, "engine 'spork' is not known: use 'memory'"),
-        ({"engine": None}, "engine None is not known: use 'memory'"),
+        ({"engine": "spork"}, "engine 'spork' is not known: use 'memory' or a SparkSession"),
         ({"counters": "all"}, "counters 'all' are not known: use 'none', 'nonrecursive' or 'both'"),
     ],
 )

@@ -66,12 +66,53 @@ def same_file() -> None:
         out.write(table(relation("n"), []), Io(relation("n", "b"), path="./o.csv"), Path())
 
 
+def several() -> None:
+    Path("d/2.csv").write_bytes(b"1\nx\n")
+    Path("d/10.csv.gz").write_bytes(gzip.compress(b"y\n" * 11, mtime=0))
+    Path("d/3.jsonl").write_bytes(b"[1]\n[true]\n")
+    Path("d/4.parquet").write_bytes(b"hello world, not parquet")
+    Path("d/.5.csv").write_bytes(b"z\n")
+    read("n", "d")()
+
+
+SUBJECT = "<http://a/ä> <http://b> "
+TRIPLES = (
+    "".join(
+        f"{line}\n"
+        for line in [
+            SUBJECT + "<http://c> .\r",
+            SUBJECT + "<http://c>\r",
+            SUBJECT + "<c> .",
+            SUBJECT + '"😀" "x" .',
+            "# a comment, and then an empty line",
+            "",
+            SUBJECT + "<http://c d> .",
+            SUBJECT + "<http://c> .\r" + SUBJECT + '"x"@e .',
+            SUBJECT + "<http://c> . " + SUBJECT + "<http://d> .",
+            SUBJECT + '"never closed .',
+            SUBJECT + r'"\q" .',
+            "_:b <http://b>",
+        ]
+    ).encode()
+    + b'_:b <http://b> "\xff" .'
+)
+RDF_12 = (SUBJECT + '"x"@en--ltr .\n' + SUBJECT + "<<( <http://a> <http://b> _:c )>> .\n").encode()
+
 RUNS: dict[str, Callable[[], None]] = {
     "missing": after("edge.facts", read("nn", "egde.facts")),
     "missing_folder": read("nn", "no/r.facts"),
     "not_readable": after("file", read("n", "file/r.facts")),
-    "a_folder": folder("d", read("n", "d")),
-    "rdf": read("s", "r.nt.gz"),
+    "a_folder": folder("d", after("d/_SUCCESS", read("n", "d"))),
+    "a_folder_in_parts": folder("d/year=2024", read("n", "d")),
+    "no_match": after("part-1.csv", read("n", "part_*.csv")),
+    "no_match_in_folder": folder("d", after("d/x.csv", read("n", "e*/*.csv"))),
+    "several_files": folder("d", several),
+    "rdf": read("s", "r.ttl.gz"),
+    "triple_columns": read("tt", "r.nt.gz"),
+    "triple_no_columns": read("", "r.nt"),
+    "triple_types": read("tsn", "r.nt"),
+    "triples": read("tts", "r.nt", TRIPLES),
+    "triples_of_rdf_12": read("ttt", "r.nt", RDF_12),
     "too_few": read("ns", "r.facts", b"1\ta\n2\n\n3\tb\n"),
     "too_few_three": read("nnn", "r.facts", b"1"),
     "too_many": read("ns", "r.facts", b"1\ta\tb\tc\n"),

@@ -50,9 +50,17 @@ ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The pro
 
 
 class Engine(StrEnum):
-    """Where reasoning is done."""
+    """Who reads, and where reasoning is done."""
 
+    SPARK = "spark"
     MEMORY = "memory"
+
+
+class Place(StrEnum):
+    """Where strata are computed on Spark."""
+
+    AUTO = "auto"
+    DRIVER = "driver"
 
 
 class Algorithm(StrEnum):
@@ -98,9 +106,22 @@ def evermat(
 @app.command()
 def run(
     program: ProgramFile,
-    facts: Annotated[Path, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are.")] = Path(),
+    facts: Annotated[str, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are; may be a URI.")] = ".",
     output: Annotated[Path, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = Path(),
-    engine: Annotated[Engine, typer.Option(help="Where reasoning is done.")] = Engine.MEMORY,
+    engine: Annotated[
+        Engine, typer.Option(envvar="EVERMAT_ENGINE", help="Spark, or this process alone, without a JVM.")
+    ] = Engine.SPARK,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
+    ] = None,
+    place: Annotated[Place, typer.Option(help="Where Spark has the rules evaluated.")] = Place.AUTO,
+    conf: Annotated[
+        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be given repeatedly.")
+    ] = None,
+    scratch: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For files in between; on a cluster, one that all machines share."),
+    ] = None,
     algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
     schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
     memory: Annotated[
@@ -117,20 +138,26 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    del engine, algorithm, schemes  # there is one of each so far
+    del algorithm, schemes, place  # there is one of each so far
     from evermat.phases import Phases
 
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
-        from evermat.cli.run import run_program
+        from evermat.cli.run import SparkOptions, run_program
         from evermat.columns.run import Limits
         from evermat.program.compile import read_program
 
-        limits = Limits(limit_rounds, limit_facts, limit_seconds, _memory(memory))
+        size, spark = _memory(memory), None
+        if engine is Engine.SPARK:
+            from evermat.spark.session import heap_share
+
+            spark = SparkOptions(master, size, _settings(conf or []), scratch)
+            size = max(size - heap_share(size), size // 2)
+        limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
         checked = read_program(program)
     warn(checked.warnings)
-    run_program(checked, facts, output, limits, phases, stats, state)
+    run_program(checked, facts, output, limits, phases, stats, state, spark)
 
 
 @app.command()
@@ -242,6 +269,18 @@ def _memory(text: str) -> int:
         what = f"`{text}` is not a size of memory: write a number with k, m, g or t behind it"
         raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
     return size
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    """`key=value` as a dictionary."""
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            what = f"`--conf {text}` is not a setting: write `--conf KEY=VALUE`"
+            raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+        found[key.strip()] = value
+    return found
 
 
 def _seconds_since_start() -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +16,9 @@ from evermat import errors
 from evermat.algebra import Counters
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
+from evermat.columns import kernels
 from evermat.columns.run import Limits
-from evermat.errors import DataError, Problem, ResourceError
+from evermat.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.files import Outputs, read_relation
 from evermat.materialisation import Materialisation, materialise_program
 from evermat.phases import Phases
@@ -25,30 +28,52 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@dataclass(frozen=True)
+class SparkOptions:
+    """How the command line's SparkSession is made."""
+
+    master: str | None = None
+    memory: int = 1 << 30  # bytes, for columns and heap together
+    conf: Mapping[str, str] = field(default_factory=dict)
+    scratch: Path | None = None
+
+
 def run_program(
     program: Program,
-    facts: Path,
+    facts: str,
     output: Path,
     limits: Limits,
     phases: Phases,
     stats: Path | None,
     state: Path | None = None,
+    spark: SparkOptions | None = None,
 ) -> Materialisation:
     """Does the whole job. Nothing is written unless everything went well.
 
     What is kept in a state is going to be updated: its derivations are counted.
     """
-    with phases.during("read"):
-        given = read_inputs(program, facts)
-    with showing_progress() as show, announcing_compilation():
+    with ExitStack() as stack:
+        show = stack.enter_context(showing_progress())
+        stack.enter_context(announcing_compilation())
 
         def progress(text: str) -> None:
             check_signals()
             show(text)
 
-        counters = Counters.NONE if state is None else Counters.BOTH
+        given: Mapping[str, Any]
+        if spark is None:
+            with phases.during("read"):
+                given = read_inputs(program, facts)
+        else:
+            given = stack.enter_context(spark_inputs(program, facts, spark, phases, progress))
         materialised = materialise_program(
-            program, given, limits=limits, counters=counters, progress=progress, phases=phases
+            program,
+            given,
+            limits=limits,
+            counters=Counters.NONE if state is None else Counters.BOTH,
+            progress=progress,
+            phases=phases,
+            engine="memory" if spark is None else "spark",
         )
     check_signals()
     for place, count in materialised.undefined():
@@ -69,15 +94,46 @@ def run_program(
     return materialised
 
 
-def read_inputs(program: Program, folder: Path) -> dict[str, pa.Table]:
+@contextmanager
+def spark_inputs(
+    program: Program, folder: str, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
+) -> Iterator[Mapping[str, Any]]:
+    """The inputs, read by Spark; the session and its files are there until the end of the block."""
+    progress("starting Spark")
+    threading.Thread(target=kernels.prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
+    with ExitStack() as stack:
+        with phases.during("start"):
+            from evermat.spark.scratch import Scratch
+            from evermat.spark.session import session, stores_classes
+
+            made = session(master=options.master, memory=options.memory, conf=options.conf, name=program.source.name)
+            spark = stack.enter_context(made)
+            scratch = stack.enter_context(Scratch(options.scratch))
+        with phases.during("read"):
+            from evermat.spark import sources
+
+            watch = sources.Watch(progress, check_signals)
+            found = sources.read_inputs(spark, program, folder, scratch, watch)
+        yield found
+        if stores_classes():
+            print("storing Spark's classes for this machine; later runs start faster", file=sys.stderr)
+
+
+def read_inputs(program: Program, folder: str | Path) -> dict[str, pa.Table]:
     """The files of all inputs; what is wrong with any of them is reported together."""
     import pyarrow as pa
 
     found: dict[str, list[pa.Table]] = {}
     problems: list[Problem] = []
     for io in program.inputs:
+        needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
+        if io.medium == "file" and "://" in (io.path or str(folder)):
+            needs = "a URI"
+        if needs is not None:
+            details = {"name": io.relation.name, "what": needs}
+            raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
         try:
-            found.setdefault(io.relation.name, []).append(read_relation(io, folder))
+            found.setdefault(io.relation.name, []).append(read_relation(io, Path(folder)))
         except DataError as error:
             problems += error.problems
     if problems:

@@ -16,6 +16,7 @@ Ids = npt.NDArray[np.int32]
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
 _INT32_BYTES = 1 << 31
 _LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
+_REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
 
 class _IdsBySymbol(dict[str, int]):
@@ -93,7 +94,7 @@ class Dictionary:
         if known is None:
             known = np.full(len(values), -1, np.int32)
             if len(values) >= _LARGE:
-                self._recent = [*self._recent[-1:], (values, known)]
+                self._recent = [*self._recent[1 - _REMEMBERED :], (values, known)]
         found: Ids = known[codes]
         if len(found) and int(found.min()) < 0:
             missing = _distinct(codes[found < 0], len(values))

@@ -1,4 +1,4 @@
-"""Relations in files: delimiter-separated text, JSON lines and Parquet.
+"""Relations in files: delimiter-separated text, JSON lines, Parquet and N-Triples.
 
 `read_relation` and `Outputs` are the way in and out; relations travel as Arrow tables (see `layout`). Changes of many
 relations in one file are read by `read_changes` and written by `write_changes`. Importing this package loads pyarrow, so it is imported only where files are read or written.

@@ -94,7 +94,7 @@ class _Conforming:
     def _check_type(self, position: int, field: Any, matched: str) -> None:
         type_ = self.relation.columns[position].type
         test, accepted = _ACCEPTED[type_]
-        if not test(field.type):
+        if not test(field.type) and not pa.types.is_null(field.type):  # of no value, or of NULLs, the type is not known
             details = {
                 "where": where(self.relation, position),
                 "found": field.type,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from evermat.files.findings import Findings, FullError
+from evermat.files.layout import table_of
+from evermat.program.model import Relation
 
 BLOCK = 8 << 20
 BOM = b"\xef\xbb\xbf"
@@ -18,13 +24,21 @@ class Block(NamedTuple):
 
 
 def blocks(
-    stream: BinaryIO, *, quoted: bool = False, headers: bool = False, keep_empty: bool = False, size: int = BLOCK
+    stream: BinaryIO,
+    *,
+    quoted: bool = False,
+    headers: bool = False,
+    keep_empty: bool = False,
+    marked: bool = True,
+    size: int = BLOCK,
 ) -> Iterator[Block]:
     """The records of a text: without BOM, without the header, and without an empty last line unless `keep_empty`.
 
-    `quoted` texts may have newlines within quotes; a block never ends there.
+    `quoted` texts may have newlines within quotes; a block never ends there. What is not `marked` is not the beginning
+    of a file: a BOM belongs to a value there.
     """
-    start = Block(1, stream.read(max(size, len(BOM) + 1)).removeprefix(BOM))
+    begin = stream.read(max(size, len(BOM) + 1))
+    start = Block(1, begin.removeprefix(BOM) if marked else begin)
     return _cut(start, stream, quoted=quoted, headers=headers, keep_empty=keep_empty, size=size)
 
 
@@ -33,6 +47,21 @@ def pieces(block: Block, *, quoted: bool, size: int) -> Iterator[Block]:
     stream = BytesIO(block.data)
     start = Block(block.first_line, stream.read(size))
     return _cut(start, stream, quoted=quoted, headers=False, keep_empty=True, size=size)
+
+
+def read_blocks(
+    text: Iterable[Block], read: Callable[[Block], pa.Table], relation: Relation, findings: Findings
+) -> pa.Table:
+    """The facts of all blocks. If there are errors they are noted, and what is handed back is only a part."""
+    parts: list[pa.Table] = []
+    try:
+        for block in text:
+            part = read(block)
+            if not findings.problems:
+                parts.append(part)
+    except FullError:
+        pass
+    return table_of(relation, parts)
 
 
 def _cut(

@@ -29,8 +29,8 @@ from evermat.errors import (
     TOO_MANY_COLUMNS,
     Kind,
 )
-from evermat.files.blocks import BLOCK, Block, blocks
-from evermat.files.findings import Findings, FullError
+from evermat.files.blocks import BLOCK, Block, blocks, read_blocks
+from evermat.files.findings import Findings
 from evermat.files.layout import (
     TEXTS,
     columns_text,
@@ -39,7 +39,6 @@ from evermat.files.layout import (
     range_of,
     shown,
     table_from_values,
-    table_of,
     where,
 )
 from evermat.files.records import decode
@@ -82,18 +81,16 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name
 
 def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: int = BLOCK) -> pa.Table:
     """The facts of a relation, one in each line; only the last line may be empty."""
-    parts: list[pa.Table] = []
-    try:
-        for block in blocks(stream, size=size):
-            part = read_fast(block, relation)
-            if part is None:
-                part = read_slowly(block, relation, findings)
-            if not findings.problems:
-                parts.append(part)
-    except FullError:
-        pass
+    text = blocks(stream, size=size)
+    table = read_blocks(text, lambda block: read_block(block, relation, findings), relation, findings)
     findings.raise_if_any()
-    return table_of(relation, parts)
+    return table
+
+
+def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:
+    """The facts of a block; errors are noted."""
+    table = read_fast(block, relation)
+    return read_slowly(block, relation, findings) if table is None else table
 
 
 def read_slowly(block: Block, relation: Relation, findings: Findings) -> pa.Table:

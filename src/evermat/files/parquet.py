@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.errors import BAD_PARQUET, NO_FILE
+from evermat.errors import BAD_PARQUET
 from evermat.files.arrow import conform
 from evermat.files.findings import fail
-from evermat.files.layout import ARROW_TYPES, table_of
+from evermat.files.layout import ARROW_TYPES
+from evermat.files.places import files_of
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
 
@@ -27,11 +28,10 @@ _ROW_GROUP = 1 << 20
 # --- reading -----------------------------------------------------------------------------------------------
 
 
-def read_parquet(path: Path, relation: Relation) -> pa.Table:
-    """The facts of a relation from a Parquet file, or from all Parquet files of a folder."""
-    tables = read_tables(path, f"relation `{relation.name}` is")
-    parts = [conform(table, relation, str(part), place) for part, table, place in tables]
-    return table_of(relation, parts) if path.is_dir() else parts[0]
+def read_parquet(file: Any, name: str, relation: Relation) -> pa.Table:
+    """The facts of a relation from one Parquet file: a path, or a stream or buffer that errors call `name`."""
+    table, row_name = _read_file(file, name)
+    return conform(table, relation, name, row_name)
 
 
 def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:
@@ -39,26 +39,20 @@ def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callabl
 
     With each comes its file, and what errors call a row of it, counted from 0.
     """
-    parts = [path]
-    if path.is_dir():
-        parts = sorted(part for part in path.iterdir() if part.suffix == ".parquet" and part.name[0] not in "._")
-    if not parts:
-        hint = "the folder has no files that end in `.parquet`"
-        raise fail(NO_FILE, hint, path=path / "*.parquet", what=what)
-    for part in parts:
-        yield part, *_read_file(part)
+    for part in files_of(path, what) if path.is_dir() else [path]:
+        yield part, *_read_file(part, str(part))
 
 
-def _read_file(path: Path) -> tuple[pa.Table, Callable[[int], str]]:
+def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(source) as file:
             return file.read(), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
-        raise fail(BAD_PARQUET, path=path, why=_first_sentence(error)) from error
+        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise fail(BAD_PARQUET, path=path, why=_first_sentence(error)) from error
+        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
 
 
 def _first_sentence(error: Exception) -> str:

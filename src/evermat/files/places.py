@@ -1,14 +1,25 @@
-"""Which file an `.input` or `.output` means, and in which format."""
+"""Which files an `.input` or `.output` means, and in which format.
+
+An `.input` may mean several files: a folder means the files in it, a pattern those that it matches. Names that begin
+with `.` or `_` are not meant unless the pattern says so: programs put marks and checksums of their own beside the data.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.program.model import Io
+from evermat.errors import CANNOT_READ, IS_FOLDER, NO_FILE, RDF_INPUT, TRIPLE_COLUMNS, DataError, Problem
+from evermat.files.findings import fail
+from evermat.files.layout import TEXTS, columns_text, where
+from evermat.program.model import Io, Relation
 
 RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl")
+_WILD = "*?["
+_HIDDEN = (".", "_")
 
 
 class Format(Enum):
@@ -27,6 +38,11 @@ class FilePlace(NamedTuple):
     format: Format
     gzip: bool
 
+    @property
+    def is_ntriples(self) -> bool:
+        """Whether this is the one format of RDF that relations can be read from."""
+        return self.format is Format.RDF and self.path.name.lower().removesuffix(".gz").endswith(".nt")
+
 
 def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
     """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`."""
@@ -36,8 +52,8 @@ def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
 def place_of(path: Path) -> FilePlace:
     """A file with the format that its name says.
 
-    Only the endings of Parquet, JSON lines and RDF, and `.gz` after text or JSON lines, say anything; all other
-    files are delimiter-separated text. Upper and lower case are the same.
+    Only the endings of Parquet, JSON lines and RDF, and `.gz` after all but Parquet, say anything; all other files
+    are delimiter-separated text. Upper and lower case are the same.
     """
     name = Path(path.name.lower())
     gzip = name.suffix == ".gz"
@@ -47,3 +63,90 @@ def place_of(path: Path) -> FilePlace:
     if ending == ".parquet" and not gzip:
         return FilePlace(path, Format.PARQUET, gzip)
     return FilePlace(path, Format.JSONL if ending == ".jsonl" else Format.TEXT, gzip)
+
+
+# --- several files -------------------------------------------------------------------------------------------
+
+
+def input_places(io: Io, folder: Path) -> list[FilePlace]:
+    """All files that an `.input` means, in the order of their names; there is at least one.
+
+    They need not be readable; a path without a pattern that is not a folder need not even exist.
+
+    Raises:
+        DataError: no file is meant, or one that cannot hold the facts of the relation, whatever is in it.
+    """
+    what = f"relation `{io.relation.name}` is"
+    written = Path(io.path or f"{io.relation.name}.facts")
+    try:
+        found = [folder / written]
+        if any(character in str(written) for character in _WILD):
+            found = sorted(_matches(folder / written.anchor, written.parts[bool(written.anchor) :]))
+            if not found:
+                raise fail(NO_FILE, "no name matches this pattern", path=folder / written, what=what)
+        paths = [path for each in found for path in (files_of(each, what) if each.is_dir() else [each])]
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise fail(CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
+    places = [place_of(path) for path in paths]
+    problems: dict[str, Problem] = {}
+    for place in places:
+        if problem := misfit(place, io.relation):  # the columns are wrong for all files alike: it is said once
+            problems.setdefault(problem.details.get("why") or problem.message, problem)
+    if problems:
+        raise DataError(problems.values())
+    return places
+
+
+def files_of(folder: Path, what: str) -> list[Path]:
+    """The files of a folder, in the order of their names; there is at least one. A folder `x.parquet` has only such.
+
+    Folders in it are passed over, except that those of a partitioned table are refused: their files would lack the
+    columns that the names of the folders give, or be missed.
+    """
+    parquet = place_of(folder).format is Format.PARQUET
+    files = []
+    for path in sorted(path for path in folder.iterdir() if not path.name.startswith(_HIDDEN)):
+        if not path.is_dir():
+            if path.suffix == ".parquet" or not parquet:
+                files.append(path)
+        elif "=" in path.name:
+            why = "it looks like a part of a partitioned table; only the files of one folder are read"
+            raise fail(IS_FOLDER, path=path, why=why)
+    if not files and parquet:
+        hint = "the folder has no files that end in `.parquet`"
+        raise fail(NO_FILE, hint, path=folder / "*.parquet", what=what)
+    if not files:
+        hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
+        raise fail(NO_FILE, hint, path=folder / "*", what=what)
+    return files
+
+
+def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
+    """What there is below a folder with these names, which may be patterns; a name that is there is no pattern."""
+    if not parts:
+        yield folder
+        return
+    name, *rest = parts
+    if (folder / name).exists():
+        yield from _matches(folder / name, tuple(rest))
+    elif any(character in name for character in _WILD) and folder.is_dir():
+        hidden = name.startswith(_HIDDEN)
+        for path in folder.iterdir():
+            if fnmatchcase(path.name, name) and (hidden or not path.name.startswith(_HIDDEN)):
+                yield from _matches(path, tuple(rest))
+
+
+def misfit(place: FilePlace, relation: Relation) -> Problem | None:
+    """Why this relation cannot be read from a file of this format, if that is so."""
+    if place.format is not Format.RDF:
+        return None
+    if not place.is_ntriples:
+        return Problem(RDF_INPUT, {"path": place.path})
+    why = ""
+    if relation.arity != 3:
+        why = f"`{relation.name}` has {columns_text(relation.arity) if relation.arity else 'no columns'}"
+    for position, column in enumerate(relation.columns):
+        if not why and column.type not in TEXTS:
+            why = f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
+    return Problem(TRIPLE_COLUMNS, {"path": place.path, "why": why}) if why else None

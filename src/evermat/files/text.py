@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.files.blocks import BLOCK, BOM, Block, blocks, pieces
-from evermat.files.findings import Findings, FullError
+from evermat.files.blocks import BLOCK, BOM, Block, blocks, pieces, read_blocks
+from evermat.files.findings import Findings
 from evermat.files.layout import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
 from evermat.files.records import count_nullary, read_records
 from evermat.program.builtins import Type
-from evermat.program.model import Io
+from evermat.program.model import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]
@@ -27,18 +27,15 @@ _INFINITIES = ["inf", "+inf", "-inf"]
 
 def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
     """The facts of a text, as the `.input` describes it."""
-    relation = io.relation
-    lone_text = relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
-    parts: list[pa.Table] = []
-    try:
-        for block in blocks(stream, quoted=io.rfc4180, headers=io.headers, keep_empty=lone_text, size=size):
-            part = read_block(block, io, findings)
-            if not findings.problems:
-                parts.append(part)
-    except FullError:
-        pass
+    text = blocks(stream, quoted=io.rfc4180, headers=io.headers, keep_empty=may_be_empty(io.relation), size=size)
+    table = read_blocks(text, lambda block: read_block(block, io, findings), io.relation, findings)
     findings.raise_if_any()
-    return table_of(relation, parts)
+    return table
+
+
+def may_be_empty(relation: Relation) -> bool:
+    """Whether an empty line is a fact, also at the end of a file."""
+    return relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
 
 
 def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:

@@ -46,7 +46,16 @@ _IGNORED = {
 }
 _RDF_HINT = "an RDF name with one column is a class, with two a property; anything else needs a `.decl`"
 _PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
-_MEDIA = {".input": ("file", "stdin"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
+_MEDIA = {".input": ("file", "stdin", "table", "jdbc"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
+# What else says where a relation comes from, and which of it one cannot do without (one of each group).
+_OPTIONS = {
+    "table": ("name",),
+    "jdbc": (
+        *("url", "dbtable", "query", "driver", "user", "password", "fetchsize"),
+        *("partitionColumn", "lowerBound", "upperBound", "numPartitions"),
+    ),
+}
+_NEEDED = {"table": (("name",),), "jdbc": (("url",), ("dbtable", "query"))}
 
 
 class Uses:
@@ -211,20 +220,25 @@ class Names(Uses):
                 (self.inputs if directive.keyword == ".input" else self.outputs).append(io)
 
     def _io(self, relation: Relation, directive: Directive, span: Span) -> Io:
+        media = _MEDIA[directive.keyword]
+        given = {parameter.key: parameter for parameter in directive.parameters}
+        medium = self._choice(given.get("IO"), (*media, "stdoutprintsize"), media[0])
+        known = (*_PARAMETERS, *_OPTIONS.get(medium, ()))
         values: dict[str, Parameter] = {}
         for parameter in directive.parameters:
-            if parameter.key in _PARAMETERS:
+            if parameter.key in known:
                 values[parameter.key] = parameter
             else:
                 self.problems.add(
                     errors.UNKNOWN_PARAMETER,
                     parameter.span,
-                    did_you_mean(parameter.key, _PARAMETERS),
+                    did_you_mean(parameter.key, known),
                     name=parameter.key,
                     directive=directive.keyword,
                 )
-        media = _MEDIA[directive.keyword]
-        medium = self._choice(values.get("IO"), (*media, "stdoutprintsize"), media[0])
+        for names in _NEEDED.get(medium, ()):
+            if not values.keys() & set(names):
+                self._bad(values["IO"], f"it needs {' or '.join(f'`{name}`' for name in names)}")
         delimiter = values["delimiter"].value if "delimiter" in values else None
         rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
         if delimiter is not None and len(delimiter) != 1:
@@ -237,6 +251,7 @@ class Names(Uses):
             delimiter=delimiter or ("," if rfc4180 else "\t"),
             headers=self._choice(values.get("headers"), ("true", "false"), "false") == "true",
             rfc4180=rfc4180,
+            options=tuple((name, values[name].value) for name in _OPTIONS.get(medium, ()) if name in values),
             span=span,
         )
 

@@ -248,7 +248,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Io:
-    """Where a relation is read from or written to; `path` is None for the default file name."""
+    """Where a relation is read from or written to; `path` is None for the default file name.
+
+    `options` say more of a table or a database.
+    """
 
     relation: Relation
     medium: str = "file"
@@ -256,6 +259,7 @@ class Io:
     delimiter: str = "\t"
     headers: bool = False
     rfc4180: bool = False
+    options: tuple[tuple[str, str], ...] = ()
     span: Span | None = None
 
 

@@ -1,0 +1,92 @@
+"""Facts as Arrow files: tasks write them, the driver reads them.
+
+Symbols are dictionaries where they repeat, so that most of the work of encoding is done by the tasks; the driver gives ids to distinct symbols only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.columns.values import encode_arrow
+from evermat.program.model import Relation
+
+if TYPE_CHECKING:
+    from evermat.columns.dictionary import Dictionary
+    from evermat.columns.table import Batch
+
+_BATCH = 1 << 20  # rows that the driver encodes at a time
+
+
+def write_facts(table: pa.Table, file: Path) -> None:
+    """Writes facts; the columns are those of their relation."""
+    if table.num_columns:
+        columns = [_compact(column) for column in table.columns]
+        table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
+    else:
+        table = pa.table({"present": pa.array([True] * table.num_rows)})
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=_BATCH)
+
+
+def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts become a dictionary, one for all chunks, unless most are different."""
+    if not pa.types.is_string(column.type):
+        return column
+    coded = column.dictionary_encode()
+    distinct = len(coded.chunk(0).dictionary) if coded.num_chunks else 0
+    return coded if 2 * distinct <= len(coded) else column
+
+
+class Tables:
+    """The facts of a relation in Arrow tables with its columns."""
+
+    def __init__(self, tables: Iterable[pa.Table]) -> None:
+        self._tables = tables
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
+        """The facts, encoded."""
+        for table in self._tables:
+            yield _encode(table, relation, dictionary)
+
+
+class Several:
+    """The facts of a relation that come in several ways."""
+
+    def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
+        self._parts = parts
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
+        """The facts, encoded."""
+        for part in self._parts:
+            yield from part.batches(relation, dictionary)
+
+
+class Exchanged:
+    """The facts of a relation in files, in their order."""
+
+    def __init__(self, files: Sequence[Path], rows: int) -> None:
+        self._files, self.rows = files, rows
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
+        """The facts, encoded; a file goes when it has been read."""
+        for file in self._files:
+            with pa.memory_map(str(file)) as source:
+                reader = pa.ipc.open_file(source)
+                for number in range(reader.num_record_batches):
+                    yield _encode(reader.get_batch(number), relation, dictionary)
+            file.unlink()
+        dictionary.forget_arrow()
+
+
+def _encode(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
+    out = np.empty((relation.arity, facts.num_rows), np.int64)
+    for position, type_ in enumerate(relation.types):
+        column = facts.column(position)
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        out[position] = encode_arrow(whole, type_, dictionary)
+    return out

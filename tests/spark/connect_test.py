@@ -1,0 +1,96 @@
+"""The same over Spark Connect. A process has only one kind of session, so this one is another process's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("spark")
+pytest.importorskip("grpc")
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import numpy as np, pyarrow as pa
+from pyspark.sql import SparkSession
+from evermat.errors import DataError
+from evermat.program.builtins import Type
+from evermat.program.model import Column, Relation
+from evermat.spark import frames
+from evermat.spark.dictionary import Dense, HashDictionary
+from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.scratch import Scratch
+from tests.spark.dictionary_test import check, few, frame
+
+place = Path(sys.argv[1])
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.artifact.isolation.enabled": "false"}
+builder = SparkSession.builder.remote("local[2]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+try:
+    assert type(spark).__module__.startswith("pyspark.sql.connect")
+    relation = Relation("edge", tuple(Column(n, t, t.name) for n, t in (("x", Type.NUMBER), ("u", Type.UNSIGNED), ("s", Type.SYMBOL))))
+    table = pa.table({"x": range(1000), "u": pa.array([2**64 - 1] * 1000, pa.uint64()), "s": [f"s{i}" for i in range(1000)]})
+    frames._SENT_BYTES = 20_000
+    made = to_frame(spark, table, relation)
+    assert is_dataframe(made)
+    with Scratch(place) as scratch:
+        assert pa.concat_tables(frame_tables(made, relation, scratch, "n")).sort_by("x").to_pydict() == table.to_pydict()
+        # a server that does not see the folder
+        frames._written = lambda frame, folder: None
+        assert pa.concat_tables(frame_tables(made, relation, scratch, "n")).sort_by("x").to_pydict() == table.to_pydict()
+        try:
+            list(frame_tables(spark.sql("select bigint(null) x, 1 u, '' s"), relation, scratch, "n"))
+            raise AssertionError
+        except DataError as error:
+            assert "NULL in row 1, column 1 (`x`)" in str(error), error
+    nothing = Relation("fact", ())
+    assert [to_frame(spark, pa.table({"x": [True] * n}), nothing).count() for n in (0, 1)] == [0, 1]
+    views = create_views(spark, {"ub:Student": made})
+    assert spark.sql(f"select count(*) from {views['ub:Student']}").collect()[0][0] == 1000
+    for read in (lambda: table_frame(spark, "nope"), lambda: jdbc_frame(spark, {"url": "jdbc:none:x", "dbtable": "t"})):
+        try:
+            read()
+            raise AssertionError
+        except DataError as error:
+            assert len(str(error).splitlines()) <= 3, error
+            print(str(error).splitlines()[0])
+    dictionary = HashDictionary(spark, place / "d", few)
+    symbols = [f"s{i}" for i in range(20)]
+    assert dictionary.extend([(frame(spark, x=symbols), ["x"])]) == 20
+    ids = check(spark, dictionary, symbols)
+    dense = Dense(place / "d")
+    assert dense.dictionary.decode(dense.dense(np.array(list(ids.values())))) == list(ids)
+    print("all is well")
+finally:
+    spark.stop()
+"""
+
+
+def test_over_connect(tmp_path: Path) -> None:
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
+    }
+    environment.pop("SPARK_REMOTE", None)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "all is well", done.stdout + done.stderr[-4000:]
+    table, jdbc = done.stdout.splitlines()[-3:-1]
+    assert table.startswith("error[E301]: cannot read `nope`: The table or view `nope` cannot be found.")
+    assert jdbc.startswith("error[E301]: cannot read `jdbc:none:x`: ") and jdbc.endswith("No suitable driver")
