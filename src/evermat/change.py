@@ -15,6 +15,7 @@ from evermat.program.model import Relation, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class ChangedFacts:
@@ -42,6 +43,12 @@ class ChangedFacts:
             return nullary(present=len(self) > 0)
         columns = [decode_arrow(self._batch[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
         return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """A DataFrame of the caller's SparkSession."""
+        from evermat.spark.frames import to_frame  # noqa: PLC0415
+
+        return to_frame(spark, self.to_arrow(), self._relation)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface."""

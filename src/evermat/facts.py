@@ -12,7 +12,7 @@ import numpy as np
 from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
-from evermat.columns.values import encode_arrow, encode_rows
+from evermat.columns.values import Encodable, encode_arrow, encode_rows
 from evermat.errors import DataError, Problem, did_you_mean
 from evermat.program.builtins import RANGES, Type
 from evermat.program.inference import count_of
@@ -32,7 +32,7 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
         DataError: there is no such relation, or something does not fit it.
         TypeError: what is given are no facts at all.
     """
-    if hasattr(given, "batches"):  # whoever has read them has checked them
+    if isinstance(given, Encodable):
         yield from given.batches(program.relations[name], dictionary)
     elif given is not None:
         yield encode_given(name, given, program, dictionary)

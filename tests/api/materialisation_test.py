@@ -212,7 +212,7 @@ def test_counters_change_no_result(counters: str) -> None:
 
 
 def test_an_engine_that_is_none() -> None:
-    with pytest.raises(TypeError, match="^the engine is of type NoneType: use 'memory' or a SparkSession$"):
+    with pytest.raises(TypeError, match=r"^the engine is of type NoneType: use 'memory' or a SparkSession$"):
         Program.parse(CLOSURE).materialise(engine=None)
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from evermat.spark.java import java_home
+
 pytestmark = pytest.mark.xdist_group("spark")
 pytest.importorskip("grpc")
 
@@ -66,6 +68,27 @@ try:
     ids = check(spark, dictionary, symbols)
     dense = Dense(place / "d")
     assert dense.dictionary.decode(dense.dense(np.array(list(ids.values())))) == list(ids)
+    import evermat
+    from evermat.materialisation import materialise_program
+    from evermat.spark.sources import read_inputs
+    text = ".decl e(x:number, y:number) .input e .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
+    program = evermat.Program.parse(text)
+    (place / "e.facts").write_text("1\\t2\\n2\\t3\\n")
+    for folder in (str(place), place.as_uri()):
+        with Scratch(place) as scratch:
+            m = materialise_program(program._compiled, read_inputs(spark, program._compiled, folder, scratch), engine="spark")
+        assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)}
+    m = program.materialise({"e": spark.sql("select 1 x, 2 y union all select 2, 3")}, engine=spark)
+    change = m.update({"e": spark.sql("select 3 x, 4 y")})
+    assert set(change.inserted["p"]) == {(1, 4), (2, 4), (3, 4)} and m.stats["engine"] == "spark"
+    assert m["p"].to_spark(spark).count() == 6
+    (place / "e.facts").write_text("1\\t2\\n2\\n")
+    try:
+        with Scratch(place) as scratch:
+            read_inputs(spark, program._compiled, str(place), scratch)
+        raise AssertionError
+    except DataError as error:
+        assert "e.facts:2:" in str(error), error
     print("all is well")
 finally:
     spark.stop()
@@ -81,6 +104,8 @@ def test_over_connect(tmp_path: Path) -> None:
         "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
     }
     environment.pop("SPARK_REMOTE", None)
+    if home := java_home(tmp_path):
+        environment["JAVA_HOME"] = str(home)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],
         env=environment,

@@ -177,3 +177,37 @@ def test_a_task_whose_result_is_missing_is_noticed(
     Path("edge.facts").write_text("a\tb\n", encoding="utf-8")
     done = evermat_command("run", write_program(), "--engine", "spark")
     assert done.code == 6
+
+
+TABLE = CLOSURE.replace(".input edge", '.input edge(IO=table, name="{name}")')
+
+
+def test_tables(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evermat.spark.session.session", lambda **_: nullcontext(spark))
+    spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'").createOrReplaceTempView("edges")
+    assert evermat_command("run", write_program(TABLE.format(name="edges")), "--engine", "spark") == (0, "", "")
+    assert Path("path.csv").read_text(encoding="utf-8") == "a\tb\na\tc\nb\tc\n"
+    Path("path.csv").unlink()
+    done = evermat_command("run", write_program(TABLE.format(name="no_edges")), "--engine", "spark")
+    assert done.code == 3
+    assert done.err.startswith("error[E301]: cannot read `no_edges`: The table or view `no_edges` cannot be found.")
+    done = evermat_command("run", write_program(TABLE.format(name="edges")), "--engine", "memory")
+    assert done.code == 2
+    assert done.err.startswith("error[E273]: relation `edge` is read from a table, which needs Spark")
+    assert not Path("path.csv").exists()
+
+
+def test_databases(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evermat.spark.session.session", lambda **_: nullcontext(spark))
+    url = "jdbc:derby:memory:evermat;create=true"
+    rows = spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'")
+    rows.write.jdbc(
+        url, "edges", mode="overwrite", properties={"driver": "org.apache.derby.iapi.jdbc.AutoloadedDriver"}
+    )
+    driver = 'driver="org.apache.derby.iapi.jdbc.AutoloadedDriver"'
+    text = CLOSURE.replace(".input edge", f'.input edge(IO=jdbc, url="{url}", dbtable="edges", {driver})')
+    assert evermat_command("run", write_program(text), "--engine", "spark") == (0, "", "")
+    assert Path("path.csv").read_text(encoding="utf-8") == "a\tb\na\tc\nb\tc\n"
+    done = evermat_command("run", write_program(text.replace('"edges"', '"none"')), "--engine", "spark")
+    assert done.code == 3
+    assert done.err.startswith("error[E301]: cannot read")

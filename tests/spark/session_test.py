@@ -276,14 +276,13 @@ import sys
 import pyarrow as pa
 from evermat.spark.session import session
 
-def double(batches):
-    for batch in batches:
-        yield pa.record_batch({"x": pa.array([2 * x.as_py() for x in batch.column(0)], pa.int64())})
+from pyspark.sql.functions import udf
 
 with session(master=None, memory=1 << 30, conf={}) as spark:
     spark.createDataFrame(pa.table({"x": [1, 2, 3]})).write.parquet("../home/x.parquet")
     read = spark.read.parquet("../home/x.parquet")
-    assert sorted(read.mapInArrow(double, "x long").toArrow().column(0).to_pylist()) == [2, 4, 6]
+    double = udf(lambda x: 2 * x, "long", useArrow=False)
+    assert sorted(read.select(double("x")).toArrow().column(0).to_pylist()) == [2, 4, 6]
     assert read.groupBy("x").count().collect()
 assert "pandas" not in sys.modules
 """
@@ -302,9 +301,7 @@ import signal, time
 from evermat.spark.jobs import run_watched
 from evermat.spark.session import session
 
-def wait(batches):
-    time.sleep(600)
-    yield from batches
+from pyspark.sql.functions import udf
 
 handler = signal.getsignal(signal.SIGINT)
 try:
@@ -314,7 +311,8 @@ try:
         def progress(text):
             told or print("runs", flush=True)
             told.append(text)
-        run_watched(spark, spark.range(4).mapInArrow(wait, "id long").collect, progress=progress)
+        wait = udf(lambda number: time.sleep(600), "long", useArrow=False)
+        run_watched(spark, spark.range(4).select(wait("id")).collect, progress=progress)
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -152,6 +152,8 @@ def run(
         if engine is Engine.SPARK:
             from evermat.spark.session import heap_share
 
+            if (master or "").startswith("sc:"):  # Spark Connect cannot do without pandas
+                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
             spark = SparkOptions(master, size, _settings(conf or []), scratch)
             size = max(size - heap_share(size), size // 2)
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)

@@ -5,7 +5,8 @@ Equality of values is equality of integers; anything else asks the type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from evermat.columns.dictionary import Dictionary
 from evermat.program.builtins import MAX_NUMBER, Type
+from evermat.program.model import Relation
 from evermat.program.terms import Value
 
 if TYPE_CHECKING:
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 Column = npt.NDArray[np.int64]
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
+
+
+class Encodable(ABC):
+    """Facts of a relation that somebody has read and checked, and that are yet to be encoded."""
+
+    @abstractmethod
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+        """The facts, encoded; can be asked for once."""
 
 
 def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:

@@ -16,13 +16,18 @@ from pathlib import Path
 from evermat.caching import cache_folder
 
 _MAKING = 60.0  # seconds for Java to write the archive
-_SILENCE = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+_SILENCE = ("-Xlog:disable", "-Xlog:all=error:stderr")  # that something is not in the archive is nobody's concern
+# The options that use and that make an archive. The newer kind needs nothing that a Java made for one purpose may lack.
+_SHARED = ("SharedArchiveFile", "ArchiveClassesAtExit")
+_AHEAD_OF_TIME = ("AOTCache", "AOTCacheOutput")
+_AHEAD_OF_TIME_SINCE = 25
 
 
 class Archive:
     """The archive for a Java and a Spark: `options` are for the JVM, `make` waits until it has been written, if it is not there yet."""
 
-    def __init__(self, java: Path, spark_home: Path) -> None:
+    def __init__(self, java: Path, version: int, spark_home: Path) -> None:
+        self._version = version
         folder = cache_folder()
         self._file: Path | None = None
         self._part: Path | None = None
@@ -42,9 +47,10 @@ class Archive:
     @property
     def options(self) -> tuple[str, ...]:
         """What Java is started with."""
-        if self._part is not None:
-            return f"-XX:ArchiveClassesAtExit={self._part}", *_SILENCE
-        return () if self._file is None else (f"-XX:SharedArchiveFile={self._file}", *_SILENCE)
+        if self._file is None:
+            return ()
+        using, making = _AHEAD_OF_TIME if self._version >= _AHEAD_OF_TIME_SINCE else _SHARED
+        return f"-XX:{using}={self._file}" if self._part is None else f"-XX:{making}={self._part}", *_SILENCE
 
     def make(self, process: subprocess.Popen[bytes]) -> None:
         """Lets the JVM, in which nothing runs any more, end and write the archive; never raises."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.values import encode_arrow
+from evermat.columns.values import Encodable, encode_arrow
 from evermat.program.model import Relation
 
 if TYPE_CHECKING:
@@ -42,38 +42,36 @@ def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return coded if 2 * distinct <= len(coded) else column
 
 
-class Tables:
+class Tables(Encodable):
     """The facts of a relation in Arrow tables with its columns."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
         self._tables = tables
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """The facts, encoded."""
         for table in self._tables:
             yield _encode(table, relation, dictionary)
 
 
-class Several:
+class Several(Encodable):
     """The facts of a relation that come in several ways."""
 
-    def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
+    def __init__(self, parts: Sequence[Encodable]) -> None:
         self._parts = parts
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """The facts, encoded."""
         for part in self._parts:
             yield from part.batches(relation, dictionary)
 
 
-class Exchanged:
+class Exchanged(Encodable):
     """The facts of a relation in files, in their order."""
 
     def __init__(self, files: Sequence[Path], rows: int) -> None:
         self._files, self.rows = files, rows
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """The facts, encoded; a file goes when it has been read."""
+        """A file goes when it has been read."""
         for file in self._files:
             with pa.memory_map(str(file)) as source:
                 reader = pa.ipc.open_file(source)

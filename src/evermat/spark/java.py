@@ -13,6 +13,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,6 +161,8 @@ def wrapper(program: Path, temporary: Path) -> Path:
         home = folder / name
         try:
             _write(home / "bin" / "java", script)
+            with suppress(FileNotFoundError):
+                _write(home / "release", (program.resolve().parent.parent / "release").read_text("utf-8"))
         except OSError as error:
             why = error
             continue

@@ -51,7 +51,7 @@ _STOPPING = 5.0  # seconds for Spark to stop of its own accord
 _GLANCE = 0.02
 
 # Quick to start: compiled only once, and a collector without threads of its own.
-_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto")
+_QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
 _LOGGING = """\
 rootLogger.level = error
@@ -356,7 +356,8 @@ class _Running:
         spark_home = _spark_home()
         if master is None or master.startswith("local["):
             program = java_home / "bin" / "java" if java_home is not None else Path(shutil.which("java") or "java")
-            self.archive = Archive(program, spark_home)
+            runtime = java.examine(program)
+            self.archive = Archive(program, runtime.version if runtime else 0, spark_home)
         given = settings(master, memory, conf, name, self.folder, self.archive.options if self.archive else ())
         (self.folder / "log4j2.properties").write_text(_LOGGING, "utf-8")
         for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"):
@@ -529,7 +530,7 @@ class _Running:
                 stopping.start()
                 stopping.join(_STOPPING)
             else:
-                threading.Thread(target=self._stop_listening, name="evermat-spark-stop", daemon=True).start()
+                self._stop_listening()
                 if well and self.process is not None:
                     self.archive.make(self.process)
             if self.process is not None:
@@ -558,10 +559,15 @@ class _Running:
                 self.gateway.shutdown()
 
     def _stop_listening(self) -> None:
-        """Ends what this process has for the JVM to call; it takes half a second, for which nobody waits."""
+        """Ends what this process has for the JVM to call, which says nothing of a connection that breaks now.
+
+        It takes half a second, for which nobody waits.
+        """
         with suppress(Exception):
             if self.spark is not None:
-                self.spark.sparkContext._accumulatorServer.shutdown()  # noqa: SLF001
+                server = self.spark.sparkContext._accumulatorServer  # noqa: SLF001
+                server.handle_error = lambda *_: None
+                threading.Thread(target=server.shutdown, name="evermat-spark-stop", daemon=True).start()
         with suppress(Exception):
             if self.gateway is not None:
                 self.gateway.shutdown()
