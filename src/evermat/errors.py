@@ -233,7 +233,7 @@ TRIPLE_COLUMNS = _kind(
     "`{path}` holds triples, but {why}",
     "three columns of type `term` or `symbol` are read from a .nt file: subject, predicate and object",
 )
-MORE_DATA_ERRORS = _kind(329, "and more: only the first {limit} errors of `{path}` are shown")
+MORE_DATA_ERRORS = _kind(329, "and {more}: only the first {limit} of `{path}` are shown")
 
 # --- 600-609: files that cannot be written -----------------------------------------------------------------
 CANNOT_WRITE = _kind(600, "cannot write `{path}`: {why}", "{rest}")

@@ -67,7 +67,6 @@ def tree(tmp_path: Path) -> Path:
         ("202?-0[12]/[ef].csv", ["2024-01/e.csv", "2024-02/e.csv", "2024-02/f.csv", "2025-01/e.csv"]),
         ("2024-*", ["2024-01/e.csv", "2024-02/e.csv", "2024-02/f.csv"]),
         ("parts/", ["parts/10.csv", "parts/9"]),
-        ("all", ["all/a"]),
         ("[x]/*.csv", ["[x]/e.csv"]),  # such a folder is there
         ("[xy]/*.csv", ["x/e.csv"]),
         ("[z].csv", ["[z].csv"]),
@@ -83,6 +82,13 @@ def test_signs_of_patterns_in_the_folder_mean_themselves(tree):
     assert names("*.csv", tree / "[x]") == ["e.csv"]
 
 
+def test_a_folder_within_a_folder_is_not_passed_over(tree):
+    with pytest.raises(
+        DataError, match=r"`.*` is a folder, not a file\n  = note: only the files of one folder are read"
+    ):
+        names("all", tree)
+
+
 @pytest.mark.parametrize("path", ["q*", "q*/e.csv", "2024-*/q", "part-2.csv/*"])
 def test_a_pattern_that_matches_nothing_is_an_error(path, tree):
     with pytest.raises(DataError, match="no name matches this pattern"):
@@ -91,7 +97,7 @@ def test_a_pattern_that_matches_nothing_is_an_error(path, tree):
 
 def test_a_folder_of_all_formats_is_one_relation(tmp_path):
     put(tmp_path, **{"a.csv": b"x\ty\tz\nb\tc\td\n", "b.txt.gz": gzip.compress(b"x\ty\tz\ne\tf\tg\n")})
-    put(tmp_path, **{"c.jsonl": b'["h","i","j"]\n', "d.nt": TRIPLE, "_e.csv": b"?", "g__h.csv": b"?"})
+    put(tmp_path, **{"c.jsonl": b'["h","i","j"]\n', "d.nt": TRIPLE, "_e.csv": b"?", "_g__h.csv": b"?"})
     pq.write_table(pa.table({"x": ["k"], "y": ["l"], "z": ["m"]}), tmp_path / "e.parquet")
     found = read_relation(Io(relation("sss"), path=str(tmp_path), headers=True), Path())
     rows = [("b", "c", "d"), ("e", "f", "g"), ("h", "i", "j"), ("<http://a>", "<http://b>", '"c"'), ("k", "l", "m")]
@@ -233,7 +239,7 @@ def read_parts(path, io, cuts, size):
         findings = Findings(str(path))
         table, lines = read_range(path, start, end, io, findings, size)
         tables.append(table)
-        sent = pickle.loads(pickle.dumps(findings.problems))
+        sent = pickle.loads(pickle.dumps(findings.all()))
         problems.append([relocate(problem, before) for problem in sent])
         before += lines
     content = path.read_bytes()
@@ -291,3 +297,13 @@ def test_a_problem_without_a_line_stays_where_it_is():
 
 def test_the_parts_of_a_nullary_relation():
     assert rows_of(table_of(relation(""), [nullary(present=False), nullary(present=True)])) == [()]
+
+
+def test_errors_are_counted_up_to_a_thousand(tmp_path):
+    path = tmp_path / "r.facts"
+    for lines, told in ((11, "and 1 more error:"), (999, "and 989 more errors:"), (5000, "and at least 990 more errors:")):
+        path.write_bytes(b"x\n" * lines)
+        _, problems = read_whole(path, Io(relation("n")))
+        _, found = read_parts(path, Io(relation("n")), [0, 700, 2 * lines], 64)
+        assert [problem.render() for problem in found] == [problem.render() for problem in problems]
+        assert problems[-1].message.startswith(told)

@@ -78,7 +78,7 @@ def test_errors_in_many_pieces_are_where_they_are(both: Any, monkeypatch: pytest
     Path("edge.facts").write_text("".join(lines), encoding="utf-8")
     done = both(write_program())
     assert done.code == 3
-    assert "edge.facts:8:" in done.err and "and more: only the first 10 errors" in done.err
+    assert "edge.facts:8:" in done.err and "and 1 more error: only the first 10 of" in done.err
 
 
 @pytest.mark.parametrize(

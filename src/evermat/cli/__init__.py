@@ -107,7 +107,7 @@ def evermat(
 def run(
     program: ProgramFile,
     facts: Annotated[str, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are; may be a URI.")] = ".",
-    output: Annotated[Path, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = Path(),
+    output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = ".",
     engine: Annotated[
         Engine, typer.Option(envvar="EVERMAT_ENGINE", help="Spark, or this process alone, without a JVM.")
     ] = Engine.SPARK,
@@ -159,7 +159,7 @@ def run(
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
         checked = read_program(program)
     warn(checked.warnings)
-    run_program(checked, facts, output, limits, phases, stats, state, spark)
+    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark)
 
 
 @app.command()
@@ -271,6 +271,15 @@ def _memory(text: str) -> int:
         what = f"`{text}` is not a size of memory: write a number with k, m, g or t behind it"
         raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
     return size
+
+
+def _output_folder(folder: str, program: Any) -> Path:
+    """Where outputs go; a URI would become a folder of that name."""
+    for place in (folder, *(io.path or "" for io in program.outputs)):
+        if "://" in place:
+            what = f"outputs are not written to `{place}`: give a folder"
+            raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+    return Path(folder)
 
 
 def _settings(given: list[str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from evermat.errors import MORE_DATA_ERRORS, DataError, Kind, Problem
 from evermat.source import Source, Span
 
 LIMIT = 10
+COUNTED = 1000
 
 
 class FullError(Exception):
@@ -13,7 +14,7 @@ class FullError(Exception):
 
 
 class Findings:
-    """The errors of one file: the first ten, and whether there are more.
+    """The errors of one file: the first ten, and how many more there are, up to a thousand.
 
     A place is given by one line of the file, never by the whole text: files may be larger than memory.
     """
@@ -21,6 +22,7 @@ class Findings:
     def __init__(self, path: str) -> None:
         self.path = path
         self.problems: list[Problem] = []
+        self._more = 0
 
     def at(self, kind: Kind, line: str, number: int, span: Span, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes an error in line `number`, whose text is `line`; `span` counts its characters."""
@@ -31,16 +33,29 @@ class Findings:
         self.add(Problem(kind, details, Source(self.path, ""), None, help))
 
     def add(self, problem: Problem) -> None:
-        """Notes a problem, unless there are enough of them."""
-        if len(self.problems) == LIMIT:
-            self.problems.append(Problem(MORE_DATA_ERRORS, {"limit": LIMIT, "path": self.path}))
+        """Notes a problem, or counts it if there are many; what another has counted is counted as well."""
+        if problem.kind == MORE_DATA_ERRORS:  # not the same object if it comes from another process
+            self._more += problem.details["count"]
+        elif len(self.problems) < LIMIT:
+            self.problems.append(problem)
+        else:
+            self._more += 1
+        if LIMIT + self._more >= COUNTED:
             raise FullError
-        self.problems.append(problem)
+
+    def all(self) -> list[Problem]:
+        """What was found, at last how much more there is."""
+        if not self._more:
+            return self.problems
+        count = min(self._more, COUNTED - LIMIT)
+        told = f"{'at least ' * (LIMIT + count == COUNTED)}{count} more error{'s' * (count > 1)}"
+        details = {"more": told, "limit": LIMIT, "path": self.path, "count": count}
+        return [*self.problems, Problem(MORE_DATA_ERRORS, details)]
 
     def raise_if_any(self) -> None:
         """Raises one `DataError` with everything found."""
         if self.problems:
-            raise DataError(self.problems)
+            raise DataError(self.all())
 
 
 def fail(kind: Kind, help: str = "", **details: object) -> DataError:  # noqa: A002

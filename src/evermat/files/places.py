@@ -101,8 +101,7 @@ def input_places(io: Io, folder: Path) -> list[FilePlace]:
 def files_of(folder: Path, what: str) -> list[Path]:
     """The files of a folder, in the order of their names; there is at least one. A folder `x.parquet` has only such.
 
-    Folders in it are passed over, except that those of a partitioned table are refused: their files would lack the
-    columns that the names of the folders give, or be missed.
+    Folders in it are refused, for what is in them would be missed; hidden ones do not count.
     """
     parquet = place_of(folder).format is Format.PARQUET
     files = []
@@ -110,9 +109,9 @@ def files_of(folder: Path, what: str) -> list[Path]:
         if not path.is_dir():
             if path.suffix == ".parquet" or not parquet:
                 files.append(path)
-        elif "=" in path.name:
-            why = "it looks like a part of a partitioned table; only the files of one folder are read"
-            raise fail(IS_FOLDER, path=path, why=why)
+        else:
+            part = "it looks like a part of a partitioned table; " * ("=" in path.name)
+            raise fail(IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
     if not files and parquet:
         hint = "the folder has no files that end in `.parquet`"
         raise fail(NO_FILE, hint, path=folder / "*.parquet", what=what)

@@ -71,11 +71,11 @@ def merge_findings(path: str | Path, parts: Iterable[Sequence[Problem]]) -> list
     merged = Findings(str(path))
     try:
         for part in parts:
-            for problem in part:  # in a part that is full there are as many before the last as fill the whole
+            for problem in part:
                 merged.add(problem)
     except FullError:
         pass
-    return merged.problems
+    return merged.all()
 
 
 class _Part:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from evermat import errors
 from evermat.columns.values import Encodable, encode_arrow
+from evermat.errors import Problem, ResourceError
 from evermat.program.model import Relation
 
 if TYPE_CHECKING:
@@ -71,13 +73,19 @@ class Exchanged(Encodable):
         self._files, self.rows = files, rows
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """A file goes when it has been read."""
+        """A file goes when it has been read; there must be as many facts as were written."""
+        seen = 0
         for file in self._files:
             with pa.memory_map(str(file)) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(reader.num_record_batches):
-                    yield _encode(reader.get_batch(number), relation, dictionary)
+                    facts = reader.get_batch(number)
+                    seen += facts.num_rows
+                    yield _encode(facts, relation, dictionary)
             file.unlink()
+        if seen != self.rows:
+            why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
+            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "hand facts over", "why": why}))
         dictionary.forget_arrow()
 
 
