@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from bench.report import preamble, save, table
 from bench.scaling import RESULTS
 
 PARTS = ("start", "pipeline", "triples")
+SIZES = (1_000_000, 5_000_000, 20_000_000)
 PROGRAM = """
 .decl edge(x:{type}, y:{type}) .input edge
 .decl some(x:{type}) .input some
@@ -84,10 +86,10 @@ def both(place: Path, rounds: int) -> dict[str, dict[str, Any]]:
     return best
 
 
-def pipeline(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
+def pipeline(folder: Path, quick: bool, sizes: tuple[int, ...] = SIZES) -> Iterator[dict[str, Any]]:
     """Both engines on the same files, in turn."""
     for type_ in ("number", "symbol"):
-        for edges in (10_000,) if quick else (1_000_000, 5_000_000, 20_000_000):
+        for edges in (10_000,) if quick else sizes:
             place = folder / f"{type_}{edges}"
             make_edges(place, type_, edges)
             best = both(place, 1 if quick else 5 if edges <= 1_000_000 else 2)  # of short runs more, for they vary more
@@ -207,18 +209,22 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true")
     options.add_argument("--only", default=",".join(PARTS))
+    options.add_argument("--edges", default=",".join(map(str, SIZES)), help="sizes that the pipeline is measured at")
     chosen = options.parse_args()
+    sizes = tuple(map(int, chosen.edges.split(",")))
     name = "spark-quick" if chosen.quick else "spark"
     only = chosen.only.split(",")
     file = RESULTS / f"{name}.json"
     before = json.loads(file.read_text(encoding="utf-8"))["measured"] if file.exists() else []
     around = environment([], "python -m bench.spark" + "".join(f" {a}" for a in sys.argv[1:]))
-    found = [one for one in before if one["part"] not in only]
+    found = [one for one in before if one["part"] not in only or one.get("edges", sizes[0]) not in sizes]
     with tempfile.TemporaryDirectory() as folder:
-        for part, measure in zip(PARTS, (start, pipeline, triples), strict=True):
+        measures = (start, partial(pipeline, sizes=sizes), triples)
+        for part, measure in zip(PARTS, measures, strict=True):
             for one in measure(Path(folder), chosen.quick) if part in only else ():
                 found.append({"part": part, "date": around["date"], **one})
                 print(found[-1], file=sys.stderr)
+    found.sort(key=lambda one: (PARTS.index(one["part"]), one.get("type", ""), one.get("edges", 0)))
     text = render(around, found)
     save(RESULTS, name, around | {"measured": found}, [], text)
     print(text)

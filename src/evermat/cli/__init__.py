@@ -183,7 +183,7 @@ def update(
     algorithm: Annotated[
         str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat or auto.")
     ] = "auto",
-    engine: Annotated[Engine, typer.Option(help="Where reasoning is done.")] = Engine.MEMORY,
+    engine: Annotated[Engine, typer.Option(help="Either; an update is done in this process.")] = Engine.MEMORY,
     changes_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what changed in every relation, derived facts too.")
     ] = None,
@@ -198,7 +198,7 @@ def update(
     ] = None,
 ) -> None:
     """Insert and delete facts of a state, and make all that follows from them true again."""
-    del engine  # there is one so far
+    del engine  # a state is the same for both, and small changes are not worth a JVM
     from evermat.phases import Phases
 
     phases = Phases()
