@@ -158,7 +158,7 @@ def is_connect(spark: Any) -> bool:
 
 # What stands before the message in a line of a stack trace: `Caused by: ` and the name of a Java class.
 _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
-_JAVA_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?::\s*|$)")
+_JAVA_CLASS = re.compile(r"^\(?(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?:[:)]\s*|$)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration)\b(?:: .*)?$")
 _ERROR_CLASS = re.compile(r"^\[[A-Z][A-Z0-9_.]+\]\s*")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}$")

@@ -6,6 +6,7 @@ to the driver, which knows where a piece lies in its file; a task never fails be
 
 from __future__ import annotations
 
+import os
 import pickle
 from dataclasses import dataclass
 from io import BytesIO
@@ -117,5 +118,6 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
         write_facts(table, file)
     except OSError as error:
         file.unlink(missing_ok=True)
-        return Outcome(number, path, str(file), 0, lines, (), error.strerror or str(error))
+        why = os.strerror(error.errno) if error.errno else str(error)
+        return Outcome(number, path, str(file), 0, lines, (), why)
     return Outcome(number, path, str(file), table.num_rows, lines)

@@ -72,14 +72,16 @@ class _Reading:
         """Notes what an input is to be read from."""
         number = len(self._inputs)
         self._inputs.append(io)
+        what = f"relation `{io.relation.name}` is"
         try:
             if io.medium == "stdin":
                 self._found[number] = Tables([read_relation(io, Path())])
             elif io.medium == "table":
                 name = dict(io.options)["name"]
-                self._found[number] = self._frame(io, frames.table_frame(self._spark, name), f"table `{name}`")
+                self._found[number] = self._frame(io, frames.table_frame(self._spark, name, what), f"table `{name}`")
             elif io.medium == "jdbc":
-                self._found[number] = self._frame(io, frames.jdbc_frame(self._spark, dict(io.options)), "the database")
+                frame = frames.jdbc_frame(self._spark, dict(io.options), what)
+                self._found[number] = self._frame(io, frame, "the database")
             elif is_remote(place := _place(io, folder)):
                 self._found[number] = self._remote(io, place)
             else:
