@@ -297,7 +297,7 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
         told = (
             f"50 edges deleted and 50 inserted by the process that has the state open; wanted: a commit under {COMMIT_MS} ms. "
             "Three relations change (with a count, two hidden ones in addition). Least / median / most of 30; with a pause before "
-            "each, the tidying that follows a commit in the background has ended. Some of 20 more updates replace changes by a snapshot."
+            "each, the tidying that follows a commit in the background has ended. Some of 20 more updates merge the files of changes to one."
         )
         sections += ["## Updates", _measured_at(updates[0]) + told, table(rows)]
     opened = [f for f in found if f["part"] == "opening"]
