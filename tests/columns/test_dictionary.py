@@ -68,12 +68,35 @@ def test_unknown_ids_are_refused() -> None:
         Dictionary(["a"]).symbol(1)
 
 
-def test_arrow_chunks_stay_few() -> None:
-    dictionary = Dictionary()
+def test_what_was_decoded_stays_as_it_was_while_the_dictionary_grows() -> None:
+    dictionary, decoded = Dictionary(), []
     for i in range(200):
-        ids = dictionary.encode([f"s{i}", "s0"])
-        assert dictionary.decode_arrow(ids).to_pylist() == [f"s{i}", "s0"]
-    assert len(dictionary._chunks) <= 8
+        ids = dictionary.encode([f"s{i}", "s0", "long" * i])
+        decoded.append((i, dictionary._whole(), dictionary.decode_arrow(ids), dictionary.decode_compactly(ids)))
+    for i, whole, arrow, compact in decoded:
+        assert whole.to_pylist() == list(dict.fromkeys(s for j in range(i + 1) for s in (f"s{j}", "s0", "long" * j)))
+        assert arrow.to_pylist() == compact.to_pylist() == [f"s{i}", "s0", "long" * i]
+
+
+@given(st.lists(st.binary(max_size=40).map(lambda raw: raw.decode("latin-1")), max_size=300), st.integers(0, 3))
+def test_all_lengths_and_bytes(symbols: list[str], offset: int) -> None:
+    dictionary, model = Dictionary(), dict[str, int]()
+    for kind in (pa.string(), pa.large_string(), pa.string_view()):
+        for symbol in symbols[offset:]:
+            model.setdefault(symbol, len(model))
+        ids = dictionary.encode_arrow(pa.array(symbols, kind)[offset:])
+        assert ids.tolist() == [model[symbol] for symbol in symbols[offset:]]
+    assert [dictionary.lookup(symbol) for symbol in model] == list(model.values())
+
+
+def test_symbols_whose_hashes_collide(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Tags have 32 bits: among so many symbols some share one, and then their bytes are compared.
+    symbols = [str(i) for i in range(300_000)]
+    dictionary = Dictionary()
+    assert dictionary.encode_arrow(pa.array(symbols)).tolist() == list(range(300_000))
+    tags = dictionary._slots[dictionary._slots > 0] >> np.uint64(32)
+    assert len(np.unique(tags)) < 300_000
+    assert dictionary.encode_arrow(pa.array(symbols[::-1])).tolist() == list(range(300_000))[::-1]
 
 
 def test_large_arrow_dictionaries_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -301,7 +301,11 @@ def test_the_parts_of_a_nullary_relation():
 
 def test_errors_are_counted_up_to_a_thousand(tmp_path):
     path = tmp_path / "r.facts"
-    for lines, told in ((11, "and 1 more error:"), (999, "and 989 more errors:"), (5000, "and at least 990 more errors:")):
+    for lines, told in (
+        (11, "and 1 more error:"),
+        (999, "and 989 more errors:"),
+        (5000, "and at least 990 more errors:"),
+    ):
         path.write_bytes(b"x\n" * lines)
         _, problems = read_whole(path, Io(relation("n")))
         _, found = read_parts(path, Io(relation("n")), [0, 700, 2 * lines], 64)

@@ -19,8 +19,8 @@ from evermat.columns.values import decode_rows
 from evermat.program.compile import compile_program
 from evermat.program.model import Io
 from evermat.source import Source
-from evermat.spark.exchange import Exchanged, write_facts
-from evermat.spark.reader import ContentReader, Outcome, Split, SplitReader
+from evermat.spark.exchange import Exchanged
+from evermat.spark.reader import ContentReader, Outcome, Split, SplitReader, write_facts
 
 TYPES = ".decl r(s:symbol, n:number, u:unsigned, f:float, t:term) .input r .decl on() .input on"
 

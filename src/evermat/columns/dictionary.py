@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+from evermat.columns import kernels_texts as texts
+from evermat.columns import kernels_tuples as tuples
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = npt.NDArray[np.int32]
+_T = TypeVar("_T", bound=np.generic)
 
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
 _INT32_BYTES = 1 << 31
@@ -19,26 +24,16 @@ _LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
 _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
 
-class _IdsBySymbol(dict[str, int]):
-    """Looking up an unknown symbol gives it the next id: known ones never leave C."""
-
-    def __missing__(self, symbol: str) -> int:
-        number = len(self)
-        if number >= _MAX_SYMBOLS:
-            raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
-        self[symbol] = number
-        return number
-
-
 class Dictionary:
     """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither changes nor goes away."""
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
-        self._ids = _IdsBySymbol()
-        self._symbols: list[str] = []
-        # Arrow chunks of the first symbols, each at least twice as long as the next, so that a symbol is copied
-        # only O(log n) times however the dictionary grows.
-        self._chunks: list[pa.Array] = []
+        self._count = 0
+        # As `kernels_texts` has it. What lies before `_ends[_count]` never changes.
+        self._pool = np.empty(1 << 10, np.uint8)
+        self._ends = np.zeros(1 << 6, np.int64)
+        self._slots = np.zeros(1 << 7, np.uint64)
+        self._symbols: list[str] = []  # the first ones, as far as somebody has asked for them
         self._rank: Ids | None = None
         # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
         # often share one.
@@ -46,22 +41,53 @@ class Dictionary:
         self.encode(symbols)
 
     def __len__(self) -> int:
-        return len(self._ids)
+        return self._count
 
     def lookup(self, symbol: str) -> int:
         """Id of a symbol, -1 if it has none."""
-        return self._ids.get(symbol, -1)
+        text = np.frombuffer(symbol.encode(), np.uint8)
+        return int(texts.find_text(text, self._pool, self._ends, self._slots))
 
     def symbol(self, number: int) -> str:
         """The symbol with this id."""
-        if number < 0:
+        if not 0 <= number < self._count:
             raise IndexError(number)
-        return self._list()[number]
+        return self._pool[self._ends[number] : self._ends[number + 1]].tobytes().decode()
 
     def encode(self, symbols: Iterable[str]) -> Ids:
         """Ids of the symbols; new ones get the next ids in order of appearance."""
-        values = symbols if isinstance(symbols, Sequence) else list(symbols)
-        return np.fromiter(map(self._ids.__getitem__, values), np.int32, len(values))
+        encoded = [symbol.encode() for symbol in symbols]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+        return self._encode(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def _encode(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> Ids:
+        """Ids of texts that lie one after the other."""
+        n = len(offsets) - 1
+        data.flags.writeable = offsets.flags.writeable = False  # as the kernel is compiled for
+        out, scratch = np.empty(n, np.int32), tuples.scratch()
+        done = 0
+        while done < n:
+            done, self._count = texts.encode_texts(
+                data, offsets, done, n, self._pool, self._ends, self._count, self._slots, out, scratch
+            )
+            if done < n:
+                self._make_room(int(offsets[done + 1] - offsets[done]))
+        return out
+
+    def _make_room(self, length: int) -> None:
+        """Grows whatever is full, for a text of this length."""
+        if self._count >= _MAX_SYMBOLS:
+            raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
+        used = int(self._ends[self._count])
+        if len(self._pool) - used < length:
+            self._pool = _larger(self._pool, used, used + length)
+        if self._count + 1 >= len(self._ends):
+            self._ends = _larger(self._ends, self._count + 1, self._count + 2)
+        if 2 * self._count >= len(self._slots):
+            slots = np.zeros(2 * len(self._slots), np.uint64)
+            texts.move_slots(self._slots, slots)
+            self._slots = slots
 
     def encode_arrow(self, array: pa.Array | pa.ChunkedArray) -> Ids:
         """Ids of a string, large_string or dictionary-encoded Arrow array, chunked or not; it must not hold nulls."""
@@ -72,15 +98,17 @@ class Dictionary:
         if isinstance(array, pa.ChunkedArray):
             parts = [self.encode_arrow(chunk) for chunk in array.chunks]
             return np.concatenate(parts) if parts else np.empty(0, np.int32)
-        if not pa.types.is_dictionary(array.type):
-            if _mostly_distinct(array):
-                return self.encode(_strings(array))
-            array = array.dictionary_encode()
-            codes, values = array.indices.to_numpy(), array.dictionary
-        else:
+        if pa.types.is_dictionary(array.type):
             return self._encode_codes(array.indices.to_numpy(), array.dictionary)
-        ids: Ids = self.encode(_strings(values))[codes]
-        return ids
+        if not len(array):
+            return np.empty(0, np.int32)
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+            array = array.cast(pa.large_string())
+        _, offsets, data = array.buffers()
+        places = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
+            array.offset : array.offset + len(array) + 1
+        ]
+        return self._encode(np.frombuffer(data or b"", np.uint8), places)
 
     def forget_arrow(self) -> None:
         """Lets go of the Arrow dictionaries that are remembered because more columns may come with them."""
@@ -98,10 +126,7 @@ class Dictionary:
         found: Ids = known[codes]
         if len(found) and int(found.min()) < 0:
             missing = _distinct(codes[found < 0], len(values))
-            strings = values.take(pa.array(missing))
-            if strings.null_count:
-                raise ValueError("a symbol column must not hold nulls")
-            known[missing] = self.encode(_strings(strings))
+            known[missing] = self.encode_arrow(values.take(pa.array(missing)))
             found = known[codes]
         return found
 
@@ -113,16 +138,14 @@ class Dictionary:
         """Symbols of the ids as an Arrow large_string array."""
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
-        self._extend_chunks()
-        symbols = pa.chunked_array(self._chunks, pa.large_string())
-        return symbols.take(pa.array(ids, pa.int32()))
+        return pa.chunked_array([self._whole().take(pa.array(ids, pa.int32()))])
 
     def decode_compactly(self, ids: Ids) -> pa.DictionaryArray:
         """Symbols of the ids as a dictionary-encoded Arrow array: of those that occur, or of all if most occur."""
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
         used = _distinct(ids, len(self))
-        if 2 * len(used) > len(self) >= _LARGE and self._whole().nbytes < _INT32_BYTES:
+        if 2 * len(used) > len(self) >= _LARGE and int(self._ends[self._count]) < _INT32_BYTES:
             # All symbols then, so that all columns like this one, in all their files, share one dictionary.
             return pa.DictionaryArray.from_arrays(pa.array(ids, pa.int32()), self._whole().cast(pa.string()))
         codes = np.searchsorted(used, ids) if 8 * len(used) < len(self) else _places(used, len(self))[ids]
@@ -143,46 +166,26 @@ class Dictionary:
     def _list(self) -> list[str]:
         """All symbols by id; extended when asked for, as a dictionary that only encodes needs no list."""
         known = len(self._symbols)
-        if known < len(self._ids):
-            if known * 2 < len(self._ids):
-                self._symbols = list(self._ids)
-            else:
-                # Dicts keep the order of insertion and can be read from the end.
-                newest = reversed(self._ids)
-                self._symbols.extend([next(newest) for _ in range(len(self._ids) - known)][::-1])
+        if known < self._count:
+            ends = self._ends[known : self._count + 1]
+            raw = self._pool[ends[0] : ends[-1]].tobytes()
+            places = (ends - ends[0]).tolist()
+            self._symbols += [raw[start:end].decode() for start, end in pairwise(places)]
         return self._symbols
 
     def _whole(self) -> pa.Array:
-        """All symbols as one Arrow array."""
+        """All symbols as one Arrow array, which shares our memory."""
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
-        self._extend_chunks()
-        if len(self._chunks) > 1:
-            self._chunks = [pa.concat_arrays(self._chunks)]
-        return self._chunks[0]
-
-    def _extend_chunks(self) -> None:
-        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
-
-        have = sum(map(len, self._chunks))
-        if have == len(self):
-            return
-        self._chunks.append(pa.array(self._list()[have:], pa.large_string()))
-        while len(self._chunks) > 1 and len(self._chunks[-2]) < 2 * len(self._chunks[-1]):
-            last = self._chunks.pop()
-            self._chunks[-1] = pa.concat_arrays([self._chunks[-1], last])
+        ends = pa.py_buffer(self._ends[: self._count + 1])
+        return pa.LargeStringArray.from_buffers(self._count, ends, pa.py_buffer(self._pool))
 
 
-def _strings(array: pa.Array) -> list[str]:
-    # to_pylist would make each string through a scalar object, which is three times slower.
-    strings: list[str] = array.to_numpy(zero_copy_only=False).tolist()
-    return strings
-
-
-def _mostly_distinct(array: pa.Array) -> bool:
-    """Guessed from the first strings. Where few repeat, encoding them with Arrow first costs more than it saves."""
-    sample = array[:4096]
-    return 2 * len(sample.dictionary_encode().dictionary) > len(sample)
+def _larger(array: npt.NDArray[_T], used: int, needed: int) -> npt.NDArray[_T]:
+    """A copy with room for more: at least twice as much."""
+    grown = np.empty(max(needed, 2 * len(array)), array.dtype)
+    grown[:used] = array[:used]
+    return grown
 
 
 def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:

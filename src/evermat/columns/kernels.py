@@ -16,6 +16,7 @@ from evermat.columns import (
     jit,
     kernels_dense,  # noqa: F401
     kernels_groups,  # noqa: F401
+    kernels_texts,  # noqa: F401
     kernels_tuples,  # noqa: F401
 )
 from evermat.columns.jit import compiled

@@ -1,7 +1,4 @@
-"""Facts as Arrow files: tasks write them, the driver reads them.
-
-Symbols are dictionaries where they repeat, so that most of the work of encoding is done by the tasks; the driver gives ids to distinct symbols only.
-"""
+"""Facts on their way from tasks to the driver: Arrow files, which `reader` has written, become batches of columns."""
 
 from __future__ import annotations
 
@@ -20,28 +17,6 @@ from evermat.program.model import Relation
 if TYPE_CHECKING:
     from evermat.columns.dictionary import Dictionary
     from evermat.columns.table import Batch
-
-_BATCH = 1 << 20  # rows that the driver encodes at a time
-
-
-def write_facts(table: pa.Table, file: Path) -> None:
-    """Writes facts; the columns are those of their relation."""
-    if table.num_columns:
-        columns = [_compact(column) for column in table.columns]
-        table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
-    else:
-        table = pa.table({"present": pa.array([True] * table.num_rows)})
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table, max_chunksize=_BATCH)
-
-
-def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts become a dictionary, one for all chunks, unless most are different."""
-    if not pa.types.is_string(column.type):
-        return column
-    coded = column.dictionary_encode()
-    distinct = len(coded.chunk(0).dictionary) if coded.num_chunks else 0
-    return coded if 2 * distinct <= len(coded) else column
 
 
 class Tables(Encodable):

@@ -1,7 +1,7 @@
 """What a task does to read inputs: the files, or pieces of files, that it was given become Arrow files in the scratch folder.
 
 It is the same code that reads files in memory, so that the same is a fact and the same an error. What is wrong with an input is handed
-to the driver, which knows where a piece lies in its file; a task never fails because of its data.
+to the driver, which knows where a piece lies in its file; a task never fails because of its data. Nothing of the engine is loaded here, for workers should start quickly.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from evermat.files.places import place_of
 from evermat.files.ranges import read_range
 from evermat.files.reading import failing, read_place, read_stream
 from evermat.program.model import Io
-from evermat.spark.exchange import write_facts
+
+_BATCH = 1 << 20  # rows that the driver encodes at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +122,23 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
         why = os.strerror(error.errno) if error.errno else str(error)
         return Outcome(number, path, str(file), 0, lines, (), why)
     return Outcome(number, path, str(file), table.num_rows, lines)
+
+
+def write_facts(table: pa.Table, file: Path) -> None:
+    """Writes facts; the columns are those of their relation."""
+    if table.num_columns:
+        columns = [_compact(column) for column in table.columns]
+        table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
+    else:
+        table = pa.table({"present": pa.array([True] * table.num_rows)})
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=_BATCH)
+
+
+def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts become a dictionary, one for all chunks, unless most are different."""
+    if not pa.types.is_string(column.type):
+        return column
+    coded = column.dictionary_encode()
+    distinct = len(coded.chunk(0).dictionary) if coded.num_chunks else 0
+    return coded if 2 * distinct <= len(coded) else column
