@@ -24,6 +24,7 @@ from evermat.files.reading import failing, read_place, read_stream
 from evermat.program.model import Io
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
+_SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +137,8 @@ def write_facts(table: pa.Table, file: Path) -> None:
 
 
 def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts become a dictionary, one for all chunks, unless most are different."""
+    """Texts become a dictionary, one for all chunks, unless most of the first ones are different: then that saves nothing."""
     if not pa.types.is_string(column.type):
         return column
-    coded = column.dictionary_encode()
-    distinct = len(coded.chunk(0).dictionary) if coded.num_chunks else 0
-    return coded if 2 * distinct <= len(coded) else column
+    sample = column.slice(0, _SAMPLE).combine_chunks()
+    return column if 2 * len(sample.unique()) > len(sample) else column.dictionary_encode()
