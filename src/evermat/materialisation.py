@@ -205,7 +205,7 @@ class Materialisation(Mapping[str, "Facts"]):
         """
         from evermat.spark.frames import create_views  # noqa: PLC0415
 
-        return create_views(spark, {name: self[name].to_spark(spark) for name in self}, prefix)
+        return create_views({name: self[name].to_spark(spark) for name in self}, prefix)
 
     @property
     def stats(self) -> dict[str, Any]:

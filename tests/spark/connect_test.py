@@ -53,7 +53,7 @@ try:
             assert "NULL in row 1, column 1 (`x`)" in str(error), error
     nothing = Relation("fact", ())
     assert [to_frame(spark, pa.table({"x": [True] * n}), nothing).count() for n in (0, 1)] == [0, 1]
-    views = create_views(spark, {"ub:Student": made})
+    views = create_views({"ub:Student": made})
     assert spark.sql(f"select count(*) from {views['ub:Student']}").collect()[0][0] == 1000
     for read in (lambda: table_frame(spark, "nope"), lambda: jdbc_frame(spark, {"url": "jdbc:none:x", "dbtable": "t"})):
         try:

@@ -196,12 +196,12 @@ def test_partitions_are_not_tiny(spark: Any) -> None:
 def test_views(spark: Any) -> None:
     names = ["edge", "ub:Student", "a.b", "http://x/y#z", "a`b", "größe", "Edge", "EDGE", "edge_2", "select"]
     tables = {name: spark.range(i) for i, name in enumerate(names)}
-    views = create_views(spark, tables, "v_")
+    views = create_views(tables, "v_")
     assert views["edge"] == "v_edge" and views["ub:Student"] == "`v_ub:Student`" and views["a`b"] == "`v_a``b`"
     assert views["Edge"] == "v_Edge_3" and views["EDGE"] == "v_EDGE_4" and views["edge_2"] == "v_edge_2"
     query = " union all ".join(f"select {i} as i, count(*) as n from {views[name]}" for i, name in enumerate(names))
     assert all(row.i == row.n for row in spark.sql(query).collect())
-    assert spark.sql(f"select * from {create_views(spark, {'select': spark.range(3)})['select']}").count() == 3
+    assert spark.sql(f"select * from {create_views({'select': spark.range(3)})['select']}").count() == 3
 
 
 def test_tables(spark: Any) -> None:

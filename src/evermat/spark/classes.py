@@ -56,14 +56,15 @@ class Archive:
         """Lets the JVM, in which nothing runs any more, end and write the archive; never raises."""
         if self._part is None or self._file is None:
             return
-        with suppress(OSError, subprocess.TimeoutExpired):
+        with suppress(OSError):
             if process.stdin is not None:
                 process.stdin.close()
-            process.wait(_MAKING)
-            if self._part.exists():
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_MAKING)
+            if process.returncode == 0 and self._part.exists():
                 self._part.replace(self._file)
             else:
-                self._file.touch()
+                self._file.touch()  # not to be tried, and waited for, again and again
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
         self._part = None

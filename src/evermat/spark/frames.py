@@ -261,12 +261,8 @@ def _empty(spark: SparkSession, relation: Relation) -> DataFrame:
     return spark.createDataFrame([], StructType(fields))
 
 
-def create_views(
-    spark: SparkSession,  # noqa: ARG001  (the frames are its own)
-    tables: Mapping[str, DataFrame],
-    prefix: str = "",
-) -> dict[str, str]:
-    """Makes DataFrames of a session its temporary views, named after their relations, in place of views of the same name.
+def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str, str]:
+    """Makes DataFrames temporary views of their session, named after their relations, in place of views of the same name.
 
     Any name can be a view's, if SQL quotes it with backticks. SQL does not tell `Edge` from `edge`, though: of relations
     whose names differ only in case the first has its name as a view, the next has `_2` after it, and so on.
