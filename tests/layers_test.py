@@ -28,6 +28,7 @@ LAYERS = {
         "answer_writer",
         "api",
         "change",
+        "clustered",
         "docs",
         "durable",
         "facts",
@@ -51,7 +52,6 @@ FORBIDDEN = {
     ("store", "reasoning"),
     ("store", "plan"),
     ("spark", "reasoning"),
-    ("spark", "plan"),
 }
 FORBIDDEN_PACKAGES = {
     "program": {"numpy", "numba", "pyspark"},

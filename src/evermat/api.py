@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from evermat.store import Version
 
 
+PLACES = ("auto", "driver", "pivot", "cluster")
+
+
 class Program:
     """A Datalog program that passed all checks.
 
@@ -76,17 +79,21 @@ class Program:
         limit_seconds: float | None = None,
         memory: int | None = None,
         counters: str = "none",
+        place: str = "auto",
+        scratch: str | PathLike[str] | None = None,
     ) -> Materialisation:
         """Computes all consequences of the program and some explicit facts.
 
         Args:
             facts: explicit facts by relation, as rows, Arrow, pandas, polars or Spark DataFrames; any relation may have some.
-            engine: `memory`, or your own SparkSession. With it, too, reasoning is done in the memory of this process.
+            engine: `memory`, or your own SparkSession.
             limit_rounds: stop after so many rounds of rule application.
             limit_facts: stop when there are more facts.
             limit_seconds: stop when reasoning takes longer.
             memory: stop when the process uses more bytes.
             counters: which derivation counters to keep for later updates: `none`, `nonrecursive` or `both`.
+            place: where Spark has rules evaluated: `driver`, in the memory of this process; `pivot` and `cluster`, by its executors; or `auto`.
+            scratch: a folder for files in between; on a cluster, one that all machines share.
 
         Raises:
             DataError: the facts do not fit their relations.
@@ -105,8 +112,17 @@ class Program:
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
-        name = engine if isinstance(engine, str) else "spark"
-        return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, engine=name)
+        if place not in PLACES:
+            raise ValueError(f"place {place!r} is not known: use {', '.join(map(repr, PLACES))}")
+        if isinstance(engine, str) or place == "driver":
+            name = engine if isinstance(engine, str) else "spark"
+            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, engine=name)
+        from evermat.clustered import materialise_clustered  # noqa: PLC0415
+
+        folder = None if scratch is None else Path(scratch)
+        return materialise_clustered(
+            self._compiled, facts or {}, engine, place=place, scratch=folder, limits=limits, counters=kept
+        )
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"

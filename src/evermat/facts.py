@@ -42,19 +42,56 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
 
 def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary) -> Batch:
     """The facts given for a relation as a batch; see `encode_facts`."""
+    relation = relation_of(name, program)
+    if is_dataframe(given):
+        return _from_spark(given, relation, dictionary)
+    if _is_tabular(given):
+        return _from_arrow(given, relation, dictionary)
+    return encode_rows(checked_rows(_rows(given, name), relation), relation.types, dictionary)
+
+
+def table_of(name: str, given: Any, program: Program) -> pa.Table:
+    """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    from evermat.files import arrow_schema  # noqa: PLC0415
+    from evermat.files.arrow import conform  # noqa: PLC0415
+    from evermat.files.layout import nullary  # noqa: PLC0415
+
+    relation = relation_of(name, program)
+    if _is_tabular(given):
+        return conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
+    rows = checked_rows(_rows(given, name), relation)
+    if not relation.columns:
+        return nullary(present=bool(rows))
+    schema = arrow_schema(relation)
+    columns = [pa.array([row[i] for row in rows], field.type, from_pandas=False) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def relation_of(name: str, program: Program) -> Relation:
+    """The relation that facts are given for.
+
+    Raises:
+        DataError: there is none.
+    """
     relation = program.relations.get(name)
     if relation is None or relation.hidden:
         visible = [n for n, r in program.relations.items() if not r.hidden]
         raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
-    if _is_dataframe(given):
-        return _from_spark(given, relation, dictionary)
-    if hasattr(given, "__arrow_c_stream__") or _is_pandas(given):
-        return _from_arrow(given, relation, dictionary)
+    return relation
+
+
+def _is_tabular(given: Any) -> bool:
+    return hasattr(given, "__arrow_c_stream__") or _is_pandas(given)
+
+
+def _rows(given: Any, name: str) -> Iterable[Sequence[Any]]:
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise TypeError(
             f"the facts for `{name}` are of type {type(given).__name__}: give rows, Arrow, pandas, polars or a Spark DataFrame"
         )
-    return encode_rows(checked_rows(given, relation), relation.types, dictionary)
+    return given
 
 
 def _is_pandas(given: Any) -> bool:
@@ -63,13 +100,13 @@ def _is_pandas(given: Any) -> bool:
     return pandas is not None and isinstance(given, pandas.DataFrame | pandas.Series)
 
 
-def _is_dataframe(given: Any) -> bool:
+def is_dataframe(given: Any) -> bool:
     """Whether it is a DataFrame of Spark; then pyspark is loaded already."""
     if "pyspark" not in sys.modules:
         return False
-    from evermat.spark.frames import is_dataframe  # noqa: PLC0415
+    from evermat.spark import frames  # noqa: PLC0415
 
-    return is_dataframe(given)
+    return frames.is_dataframe(given)
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
@@ -25,9 +25,10 @@ from evermat.memory import peak_bytes
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
+from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.auto import choose
-from evermat.reasoning.maintenance import check_algorithm, kept_counters, maintain
+from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.rule_change import maintain_rules
 from evermat.reasoning.seminaive import materialise
 from evermat.tabular import Tabular
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.durable import Keeper
+
+
+Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Facts to insert and to delete, by relation, as users have them."""
 
 
 class Materialisation(Mapping[str, "Facts"]):
@@ -121,17 +126,27 @@ class Materialisation(Mapping[str, "Facts"]):
         if self._keeper is not None:
             self._keeper.become_writer()
         if not add_rules and not remove_rules:
-            change = update_state(self._program, self._state, changes, algorithm, run, keeper=self._keeper)
+            change = self._update(self._program, self._state, changes, algorithm, run)
         else:
             check_algorithm(algorithm, ())
             revision = revise(self._program, add_rules, remove_rules)
-            state = State(revision.program, run, kept=self._state)
+            state = self._revised(revision.program, run)
             changes.append((revision.inserted, revision.deleted))
-            change = update_state(revision.program, state, changes, "dred", run, kept=self._state, keeper=self._keeper)
+            change = self._update(revision.program, state, changes, "dred", run, kept=self._state)
             self._program, self._state = revision.program, state
         if self._keeper is not None:
             self._keeper.tidy(self._state)
         return change
+
+    def _update(
+        self, program: Program, state: State, changes: list[Given], algorithm: str, run: Run, kept: State | None = None
+    ) -> Change:
+        """Carries out an update; `kept` is the state before a change of rules, with which `state` shares its facts."""
+        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=self._keeper)
+
+    def _revised(self, program: Program, run: Run) -> State:
+        """A state for a program with other rules that shares the facts."""
+        return State(program, run, kept=self._state)
 
     # --- the state directory -------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -222,11 +237,12 @@ class Materialisation(Mapping[str, "Facts"]):
                 {
                     "relations": [name for name in stratum.relations if name in facts],
                     "algorithm": "seminaive",
-                    "place": "memory" if self._engine == "memory" else "driver",
+                    "place": place,
                     "counters": state.counters[stratum].name.lower(),
-                    "reason": "materialisation from scratch",
+                    "reason": reason,
                 }
                 for stratum in self._program.strata
+                for place, reason in [self._place(stratum)]
             ],
             "seconds": self._phases.wall,
             "cpu_seconds": self._phases.cpu,
@@ -240,16 +256,26 @@ class Materialisation(Mapping[str, "Facts"]):
             "peak_rss_mb": round(peak_bytes() / 2**20, 1),
         }
 
+    def _place(self, stratum: Stratum) -> tuple[str, str]:
+        """Where a stratum was computed, and why it was done so."""
+        del stratum
+        return "memory" if self._engine == "memory" else "driver", "materialisation from scratch"
+
     def undefined(self) -> Iterator[tuple[str, int]]:
         """Rules whose body computed something that has no value, with the number of bindings dropped for it."""
-        counts: Counter[int] = Counter()  # by the place of the rule, which may have become several
+        counts = self._undefined()
+        for start in sorted(counts):
+            place = self._program.source.place(start)
+            yield f"{self._program.source.name}:{place.line}:{place.column}", counts[start]
+
+    def _undefined(self) -> Counter[int]:
+        """Bindings dropped, by the place of the rule, which may have become several."""
+        counts: Counter[int] = Counter()
         for stratum in self._state.strata:
             for rules in (stratum.nonrecursive, stratum.recursive):
                 for rule, count in rules.undefined():
                     counts[rule.span.start] += count
-        for start in sorted(counts):
-            place = self._program.source.place(start)
-            yield f"{self._program.source.name}:{place.line}:{place.column}", counts[start]
+        return counts
 
     def __repr__(self) -> str:
         return f"<Materialisation: {', '.join(f'{name} {len(self[name]):,}' for name in self)}>"
@@ -278,7 +304,7 @@ class Facts(Tabular):
 def update_state(
     program: Program,
     state: State,
-    changes: list[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    changes: list[Given],
     algorithm: str,
     run: Run,
     *,
@@ -312,30 +338,9 @@ def update_state(
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         inserted, deleted = (Changes.of(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
         valid = kept_counters(state, choices)
-        stats = {
-            "engine": "memory",
-            "algorithm": algorithm,
-            "strata": [
-                {
-                    "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
-                    "algorithm": c.algorithm,
-                    "place": "memory",
-                    "counters": valid[c.stratum].name.lower(),
-                    "reason": c.reason,
-                }
-                for c in choices
-            ],
-            "seconds": phases.wall,
-            "cpu_seconds": phases.cpu,
-            "rounds": run.rounds,
-            "derivations": run.derivations,
-            **update.figures,
-            "asked": {what: asdict(asked) for what, asked in run.asked.items()},
-            "explicit": explicit,
-            "inserted": inserted.total,
-            "deleted": deleted.total,
-            "peak_rss_mb": round(peak_bytes() / 2**20, 1),
-        }
+        stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
+        stats |= update_stats(program, choices, valid, "memory", phases, run)
+        stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
         if keeper is not None:
             with phases.during("write"):
                 keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
@@ -343,6 +348,35 @@ def update_state(
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
+
+
+def update_stats(
+    program: Program,
+    choices: list[Choice],
+    valid: Mapping[Stratum, Counters],
+    place: str,
+    phases: Phases,
+    run: Run,
+) -> dict[str, Any]:
+    """What there is to tell of an update: what was done where, and what it took."""
+    return {
+        "strata": [
+            {
+                "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
+                "algorithm": c.algorithm,
+                "place": place,
+                "counters": valid[c.stratum].name.lower(),
+                "reason": c.reason,
+            }
+            for c in choices
+        ],
+        "seconds": phases.wall,
+        "cpu_seconds": phases.cpu,
+        "rounds": run.rounds,
+        "derivations": run.derivations,
+        "asked": {what: asdict(asked) for what, asked in run.asked.items()},
+        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+    }
 
 
 def _rows_of(

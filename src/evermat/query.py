@@ -83,7 +83,15 @@ class Queries:
         Raises:
             ProgramError: with all errors of the query.
         """
-        return self._queries.compile(text).reads
+        return self.compile(text).reads
+
+    def compile(self, text: str) -> compiled.Query:
+        """What has to be computed to answer a query.
+
+        Raises:
+            ProgramError: with all errors of the query.
+        """
+        return self._queries.compile(text)
 
     def answer(self, text: str, state: State, run: Run) -> Answer:
         """The answer to a query as things are now.
@@ -92,7 +100,7 @@ class Queries:
             ProgramError: with all errors of the query.
             LimitError: a limit was reached.
         """
-        query = self._queries.compile(text)
+        query = self.compile(text)
         made = {name: Table(relation.arity) for name, relation in query.relations.items()}
         store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
         evaluation = _Evaluation(state, store, made, self._scans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,11 @@ def plus(schema: pa.Schema, *facts: Fact) -> pa.Table:
 
 def minus(schema: pa.Schema, *facts: Fact) -> pa.Table:
     return table(schema, [("-", fact, ("explicit", 1, None)) for fact in facts])
+
+
+def in_pieces(rows: pa.Table, size: int) -> Iterator[pa.Table]:
+    """The rows in pieces that can be asked for once."""
+    return (rows.slice(start, size) for start in range(0, rows.num_rows, size))
 
 
 def rows_of(found: pa.Table) -> list[Fact]:

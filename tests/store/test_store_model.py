@@ -7,19 +7,26 @@ import tempfile
 from copy import deepcopy
 from pathlib import Path
 
+import pyarrow as pa
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evermat.store import Store
+from evermat.store.pieces import Pieces
 
-from .models import LONG, PAIRS, Facts, contents, entry, merged, rows_of, table
+from .models import LONG, PAIRS, Facts, contents, entry, in_pieces, merged, rows_of, table
 
 NAMES = ["edge", "Edge", "a/b"]
 SCHEMAS = dict.fromkeys(NAMES, PAIRS)
 FACTS = st.tuples(st.sampled_from(["a", "b", "c"]), st.integers(0, 2))
 OF = st.tuples(st.sampled_from(["explicit", "derived"]), st.none() | st.integers(0, 3), st.none() | st.integers(0, 3))
+
+
+def handed(rows: pa.Table, size: int | None) -> Pieces:
+    """The rows at once, or in pieces of a size."""
+    return rows if size is None else in_pieces(rows, size)
 
 
 class History(RuleBasedStateMachine):
@@ -39,8 +46,11 @@ class History(RuleBasedStateMachine):
         self.store.close()
         shutil.rmtree(self.home)
 
-    @rule(wanted=st.dictionaries(st.sampled_from(NAMES), st.dictionaries(FACTS, OF | st.just(None), max_size=5)))
-    def commit(self, wanted) -> None:
+    @rule(
+        wanted=st.dictionaries(st.sampled_from(NAMES), st.dictionaries(FACTS, OF | st.just(None), max_size=5)),
+        size=st.none() | st.integers(1, 3),
+    )
+    def commit(self, wanted, size: int | None) -> None:
         rows: dict[str, list] = {}
         for name, facts in wanted.items():
             rows[name] = []
@@ -54,7 +64,7 @@ class History(RuleBasedStateMachine):
         self.number += 1
         version = self.store.commit(
             entry(counters=self.number, batch=str(self.number)),
-            {name: table(PAIRS, found) for name, found in rows.items()},
+            {name: handed(table(PAIRS, found), size) for name, found in rows.items()},
             SCHEMAS,
         )
         assert version.number == self.number
@@ -62,10 +72,10 @@ class History(RuleBasedStateMachine):
         self.changes[self.number] = [(n, f, op) for n, r in rows.items() for op, f, _ in r if op != "="]
 
     @precondition(lambda self: self.number)
-    @rule(names=st.sets(st.sampled_from(NAMES)))
-    def compact(self, names) -> None:
+    @rule(names=st.sets(st.sampled_from(NAMES)), size=st.none() | st.integers(1, 3))
+    def compact(self, names, size: int | None) -> None:
         whole = {name: table(PAIRS, [("+", f, of) for f, of in self.now[name].items()]) for name in names}
-        self.store.compact(whole, ["compacted", self.number])
+        self.store.compact({name: handed(rows, size) for name, rows in whole.items()}, ["compacted", self.number])
         assert self.store.latest.counters == ["compacted", self.number]
 
     @precondition(lambda self: self.number)

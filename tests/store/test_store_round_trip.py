@@ -52,7 +52,7 @@ def test_dictionaries_large_strings_and_missing_columns(tmp_path: Path):
 
 
 def test_a_large_relation_has_several_files(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.store.PART_ROWS", 100)
+    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 100)
     facts = [("a", n) for n in range(1050)]
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"edge": plus(PAIRS, *facts)}, {"edge": PAIRS})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.plan.pivots import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
 from evermat.program.inference import count_of
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
+from evermat.program.strata import Stratum
 
 
 def describe(program: Program) -> str:
@@ -31,6 +33,8 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"stratum {number}" + (" (recursive)" if stratum.recursive else "")
         for name in stratum.relations:
             yield f"  {_declaration(program.relations[name])}{_inputs_outputs(program, name)}"
+        if stratum.recursive:
+            yield f"  pivot: {_pivot(program, stratum)}"
         for title, rules in (("nonrecursive", stratum.nonrecursive), ("recursive", stratum.recursive)):
             for rule in rules:
                 yield f"  {title} rule {_place(program, rule)}"
@@ -62,6 +66,11 @@ def _inputs_outputs(program: Program, name: str) -> str:
     if facts := len(program.facts.get(name, ())):
         words.append(count_of(facts, "fact"))
     return f"   [{', '.join(words)}]" if words else ""
+
+
+def _pivot(program: Program, stratum: Stratum) -> str:
+    found = pivots(stratum) or {}
+    return ", ".join(f"{name}.{program.relations[name].columns[i].name}" for name, i in found.items()) or "none"
 
 
 def _place(program: Program, rule: Rule) -> str:

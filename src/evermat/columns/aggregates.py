@@ -19,7 +19,7 @@ from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import typed
 from evermat.plan.planner import Sizes, delta_plan, full_plan
-from evermat.plan.steps import Role
+from evermat.plan.steps import Plan, Role
 from evermat.program.builtins import RANGES, Type
 from evermat.program.model import Atom, Rule
 
@@ -38,8 +38,8 @@ class AggregatePipeline:
         self._body = Pipeline(self.plan, store, counted=True)
         self._rule, self._dictionary = rule, store.dictionary
         self._groups: Pipeline | None = None
-        if rule.body and rule.aggregate.function in ("count", "sum"):
-            self._groups = _listing(rule, start, store, sizes)
+        if lists_groups(rule):
+            self._groups = Pipeline(listing_plan(rule, start, sizes), store, counted=False)
 
     @property
     def matches(self) -> int:
@@ -53,43 +53,63 @@ class AggregatePipeline:
 
     def run(self, select: Select, sink: Sink) -> None:
         """Sends one row (keys, result) for every group that has a result."""
-        aggregate = self._rule.aggregate
-        assert aggregate is not None
-        keys = Table(len(aggregate.keys))
+        groups = Groups(self._rule, self._dictionary)
+        if self._groups is not None:
+            self._groups.run(select, groups.listed)
+        self._body.run(select, groups.collect)
+        groups.send(sink)
+
+
+class Groups:
+    """The groups of an aggregate rule: their keys, and what is known of their results so far."""
+
+    def __init__(self, rule: Rule, dictionary: Dictionary) -> None:
+        assert rule.aggregate is not None
+        self._aggregate = aggregate = rule.aggregate
+        self._keys = Table(len(aggregate.keys))
         kind = _Count if aggregate.value is None else _ACCUMULATORS[aggregate.function]
         value_type = aggregate.result.type if aggregate.value is None else aggregate.value.type
-        accumulator = kind(value_type, self._dictionary)
+        self._accumulator = kind(value_type, dictionary)
+        #: a sink for the keys of groups that are there whether or not anything belongs to them
+        self.listed: Sink = locating(self._keys)
         if aggregate.function in ("count", "sum") and not aggregate.keys:
-            keys.locate(np.empty((0, 1), np.int64))  # the one group is there, if only with 0
-        if self._groups is not None:
-            self._groups.run(select, locating(keys))
+            self.listed(np.empty((0, 1), np.int64), 1, None)  # the one group is there, if only with 0
 
-        def collect(batch: Batch, n: int, weights: Weights | None) -> None:
-            if weights is None:
-                weights = np.ones(n, np.int64)
-            groups = keys.locate(batch[: keys.arity], n)
-            values = weights if aggregate.value is None else batch[-1, :n]
-            accumulator.add(groups, values, weights, keys.count)
+    def collect(self, batch: Batch, n: int, weights: Weights | None) -> None:
+        """A sink for bindings: keys, and the value unless it is bindings that are counted."""
+        if weights is None:
+            weights = np.ones(n, np.int64)
+        groups = self._keys.locate(batch[: self._keys.arity], n)
+        values = weights if self._aggregate.value is None else batch[-1, :n]
+        self._accumulator.add(groups, values, weights, self._keys.count)
 
-        self._body.run(select, collect)
-        if keys.count:
-            values, valid = accumulator.results(keys.count, aggregate.result.type)
-            rows = np.flatnonzero(valid).astype(np.int32)
-            out = np.empty((keys.arity + 1, len(rows)), np.int64)
-            out[:-1] = keys.take(rows)
-            out[-1] = values[rows]
-            if len(rows):
-                sink(out, len(rows), None)
+    def send(self, sink: Sink) -> None:
+        """Sends one row (keys, result) for every group that has a result."""
+        keys = self._keys
+        if not keys.count:
+            return
+        values, valid = self._accumulator.results(keys.count, self._aggregate.result.type)
+        rows = np.flatnonzero(valid).astype(np.int32)
+        out = np.empty((keys.arity + 1, len(rows)), np.int64)
+        out[:-1] = keys.take(rows)
+        out[-1] = values[rows]
+        if len(rows):
+            sink(out, len(rows), None)
 
 
-def _listing(rule: Rule, start: int | None, store: Store, sizes: Sizes) -> Pipeline:
+def lists_groups(rule: Rule) -> bool:
+    """Whether groups are there, with a result, although nothing belongs to them."""
+    return rule.aggregate is not None and bool(rule.body) and rule.aggregate.function in ("count", "sum")
+
+
+def listing_plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
     """The groups to compute: the rule without its aggregate, projected to the keys."""
     assert rule.aggregate is not None
     head = Atom(rule.head.relation, rule.aggregate.keys)
     keys_only = Rule(head, rule.body, rule.span)
     plan = full_plan(keys_only, sizes) if start is None else delta_plan(keys_only, start, sizes)
     assert all(role in (Role.PRESENT, Role.CHANGED) for _, role in plan.relations)
-    return Pipeline(plan, store, counted=False)
+    return plan
 
 
 # --- accumulators ------------------------------------------------------------------------------------------

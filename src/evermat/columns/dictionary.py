@@ -35,6 +35,7 @@ class Dictionary:
         self._slots = np.zeros(1 << 7, np.uint64)
         self._symbols: list[str] = []  # the first ones, as far as somebody has asked for them
         self._rank: Ids | None = None
+        self._hashes = np.empty(0, np.uint64)  # of the first ones
         # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
         # often share one.
         self._recent: list[tuple[pa.Array, Ids]] = []
@@ -162,6 +163,14 @@ class Dictionary:
             rank.flags.writeable = False
             self._rank = rank
         return self._rank
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
+        known = len(self._hashes)
+        if known < self._count:
+            self._hashes = _larger(self._hashes, known, self._count)[: self._count]
+            texts.hash_texts(self._pool, self._ends, known, self._count, self._hashes)
+        return self._hashes
 
     def _list(self) -> list[str]:
         """All symbols by id; extended when asked for, as a dictionary that only encodes needs no list."""

@@ -144,3 +144,10 @@ def move_slots(slots, larger):
             while larger[slot] != _ZERO:
                 slot = (slot + _ONE) & mask
             larger[slot] = word
+
+
+@compiled("u1[::1], i8[::1], i8, i8, u8[::1]")
+def hash_texts(pool, ends, start, n, out):
+    """A hash of each of the texts start … n, which depends on nothing but its bytes."""
+    for i in range(start, n):
+        out[i] = _tag(pool, ends[i], ends[i + 1])

@@ -15,6 +15,7 @@ from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.views import NO_ROWS, Listed, View
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
+from evermat.plan.roles import Roles
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.program.model import Atom, Literal, Negation, Relation, Rule
 from evermat.program.strata import Stratum
@@ -214,19 +215,11 @@ def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
     return support_plan(rule, SUPPORT - start, sizes) if start <= SUPPORT else delta_plan(rule, start, sizes)
 
 
-class Roles:
-    """What each role of a plan reads."""
+class Selections:
+    """The rows that each role of a plan reads."""
 
-    def __init__(
-        self,
-        positive: View,
-        negative: View,
-        delta_positive: View | None = None,
-        delta_negative: View | None = None,
-        asked: View | None = None,
-    ) -> None:
-        self._positive, self._negative = positive, negative
-        self._delta_positive, self._delta_negative, self._asked = delta_positive, delta_negative, asked
+    def __init__(self, roles: Roles[View]) -> None:
+        self._roles = roles
         self._known: dict[tuple[Role, str], Selection] = {}
 
     def select(self, role: Role, relation: Relation) -> Selection:
@@ -234,37 +227,18 @@ class Roles:
         key = (role, relation.name)
         found = self._known.get(key)
         if found is None:
-            view = self._view(role)
+            view = self._roles.view(role)
             found = view.start(relation.name) if role in STARTING else view.select(relation.name)
             self._known[key] = found
         return found
-
-    def _view(self, role: Role) -> View:
-        view: View | None
-        match role:
-            case Role.PRESENT:
-                view = self._positive
-            case Role.PRESENT_BEFORE:
-                view = self._positive if self._delta_positive is None else self._positive - self._delta_positive
-            case Role.CHANGED:
-                view = self._delta_positive
-            case Role.ABSENT:
-                view = self._negative
-            case Role.ABSENT_BEFORE:
-                view = self._negative if self._delta_negative is None else self._negative | self._delta_negative
-            case Role.CHANGED_ABSENT:
-                view = self._delta_negative
-            case Role.ASKED:
-                view = self._asked
-        assert view is not None
-        return view
 
 
 class Bag:
     """The heads that some rules derive; they are derived when the bag is read."""
 
-    def __init__(self, rules: Rules, jobs: list[tuple[int, int | None]], roles: Roles, kind: str) -> None:
-        self._rules, self._jobs, self._roles, self._kind = rules, jobs, roles, kind
+    def __init__(self, rules: Rules, jobs: list[tuple[int, int | None]], roles: Roles[View], kind: str) -> None:
+        self._rules, self._jobs, self._kind = rules, jobs, kind
+        self._selections = Selections(roles)
 
     @property
     def heads(self) -> dict[str, None]:
@@ -274,7 +248,7 @@ class Bag:
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""
         jobs = [self._rules.compiled(number, start, counted=counted) for number, start in self._jobs]
-        select = self._roles.select
+        select = self._selections.select
         if len(jobs) > 1:  # one decides what it reads before it sends anything
             for job in jobs:
                 for relation, role in job.plan.relations:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol, TypeVar
 
 from evermat import errors
 from evermat.algebra import TooManyInstancesError
 from evermat.errors import LimitError, Problem
 from evermat.interrupts import Deliver
 from evermat.memory import resident_bytes
-
-if TYPE_CHECKING:
-    from evermat.columns.state import State, StratumRules
 
 _LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
 
@@ -42,6 +39,18 @@ class Asked:
     instances: int = 0
 
 
+_StratumRules_co = TypeVar("_StratumRules_co", covariant=True)
+
+
+class _State(Protocol[_StratumRules_co]):
+    """What a run looks at, of either engine."""
+
+    @property
+    def strata(self) -> Sequence[_StratumRules_co]: ...
+    @property
+    def row_count(self) -> int: ...
+
+
 class Run:
     """Counts what happens and stops the run at its limits."""
 
@@ -55,10 +64,10 @@ class Run:
         self._progress = progress
         self._started = time.perf_counter()
         self._next_look = self._started + _LOOK_EVERY
-        self._state: State | None = None
+        self._state: _State[Any] | None = None
         self._stratum = 0
 
-    def strata(self, state: State) -> Iterator[StratumRules]:
+    def strata(self, state: _State[_StratumRules_co]) -> Iterator[_StratumRules_co]:
         """The strata in order; takes note of each."""
         self._state = state
         for self._stratum, stratum in enumerate(state.strata, 1):
@@ -70,7 +79,7 @@ class Run:
         if self.limits.rounds is not None and self.rounds > self.limits.rounds:
             self._stop("rounds", self.limits.rounds)
         self._check_facts()
-        self._look()
+        self.look()
 
     def derived(self, instances: int) -> None:
         """Rule instances were found. Called for every batch: a round may be long."""
@@ -79,7 +88,7 @@ class Run:
             raise TooManyInstancesError
         if time.perf_counter() >= self._next_look:
             self._check_facts()
-            self._look()
+            self.look()
 
     @contextmanager
     def limited(self, instances: int) -> Iterator[None]:
@@ -98,12 +107,12 @@ class Run:
         asked.instances += instances
 
     def _check_facts(self) -> None:
-        if self.limits.facts is not None and self._state is not None:
-            count = sum(table.count for table in self._state.tables.values())
-            if count > self.limits.facts:
-                self._stop("facts", self.limits.facts)
+        most = self.limits.facts
+        if most is not None and self._state is not None and self._state.row_count > most:
+            self._stop("facts", most)
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Looks at the clock, signals and memory, if it is time to; raises `LimitError` if a limit is reached."""
         now = time.perf_counter()
         if now < self._next_look:
             return
@@ -115,7 +124,7 @@ class Run:
         if self.limits.memory is not None and resident_bytes() > self.limits.memory:
             self._stop("bytes of memory", self.limits.memory)
         if self._progress is not None and self._state is not None:
-            facts = sum(table.count for table in self._state.tables.values())
+            facts = self._state.row_count
             total = len(self._state.strata)
             self._progress(f"stratum {self._stratum} of {total}, round {self.rounds:,}: {facts:,} facts")
 

@@ -201,6 +201,11 @@ class State:
                 counted.counters[name].clear()
 
     @property
+    def row_count(self) -> int:
+        """How many facts have a row, in whatever set they are."""
+        return sum(table.count for table in self.tables.values())
+
+    @property
     def nbytes(self) -> int:
         """Bytes in use by tables, indexes and counters."""
         counters = (self.nonrecursive_counter.counters, self.recursive_counter.counters)

@@ -13,6 +13,7 @@ from evermat import errors
 from evermat.columns.values import Encodable, encode_arrow
 from evermat.errors import Problem, ResourceError
 from evermat.program.model import Relation
+from evermat.spark.reader import write_facts
 
 if TYPE_CHECKING:
     from evermat.columns.dictionary import Dictionary
@@ -23,18 +24,30 @@ class Tables(Encodable):
     """The facts of a relation in Arrow tables with its columns."""
 
     def __init__(self, tables: Iterable[pa.Table]) -> None:
-        self._tables = tables
+        self.tables = tables
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        for table in self._tables:
-            yield _encode(table, relation, dictionary)
+        for table in self.tables:
+            yield encode_facts(table, relation, dictionary)
 
 
 class Several(Encodable):
     """The facts of a relation that come in several ways."""
 
-    def __init__(self, parts: Sequence[Encodable]) -> None:
+    def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
         self._parts = parts
+
+    def written(self, folder: Path) -> list[Path]:
+        """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
+        files: list[Path] = []
+        for part in self._parts:
+            if isinstance(part, Exchanged):
+                files += part.files
+            else:
+                for table in part.tables:
+                    files.append(folder / f"{len(files)}.arrow")
+                    write_facts(table, files[-1])
+        return files
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         for part in self._parts:
@@ -45,18 +58,18 @@ class Exchanged(Encodable):
     """The facts of a relation in files, in their order."""
 
     def __init__(self, files: Sequence[Path], rows: int) -> None:
-        self._files, self.rows = files, rows
+        self.files, self.rows = files, rows
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         """A file goes when it has been read; there must be as many facts as were written."""
         seen = 0
-        for file in self._files:
+        for file in self.files:
             with pa.memory_map(str(file)) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(reader.num_record_batches):
                     facts = reader.get_batch(number)
                     seen += facts.num_rows
-                    yield _encode(facts, relation, dictionary)
+                    yield encode_facts(facts, relation, dictionary)
             file.unlink()
         if seen != self.rows:
             why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
@@ -64,7 +77,8 @@ class Exchanged(Encodable):
         dictionary.forget_arrow()
 
 
-def _encode(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
+def encode_facts(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
+    """The facts in Arrow columns of a relation, encoded."""
     out = np.empty((relation.arity, facts.num_rows), np.int64)
     for position, type_ in enumerate(relation.types):
         column = facts.column(position)

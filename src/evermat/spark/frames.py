@@ -25,6 +25,7 @@ from evermat.files.parquet import parquet_schema
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
 from evermat.spark.jobs import essential
+from evermat.spark.reader import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
 _DRIVER_HELP = (
     "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
 )
+_SHOWN = 10  # errors of one frame that are told
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -79,6 +81,27 @@ def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: s
             yield from _checked(_pieces(files, schema.names), relation, name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> list[Path]:
+    """The rows of a DataFrame as Arrow files of the relation, which tasks check and write: the driver sees none of them.
+
+    Raises:
+        DataError: it does not fit the relation; of a value that does not, the place is unknown.
+    """
+    if not relation.columns:
+        folder = scratch.folder(relation.name)
+        write_facts(nullary(present=not frame.isEmpty()), folder / "0.arrow")
+        return [folder / "0.arrow"]
+    names = _arrow_schema(frame).names
+    conform(_arrow_schema(frame).empty_table(), relation, name)
+    writer = FrameWriter(relation, tuple(names), str(scratch.folder(relation.name)), name)
+    rows = frame.toDF(*_positions(len(names))).mapInArrow(writer.__call__, OUTCOME).collect()
+    outcomes = [Outcome.of(row) for row in rows]
+    if problems := [problem for outcome in outcomes for problem in outcome.problems]:
+        found = {str(problem): problem for problem in problems}
+        raise DataError(list(found.values())[:_SHOWN])
+    return [Path(outcome.file) for outcome in outcomes if outcome.rows]
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
@@ -250,6 +273,19 @@ def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFr
         frame = made if frame is None else frame.union(made)
     assert frame is not None
     return frame
+
+
+def from_tasks(
+    spark: SparkSession,
+    relation: Relation,
+    reader: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    tasks: int,
+) -> DataFrame:
+    """The facts of a relation as a DataFrame whose tasks produce them: task i is given the number i."""
+    numbers = spark.range(0, tasks, 1, tasks)
+    if not relation.columns:
+        return numbers.mapInArrow(reader, "present boolean").select()
+    return numbers.mapInArrow(reader, _empty(spark, relation).schema)
 
 
 def _empty(spark: SparkSession, relation: Relation) -> DataFrame:

@@ -7,8 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
+
+from evermat import errors
+from evermat.errors import Problem, ResourceError
 
 _Result = TypeVar("_Result")
 
@@ -203,6 +207,14 @@ def essential(error: BaseException) -> str:
 def is_full_disk(error: BaseException) -> bool:
     """Whether a full disk is behind an exception, on whichever machine."""
     return "No space left on device" in _whole_text(error)
+
+
+def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
+    """What is told of a job that failed; a full disk is told as such."""
+    if is_full_disk(error):
+        details = {"path": scratch, "why": "No space left on device", "rest": "it is needed to exchange facts"}
+        return ResourceError(Problem(errors.CANNOT_WRITE, details))
+    return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
 
 
 def _whole_text(error: BaseException) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -17,11 +18,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from evermat.errors import DataError, Problem
+from evermat.files.arrow import conform
 from evermat.files.findings import Findings
 from evermat.files.places import place_of
 from evermat.files.ranges import read_range
 from evermat.files.reading import failing, read_place, read_stream
-from evermat.program.model import Io
+from evermat.program.model import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
@@ -37,6 +39,7 @@ class Split:
     end: int | None = None  # the whole file
 
 
+_TYPES = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 OUTCOME = "number long, path string, file string, rows long, lines long, problems binary, failure string"
 
 
@@ -111,6 +114,39 @@ class ContentReader:
         except DataError as error:
             return Outcome(0, path, "", 0, 0, tuple(error.problems))
         return _written(0, path, table, 0, self.folder)
+
+
+@dataclass(frozen=True)
+class FrameWriter:
+    """Checks the rows of a DataFrame, whose columns have these names, and writes them as facts of a relation."""
+
+    relation: Relation
+    names: tuple[str, ...]
+    folder: str
+    name: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        problems: list[Problem] = []
+        pieces: list[pa.Table] = []
+        for batch in batches:
+            piece = pa.Table.from_batches([batch]).rename_columns(list(self.names))
+            try:
+                pieces.append(conform(piece, self.relation, self.name, lambda _row: "a row"))
+            except DataError as error:
+                problems += error.problems
+        if problems:
+            outcome = Outcome(0, "", "", 0, 0, tuple(problems))
+        elif pieces:
+            outcome = _written(0, "", pa.concat_tables(pieces), 0, self.folder)
+            if outcome.failure:
+                raise OSError(outcome.failure)
+        else:
+            return
+        fields = OUTCOME.split(", ")
+        columns = [
+            pa.array([value], _TYPES[field.split()[1]]) for field, value in zip(fields, outcome.record(), strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(columns, names=[field.split()[0] for field in fields])
 
 
 def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:

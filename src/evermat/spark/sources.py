@@ -22,7 +22,7 @@ from evermat.program.model import Io, Program
 from evermat.source import Source
 from evermat.spark import frames
 from evermat.spark.exchange import Exchanged, Several, Tables
-from evermat.spark.jobs import essential, is_full_disk, named, run_watched
+from evermat.spark.jobs import essential, failure, named, run_watched
 from evermat.spark.reader import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.scratch import Scratch
 
@@ -133,7 +133,7 @@ class _Reading:
         except EvermatError:
             raise
         except Exception as error:
-            raise _failure(error, what, self._scratch) from error
+            raise failure(error, what, self._scratch.path) from error
         return Tables(tables)
 
     def facts(self) -> dict[str, Several]:
@@ -181,7 +181,7 @@ class _Reading:
             with named(self._spark, what):
                 rows = self._watched(frame.collect, what)
         except Exception as error:
-            raise _failure(error, what, self._scratch) from error
+            raise failure(error, what, self._scratch.path) from error
         outcomes = [Outcome.of(row["outcome"]) for row in rows]
         for outcome in outcomes:
             if outcome.failure:
@@ -239,10 +239,3 @@ def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
 
 def _exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
     return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))
-
-
-def _failure(error: Exception, what: str, scratch: Scratch) -> ResourceError:
-    if is_full_disk(error):
-        details = {"path": scratch.path, "why": "No space left on device", "rest": "it is needed to exchange facts"}
-        return ResourceError(Problem(errors.CANNOT_WRITE, details))
-    return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))

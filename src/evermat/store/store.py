@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -34,6 +35,7 @@ from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.disk import damaged, names, put, read, sync, writing
 from evermat.store.log import Log, Part, entry_file, entry_numbers
 from evermat.store.names import OP, folder_name
+from evermat.store.pieces import Order, Pieces, none_given, write_rows
 from evermat.store.place import (
     COMMITS,
     PROGRAMS,
@@ -45,16 +47,7 @@ from evermat.store.place import (
     take_lock,
 )
 from evermat.store.recovery import left_overs, undo
-from evermat.store.rows import (
-    PART_ROWS,
-    Columns,
-    as_stored,
-    delta_fields,
-    fact_schema,
-    read_rows,
-    stored_columns,
-    write_part,
-)
+from evermat.store.rows import Columns, delta_fields, fact_schema, read_rows, stored_columns
 from evermat.store.table import TableWriter
 from evermat.store.vacuum import sweep
 from evermat.store.version import Entry, Version
@@ -75,11 +68,15 @@ class _Job:
     relation: str
     folder: str
     columns: Columns
-    rows: pa.Table | None
+    rows: Pieces | None
     before: Pin | None
     replaced: tuple[Part, ...] = ()
     kept: tuple[Part, ...] = ()  # if some are replaced: all others
     dropped: bool = False
+
+    def changes(self, parts: Sequence[Part]) -> bool:
+        """Whether there is something to log, if the rows became these files: pieces may turn out to be none."""
+        return bool(parts or self.replaced or self.before is None)
 
 
 class Store:
@@ -224,16 +221,42 @@ class Store:
         """
         return self._reading(version, name, self._pin(version, name))
 
+    def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
+        """The data files behind `read`, by version and in its order, for whoever has other machines read them.
+
+        Each is a Parquet file whose columns are those of `evermat.store.rows.table_schema`. They stay until a vacuum
+        removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
+        here.
+
+        Raises:
+            StateError: There is no such version, or a file is missing.
+        """
+        pin = self._pin(version, name)
+        while True:
+            try:
+                return self._files(pin)
+            except StateError:
+                before, pin = pin, self._pin_now(version, name)
+                if before == pin:
+                    raise
+
+    def _files(self, pin: Pin) -> list[tuple[int, list[Path]]]:
+        folder = self._folder(pin.folder)
+        parts = self._parts(pin)
+        for part in parts:
+            if not (folder / part.path).exists():
+                raise damaged(folder / part.path, "it is missing")
+        versions = groupby(parts, key=lambda part: part.version)
+        return [(version, [folder / part.path for part in of_one]) for version, of_one in versions]
+
     def _reading(self, version: int, name: str, pin: Pin) -> Iterator[tuple[int, pa.Table]]:
         begun = False
         try:
-            for part, table in self._tables(pin, sorted(self._parts(pin), key=lambda part: part.version)):
+            for part, table in self._tables(pin, self._parts(pin)):
                 begun = True
                 yield part.version, table
         except StateError:
-            # A file that went because of a vacuum is no damage: the version may have gone, or it has other files now.
-            self._commits = Commits.read(self._path / COMMITS)
-            now = self._pin(version, name)
+            now = self._pin_now(version, name)
             if now == pin:
                 raise
             if begun:
@@ -269,6 +292,14 @@ class Store:
             raise KeyError(name)
         return pin
 
+    def _pin_now(self, version: int, name: str) -> Pin:
+        """The pin to go on with when a file is missing.
+
+        One that went because of a vacuum is no damage: the version may have gone, or it has other files now.
+        """
+        self._commits = Commits.read(self._path / COMMITS)
+        return self._pin(version, name)
+
     def _log(self, pin: Pin) -> Log:
         """The checked log of a table up to where it is pinned."""
         log = self._logs.setdefault((pin.folder, pin.base), Log(self._folder(pin.folder), pin.base))
@@ -290,7 +321,8 @@ class Store:
         return entry_file(log.table, min(wrong, default=pin.delta))
 
     def _parts(self, pin: Pin) -> list[Part]:
-        return self._log(pin).parts(pin.delta)
+        """The data files in the order in which they are read: those of the snapshot, then changes by version."""
+        return sorted(self._log(pin).parts(pin.delta), key=lambda part: part.version)
 
     def _tables(self, pin: Pin, parts: Iterable[Part]) -> Iterator[tuple[Part, pa.Table]]:
         """Reads files in order, a few ahead."""
@@ -368,7 +400,7 @@ class Store:
     def commit(
         self,
         entry: Entry,
-        changes: Mapping[str, pa.Table],
+        changes: Mapping[str, Pieces],
         schemas: Mapping[str, pa.Schema],
         dropped: Collection[str] = (),
     ) -> Version:
@@ -378,6 +410,9 @@ class Store:
             entry: What there is to say about the version.
             changes: For each changed relation its rows: the fact columns, in the order of the schema, `_origin`,
                 `_op` and, where they are kept, `_nonrecursive` and `_recursive`. A fact is in one row at most.
+                They are a table, or an iterable of such tables, of which only a few are held at a time: it is
+                asked once, by this thread, and no two of them at the same time. If it raises, the error is passed on
+                and nothing is committed.
             schemas: The fact columns of all relations of the program; a relation without facts has a table too.
             dropped: Relations that are no longer there. Their facts that go should be among `changes`, for they
                 are then in the change feed. A relation in `schemas` too begins anew, as does one with other types.
@@ -407,13 +442,13 @@ class Store:
                 folder = folder_name(name, taken)
                 taken.add(folder)
                 jobs.append(_Job(name, folder, columns, rows, None))
-            elif rows is not None and rows.num_rows:
+            elif not none_given(rows):
                 jobs.append(_Job(name, old.folder, columns, rows, old))
             pins[name] = old
         for name in dropped:
             if name in before and name not in schemas:
                 old, rows = before[name], changes.get(name)
-                if rows is not None and rows.num_rows:
+                if not none_given(rows):
                     jobs.append(_Job(name, old.folder, old.columns, rows, old, dropped=True))
                 else:
                     retired.append(old.folder)
@@ -447,7 +482,7 @@ class Store:
         return ()
 
     def _snapshot_and_changes(self, name: str) -> tuple[list[Part], list[Part]]:
-        parts = sorted(self._parts(self._pin(self._seen, name)), key=lambda part: part.version)
+        parts = self._parts(self._pin(self._seen, name))
         first = [part for part in parts if part.version == parts[0].version]
         return first, parts[len(first) :]
 
@@ -457,9 +492,9 @@ class Store:
 
     def compact(
         self,
-        snapshots: Mapping[str, pa.Table],
+        snapshots: Mapping[str, Pieces],
         counters: Any,
-        merged: Mapping[str, tuple[tuple[Part, ...], pa.Table]] | None = None,
+        merged: Mapping[str, tuple[tuple[Part, ...], Pieces]] | None = None,
     ) -> None:
         """Replaces files of relations by fewer; the version and its facts stay the same.
 
@@ -524,7 +559,8 @@ class Store:
             made, syncs = self._write_tables(jobs, row.version)
             with uninterrupted():
                 complete = {name: made.get(name, pin) for name, pin in pins.items()} | made
-                row = row.with_pins({name: pin for name, pin in complete.items() if pin is not None}, retired)
+                gone = [job.folder for job in jobs if job.dropped and job.relation not in made]
+                row = row.with_pins({n: pin for n, pin in complete.items() if pin is not None}, [*retired, *gone])
                 self._commits.append(self._commit_writer(), row, partial(self._make_durable, syncs), keep=keep)
                 if self._target is not None:
                     self._appear()
@@ -541,27 +577,19 @@ class Store:
         for job in jobs:
             if job.before is not None:
                 self._log(job.before)  # what is damaged must not get a new checksum
-        tasks: list[Callable[[], Part]] = []
-        homes: list[str] = []
-        for job in jobs:
-            if job.rows is not None and job.rows.num_rows:
-                rows = as_stored(job.rows, job.columns)
-                entry = writers[job.folder].newest + 1
-                for number, start in enumerate(range(0, rows.num_rows, PART_ROWS)):
-                    piece = rows.slice(start, PART_ROWS)
-                    tasks.append(partial(write_part, self._folder(job.folder), entry, number, piece, version))
-                    homes.append(job.folder)
-        parts: dict[str, list[Part]] = {job.folder: [] for job in jobs}
-        with writing(self.path):
-            for folder, part in zip(homes, self._all(tasks), strict=True):
-                parts[folder].append(part)
+        orders = [
+            Order(self._folder(job.folder), writers[job.folder].newest + 1, version, job.columns, job.rows)
+            for job in jobs
+        ]
+        written = zip(jobs, write_rows(self._pool, orders, self.path), strict=True)
+        changed = [(job, parts) for job, parts in written if job.changes(parts)]
         self._wait_for_tidying()  # a checkpoint must not stand for an entry that no version pins yet
         # An entry that replaces files states the whole contents, so that nothing before it need be read.
         entries = self._all(
-            [partial(writers[job.folder].write, [*job.kept, *parts[job.folder]], job.replaced) for job in jobs]
+            [partial(writers[job.folder].write, [*job.kept, *parts], job.replaced) for job, parts in changed]
         )
-        pins = {job.relation: self._new_pin(job, entry, version) for job, entry in zip(jobs, entries, strict=True)}
-        return pins, [partial(writers[job.folder].sync, parts[job.folder]) for job in jobs]
+        pins = {job.relation: self._new_pin(job, n, version) for (job, _), n in zip(changed, entries, strict=True)}
+        return pins, [partial(writers[job.folder].sync, parts) for job, parts in changed]
 
     def _make_durable(self, syncs: list[Callable[[], None]]) -> None:
         self._all(syncs)
@@ -614,8 +642,11 @@ class Store:
             if row.kind == "version" and Commits.read(self._path / COMMITS).last.version >= row.version:
                 return
             for folder, entry in places.items():
-                for file in (folder / f"_version={row.version}").glob(f"{entry}-*.parquet"):
+                home = folder / f"_version={row.version}"
+                for file in home.glob(f"{entry}-*.parquet"):
                     file.unlink()
+                with suppress(OSError):  # after a compaction it still has the files of the version
+                    home.rmdir()
             self._recover()
 
     def _all(self, tasks: Sequence[Callable[[], _T]]) -> list[_T]:

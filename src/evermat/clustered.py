@@ -1,0 +1,289 @@
+"""A program's consequences on a cluster: what `Program.materialise` hands back where facts do not fit one machine.
+
+It is a materialisation like any other; its facts are in files that tasks read and write, and come to the driver only if somebody asks to
+see them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.algebra import Counters
+from evermat.change import Change, ChangedFacts, Changes
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.selection import Selection
+from evermat.columns.table import Batch, Table
+from evermat.columns.values import encode_rows
+from evermat.errors import DataError, Problem
+from evermat.facts import is_dataframe, relation_of, suits, table_of
+from evermat.interrupts import held_back
+from evermat.materialisation import Given, Materialisation, update_stats
+from evermat.phases import Phases
+from evermat.program.model import Program, Relation
+from evermat.program.strata import Stratum
+from evermat.query import Answer, Queries
+from evermat.reasoning.auto import choose
+from evermat.reasoning.maintenance import check_algorithm, kept_counters, maintain
+from evermat.reasoning.rule_change import maintain_rules
+from evermat.reasoning.seminaive import materialise_stratum
+from evermat.spark.exchange import Several
+from evermat.spark.frames import frame_files
+from evermat.spark.reader import write_facts
+from evermat.spark.rounds.cluster import Cluster, default_buckets
+from evermat.spark.rounds.loading import load
+from evermat.spark.rounds.packing import Shape
+from evermat.spark.rounds.reading import batches_of, frame_of, holds
+from evermat.spark.rounds.rules import Rules
+from evermat.spark.rounds.sets import FactSet
+from evermat.spark.rounds.state import State
+from evermat.spark.rounds.update import Update
+from evermat.spark.scratch import Scratch
+from evermat.tabular import Tabular
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ClusteredMaterialisation(Materialisation):
+    """All consequences of a program and its explicit facts, in files of a cluster. `close` removes them."""
+
+    _state: Any  # a state of the cluster
+
+    def __init__(
+        self,
+        program: Program,
+        state: State,
+        run: Run,
+        phases: Phases,
+        places: Mapping[Stratum, tuple[str, str]],
+        resources: ExitStack,
+    ) -> None:
+        super().__init__(program, state, run, phases, engine="spark")  # type: ignore[arg-type]
+        self._places, self._resources = places, resources
+        self._dictionary = Dictionary()  # of facts that somebody has asked to see
+
+    def __getitem__(self, name: str) -> ClusteredFacts:  # type: ignore[override]
+        relation = self._program.relations.get(name)
+        if relation is None or relation.hidden:
+            raise KeyError(name)
+        return ClusteredFacts(relation, self._state.materialised, self._dictionary)
+
+    def _update(
+        self, program: Program, state: Any, changes: list[Given], algorithm: str, run: Run, kept: Any = None
+    ) -> Change:
+        return update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept)
+
+    def _revised(self, program: Program, run: Run) -> Any:
+        return State(program, run, self._state.cluster, kept=self._state)
+
+    def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
+        """Answers a query; see `Materialisation.query`. The answer comes to the driver."""
+        if self._queries is None or self._queries.program is not self._program:
+            self._queries = Queries(self._program)
+        query = self._queries.compile(text)
+        state = self._state
+        state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
+        before = sum(state.workshop.undefined.values())
+        made = FactSet("an answer", state.workshop)
+        for name, relation in query.relations.items():
+            state.workshop.shapes[name] = Shape.of(relation.types)
+        for rule in query.rules:  # in an order in which all that a rule reads is complete
+            made.add(Rules([rule], frozenset(), state.workshop).consequences(state.materialised | made))
+        table = Table(query.answer.arity)
+        for batch in batches_of(made, query.answer.name, self._dictionary):
+            table.add_new(batch, 0)
+        undefined = sum(state.workshop.undefined.values()) - before
+        return Answer(query.answer, table, self._dictionary, undefined)
+
+    def _place(self, stratum: Stratum) -> tuple[str, str]:
+        return self._places.get(stratum, ("rounds", "materialisation from scratch"))
+
+    def _undefined(self) -> Counter[int]:
+        return Counter(self._state.workshop.undefined)
+
+    def close(self) -> None:
+        """Removes all files of the facts, which are gone then, and lets go of the state directory."""
+        super().close()
+        self._resources.close()
+
+
+class ClusteredFacts(Tabular):
+    """The facts of one relation, explicit and derived. Iteration is in no particular order, and reads a bucket at a time."""
+
+    def __init__(self, relation: Relation, materialised: FactSet, dictionary: Dictionary) -> None:
+        super().__init__(relation, Table(relation.arity), dictionary)
+        self._materialised = materialised
+
+    def _selection(self) -> Selection:
+        raise AssertionError("these facts are in files")
+
+    def _chunks(self) -> Iterator[Batch]:
+        return batches_of(self._materialised, self._relation.name, self._dictionary)
+
+    def __len__(self) -> int:
+        return self._materialised.count(self._relation.name)
+
+    def __contains__(self, row: object) -> bool:
+        if not isinstance(row, tuple) or not suits(row, self._relation):
+            return False
+        fact = encode_rows([row], self._relation.types, self._dictionary)
+        return holds(self._materialised, self._relation.name, fact, self._dictionary)
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """A DataFrame of the caller's SparkSession, over the files as they are now: nothing comes to the driver."""
+        return frame_of(self._materialised, self._relation, spark)
+
+    def _title(self) -> str:
+        return f"{self._relation.name}: {len(self):,} facts"
+
+    def __repr__(self) -> str:
+        return f"<Facts {self._relation.name}({', '.join(self.columns)}): {len(self):,}>"
+
+
+class ClusteredChanges(Changes):
+    """Facts that came, or went, in files; they come to the driver when somebody asks for them."""
+
+    def __init__(self, relations: Mapping[str, Relation], facts: FactSet, dictionary: Dictionary) -> None:
+        super().__init__(relations, {}, dictionary)
+        self._facts = facts
+
+    def codes(self, name: str) -> set[tuple[int, ...]]:
+        return set(map(tuple, self._batch(name).T.tolist()))
+
+    def __getitem__(self, name: str) -> ChangedFacts:
+        return ChangedFacts(self._relations[name], self._batch(name), self._dictionary)
+
+    def _batch(self, name: str) -> Batch:
+        empty = np.empty((self._relations[name].arity, 0), np.int64)
+        return np.concatenate([empty, *batches_of(self._facts, name, self._dictionary)], axis=1)
+
+    @property
+    def total(self) -> int:
+        return sum(self._facts.count(name) for name in self._relations)
+
+
+def update_state(
+    program: Program,
+    state: State,
+    changes: list[Given],
+    algorithm: str,
+    run: Run,
+    dictionary: Dictionary,
+    *,
+    kept: State | None = None,
+) -> Change:
+    """Carries out one update, whole or not at all; see the in-memory engine."""
+    check_algorithm(algorithm, program.strata)
+    phases = Phases()
+    state.jobs.run = run
+    with phases.during("encode"):
+        coming, going = (
+            _loaded(program, state, [change[side] for change in changes], what)
+            for side, what in ((0, "insertions"), (1, "deletions"))
+        )
+    with held_back() as run.deliver, Update(state, run, going, coming) as update:
+        with phases.during("reason"):
+            if kept is None:
+                choices = maintain(update, algorithm, choose)
+            else:
+                choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+            lost, gained = update.result()
+        explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
+        inserted, deleted = (ClusteredChanges(program.relations, v, dictionary) for v in (gained, lost))
+        valid = kept_counters(state, choices)
+        stats: dict[str, Any] = {"engine": "spark", "algorithm": algorithm}
+        stats |= update_stats(program, choices, valid, "rounds", phases, run)
+        stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
+        with phases.during("write"):
+            update.commit(lost, gained)
+        for stratum, counters in valid.items():
+            state.record_counters(stratum, counters)
+    return Change(inserted, deleted, stats)
+
+
+def _loaded(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
+    """A set of facts as users have them."""
+    files: dict[str, list[Path]] = {}
+    problems: list[Problem] = []
+    with Scratch(state.cluster.scratch.path) as scratch:
+        for facts in given:
+            for name, rows in facts.items():
+                try:
+                    files.setdefault(name, []).extend(_written(name, rows, program, scratch))
+                except DataError as error:
+                    problems += error.problems
+        if problems:
+            raise DataError(problems)
+        return load(state.workshop, program.relations, files, what)
+
+
+def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[Path]:
+    """Given facts in Arrow files."""
+    if isinstance(given, Several):
+        return given.written(scratch.folder(name))
+    relation = relation_of(name, program)
+    if is_dataframe(given):
+        return frame_files(given, relation, scratch, f"the facts for `{name}`")
+    table = table_of(name, given, program)
+    if not table.num_rows:
+        return []
+    file = scratch.folder(name) / "given.arrow"
+    write_facts(table, file)
+    return [file]
+
+
+def materialise_clustered(
+    program: Program,
+    facts: Mapping[str, Any],
+    spark: SparkSession,
+    *,
+    place: str = "auto",
+    scratch: Path | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+    counters: Counters = Counters.NONE,
+    progress: Progress | None = None,
+    check: Callable[[], None] = lambda: None,
+    phases: Phases | None = None,
+    buckets: int | None = None,
+) -> ClusteredMaterialisation:
+    """Computes all consequences on a cluster.
+
+    Raises:
+        DataError: the facts do not fit their relations.
+        LimitError: a limit was reached.
+        ResourceError: Spark gave up, or the scratch folder is full.
+    """
+    phases = phases or Phases()
+    run = Run(limits, progress)
+    with ExitStack() as stack:
+        folder = stack.enter_context(Scratch(scratch))
+        cluster = Cluster(spark, folder, buckets or default_buckets(spark), partial(_check, run, check))
+        state = State(program, run, cluster)
+        with phases.during("encode"):
+            in_text = {name: rows for name, rows in program.facts.items() if rows}
+            state.explicit.take_over(_loaded(program, state, [facts, in_text], "E"))
+        places: dict[Stratum, tuple[str, str]] = {}
+        with phases.during("reason"):
+            for stratum in run.strata(state):
+                before = run.derivations
+                materialise_stratum(state, run, stratum, counters)
+                places[stratum.stratum] = (
+                    "rounds",
+                    "as asked for" if place == "cluster" else "materialisation from scratch",
+                )
+                state.record_work(stratum.stratum, run.derivations - before)
+                state.record_counters(stratum.stratum, counters)
+        return ClusteredMaterialisation(program, state, run, phases, places, stack.pop_all())
+
+
+def _check(run: Run, check: Callable[[], None]) -> None:
+    check()
+    run.look()

@@ -1,0 +1,169 @@
+"""The driver's side of jobs over buckets: one job computes any number of targets, and tells which files hold them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evermat import errors
+from evermat.errors import EvermatError, Problem, ResourceError
+from evermat.spark.jobs import failure, is_connect, named, run_watched
+from evermat.spark.rounds.packing import FactFile
+from evermat.spark.rounds.tasks import (
+    OUTCOME,
+    SENT,
+    Absorbing,
+    Channel,
+    Derivation,
+    Deriving,
+    Figures,
+    Given,
+    Grouping,
+    Loading,
+    Target,
+    figures_of,
+)
+from evermat.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Plans are small and always the same: nothing is to be gained from looking at them again while they run, and
+# the tasks of a shuffle must be the buckets. A packet of facts is a row, and few of them make a batch.
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@dataclass
+class Job:
+    """What is to be derived, where it goes, and what is wanted of it."""
+
+    what: str
+    targets: list[Target]
+    channels: list[Channel] = field(default_factory=list)
+    derivations: list[Derivation] = field(default_factory=list)
+    given: list[Given] = field(default_factory=list)
+    tasks: int = 1
+
+
+@dataclass
+class Found:
+    """What there is of one target: files with its facts and with amounts, and how many facts there are."""
+
+    facts: list[FactFile] = field(default_factory=list)
+    amounts: list[FactFile] = field(default_factory=list)
+    rows: int = 0
+
+
+class Cluster:
+    """Runs jobs on the caller's Spark.
+
+    Args:
+        spark: the caller's session; jobs run in a session of our own beside it, with settings of our own.
+        scratch: a folder that driver and executors share.
+        buckets: how many parts facts are divided into.
+        check: called ten times a second while a job runs; raises to stop it.
+        progress: told how far a job has come.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        scratch: Scratch,
+        buckets: int,
+        check: Callable[[], None] = lambda: None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.session = spark.newSession()
+        for name, value in _SETTINGS.items():
+            self.session.conf.set(name, value)
+        self.scratch, self.buckets = scratch, buckets
+        self.check, self.progress = check, progress
+        self.jobs = 0
+        self._folder = scratch.folder("facts")
+
+    def run(self, job: Job) -> tuple[list[Found], Figures]:
+        """Runs a job.
+
+        Raises:
+            ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
+        """
+        self.jobs += 1
+        rows = self.collect(self._frame(job), job.what)
+        found = [Found() for _ in job.targets]
+        figures = Figures()
+        for row in rows:
+            if row["what"] == "figures":
+                figures.add(figures_of(row["payload"]))
+                continue
+            target = found[row["target"]]
+            if row["what"] == "facts":
+                target.rows += row["rows"]
+            if row["path"]:
+                files = target.facts if row["what"] == "facts" else target.amounts
+                files.append(self._adopted(FactFile(row["path"], row["rows"], row["bucket"])))
+        return found, figures
+
+    def collect(self, frame: DataFrame, what: str) -> list[Any]:
+        """The rows of a frame, which are few."""
+        try:
+            with named(self.session, what):
+                return run_watched(self.session, frame.collect, progress=self.progress, check=self.check)
+        except EvermatError:
+            raise
+        except Exception as error:
+            raise failure(error, what, self.scratch.path) from error
+
+    def _frame(self, job: Job) -> DataFrame:
+        """The job as a DataFrame: derive or load, shuffle, group and shuffle if there are aggregates, absorb."""
+        channels, targets = tuple(job.channels), tuple(job.targets)
+        absorbing = Absorbing(targets, channels, str(self._folder), receives=bool(channels))
+        if not channels:
+            return self._range(self.buckets).mapInArrow(absorbing.__call__, OUTCOME)
+        source: Loading | Deriving
+        if job.given:
+            source = Loading(tuple(job.given), channels, self.buckets, job.tasks)
+        else:
+            source = Deriving(tuple(job.derivations), channels, self.buckets, job.tasks)
+        frame = self._range(job.tasks).mapInArrow(source.__call__, SENT).repartitionById(self.buckets, "bucket")
+        if any(channel.groups is not None for channel in channels):
+            grouping = Grouping(channels, self.buckets)
+            frame = frame.mapInArrow(grouping.__call__, SENT).repartitionById(self.buckets, "bucket")
+        return frame.mapInArrow(absorbing.__call__, OUTCOME)
+
+    def _range(self, count: int) -> DataFrame:
+        return self.session.range(0, count, 1, count)
+
+    def _adopted(self, file: FactFile) -> FactFile:
+        """A file that a task has left; it goes when nobody refers to it any more."""
+        try:
+            Path(file.path).stat()
+        except OSError as error:
+            raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path})) from error
+        weakref.finalize(file, _remove, file.path)
+        return file
+
+
+def _remove(path: str) -> None:
+    with suppress(OSError):
+        Path(path).unlink()
+
+
+def total_rows(files: Sequence[FactFile]) -> int:
+    """How many facts are in some files."""
+    return sum(file.rows for file in files)
+
+
+def default_buckets(spark: SparkSession) -> int:
+    """As many buckets as keep all cores busy, without giving each much to start up for."""
+    if is_connect(spark):
+        return 4
+    return max(2, min(2 * int(spark.sparkContext.defaultParallelism), 1024))

@@ -1,0 +1,56 @@
+"""Facts of a set in the driver: a bucket at a time, for those who ask to see them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.table import Batch
+from evermat.program.model import Relation
+from evermat.spark.frames import from_tasks
+from evermat.spark.rounds.expressions import Files
+from evermat.spark.rounds.holding import Holding
+from evermat.spark.rounds.packing import buckets_of
+from evermat.spark.rounds.sets import View
+from evermat.spark.rounds.tasks import Showing
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def batches_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
+    """The facts of a relation, in as many batches as there are buckets with any."""
+    for bucket in range(view.workshop.cluster.buckets):
+        batch = _batch(view, name, dictionary, bucket)
+        if batch.shape[1]:
+            yield batch
+
+
+def frame_of(view: View, relation: Relation, spark: SparkSession) -> DataFrame:
+    """The facts of a relation as a DataFrame over the files as they are now, which it keeps."""
+    workshop, expression = view.workshop, view.expression(relation.name)
+    showing = Showing(relation, workshop.shapes[relation.name], Files(()) if expression is None else expression)
+    frame = from_tasks(spark, relation, showing.__call__, workshop.cluster.buckets)
+    weakref.finalize(frame, lambda _files: None, expression)  # files go when nobody refers to them any more
+    return frame
+
+
+def holds(view: View, name: str, fact: Batch, dictionary: Dictionary) -> bool:
+    """Whether a fact is in a view; only its bucket is read."""
+    workshop = view.workshop
+    bucket = int(buckets_of(fact, workshop.shapes[name], workshop.cluster.buckets, dictionary)[0])
+    batch = _batch(view, name, dictionary, bucket)
+    return bool(np.all(batch == fact, axis=0).any())
+
+
+def _batch(view: View, name: str, dictionary: Dictionary, bucket: int) -> Batch:
+    shape, expression = view.workshop.shapes[name], view.expression(name)
+    if expression is None:
+        return np.empty((shape.arity, 0), np.int64)
+    holding = Holding(name, shape, dictionary)
+    holding.load([expression], (bucket,))
+    return holding.table.take(holding.view(expression).rows(name))

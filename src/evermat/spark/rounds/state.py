@@ -1,0 +1,171 @@
+"""The state on a cluster: E, I and counters in files, and the rules of the strata over them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evermat.algebra import Counters
+from evermat.columns.run import Jobs, Run
+from evermat.plan.pivots import pivots
+from evermat.program.model import Program
+from evermat.program.strata import Stratum
+from evermat.spark.rounds.cluster import Cluster, Found, Job
+from evermat.spark.rounds.expressions import Expression
+from evermat.spark.rounds.packing import Shape
+from evermat.spark.rounds.rules import Rules
+from evermat.spark.rounds.sets import CountedFacts, FactSet, evaluation
+
+
+class Workshop:
+    """What sets and rules of a state share: where jobs run, the shapes of facts, and whom figures are told to."""
+
+    def __init__(self, cluster: Cluster, shapes: dict[str, Shape], jobs: Jobs) -> None:
+        self.cluster, self.shapes, self.jobs = cluster, shapes, jobs
+        self.undefined: Counter[int] = Counter()  # bindings dropped, by the place of the rule
+        self.sizes: FactSet | None = None  # the set that says how large relations are
+
+    def size(self, name: str) -> int:
+        """How many facts of a relation there are, about."""
+        return 0 if self.sizes is None else self.sizes.count(name)
+
+    def run(self, job: Job, kind: str | None = None) -> list[Found]:
+        """Runs a job, and tells the run what it took."""
+        found, figures = self.cluster.run(job)
+        run = self.jobs.run
+        self.undefined.update(figures.undefined)
+        if kind is not None:
+            run.record(kind, figures.matches, figures.instances)
+            if any(target.sign for target in job.targets):
+                sign = next(target.sign for target in job.targets if target.sign)
+                run.record("count up" if sign > 0 else "count down", 0, 0)
+        run.derived(figures.instances)
+        return found
+
+    def evaluate(
+        self,
+        what: str,
+        expressions: Mapping[str, Expression | None],
+        *,
+        write: bool = True,
+        touched: Mapping[str, Expression] | None = None,
+        sign: int = 0,
+    ) -> dict[str, Found]:
+        """What there is of some expressions, by relation; of those that are empty there may be nothing."""
+        job, names = evaluation(what, expressions, self.shapes, write=write, touched=touched, sign=sign)
+        if not names:
+            return {}
+        return dict(zip(names, self.run(job), strict=True))
+
+
+class StratumRules:
+    """The rules of one stratum."""
+
+    def __init__(self, stratum: Stratum, workshop: Workshop) -> None:
+        self.stratum = stratum
+        own = frozenset(stratum.relations)
+        self.nonrecursive = Rules(stratum.nonrecursive, own, workshop)
+        self.recursive = Rules(stratum.recursive, own, workshop)
+
+
+class State:
+    """All facts of a program, in files."""
+
+    workshop: Workshop
+
+    def __init__(self, program: Program, run: Run, cluster: Cluster, kept: State | None = None) -> None:
+        """An empty state, or one that shares the facts of `kept`: the state of the program before a change of rules."""
+        self.program, self.cluster = program, cluster
+        shared = [] if kept is None else self._shared(kept)
+        shapes = _shapes(program)
+        if kept is not None:
+            shapes |= {name: kept.workshop.shapes[name] for name in shared}  # files stay in their buckets
+        self.jobs = Jobs(run)
+        self.workshop = Workshop(cluster, shapes, self.jobs)
+        self.explicit = FactSet("E", self.workshop)
+        self.materialised = self.workshop.sizes = FactSet("I", self.workshop)
+        self.nonrecursive_counter = CountedFacts("C_nr", self.workshop)
+        self.recursive_counter = CountedFacts("C_r", self.workshop)
+        self.strata: Sequence[StratumRules] = [StratumRules(stratum, self.workshop) for stratum in program.strata]
+        self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
+        self._work: dict[Stratum, int] = {}
+        if kept is not None:
+            self._take_over(kept, shared)
+
+    def _shared(self, kept: State) -> list[str]:
+        """Relations of both programs; a hidden one may have the name of another that it replaces."""
+        mine, others = self.program.relations, kept.program.relations
+        return [name for name, r in mine.items() if name in others and others[name].types == r.types]
+
+    def _take_over(self, kept: State, shared: Sequence[str]) -> None:
+        """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
+        for mine, other in ((self.explicit, kept.explicit), (self.materialised, kept.materialised)):
+            mine.share(other, shared)
+        for counter, others in (
+            (self.nonrecursive_counter, kept.nonrecursive_counter),
+            (self.recursive_counter, kept.recursive_counter),
+        ):
+            counter.files = {name: files for name, files in others.files.items() if name in shared}
+        self._work = dict(kept._work)
+        valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
+        for stratum in self.counters:
+            self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
+
+    def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
+        """The rules of `kept` that this state's program has no more, and those that it has in addition."""
+        mine, others = ({str(rule): rule for rule in s.program.rules} for s in (self, kept))
+        shared = set(self._shared(kept))
+        gone = [rule for text, rule in others.items() if text not in mine and rule.head.relation.name in shared]
+        come = [rule for text, rule in mine.items() if text not in others]
+        # Names of hidden relations may be used anew: rules that are gone mean the old ones.
+        before = Workshop(self.cluster, {**self.workshop.shapes, **kept.workshop.shapes}, self.jobs)
+        before.sizes = kept.materialised
+        return Rules(gone, frozenset(), before), Rules(come, frozenset(), self.workshop)
+
+    def record_counters(self, stratum: Stratum, valid: Counters) -> None:
+        """Notes which counters of a stratum are valid from now on."""
+        self.counters[stratum] = valid
+
+    def valid_counters(self, stratum: Stratum) -> Counters:
+        """Which counters of a stratum are valid."""
+        return self.counters[stratum]
+
+    def record_work(self, stratum: Stratum, instances: int) -> None:
+        """Notes how many rule instances there were when a stratum was derived from scratch."""
+        self._work[stratum] = instances
+
+    def work(self, stratum: Stratum) -> int:
+        """How many rule instances it takes, about, to derive a stratum from scratch; at least one for each fact."""
+        return max(self._work.get(stratum, 0), sum(map(self.materialised.count, stratum.relations)))
+
+    def reset_counters(self, stratum: Stratum) -> None:
+        """Sets the counters of a stratum to 0; none is valid then."""
+        self.counters[stratum] = Counters.NONE
+        for counter in (self.nonrecursive_counter, self.recursive_counter):
+            for name in stratum.relations:
+                counter.drop(name)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all files of facts and amounts."""
+        sets = [files for s in (self.explicit, self.materialised) for n in s.names for files in s.files(n)]
+        counts = [*self.nonrecursive_counter.files.values(), *self.recursive_counter.files.values()]
+        paths = {file.path for files in [*sets, *counts] for file in files}
+        return sum(Path(path).stat().st_size for path in paths)
+
+    @property
+    def row_count(self) -> int:
+        """How many facts there are."""
+        return sum(map(self.materialised.count, self.program.relations))
+
+
+def _shapes(program: Program) -> dict[str, Shape]:
+    """The shapes of all relations. Where recursive rules hand a column on, that decides on the bucket: heads stay where they are found."""
+    homes: dict[str, int] = {}
+    for stratum in program.strata:
+        homes |= pivots(stratum) or {}
+    return {
+        name: Shape.of(relation.types, (homes[name],) if name in homes else None)
+        for name, relation in program.relations.items()
+    }

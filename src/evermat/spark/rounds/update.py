@@ -1,0 +1,113 @@
+"""One update of a state on a cluster. Nothing that outlives it changes before `commit`: files are only ever added."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self
+
+from evermat.algebra import TooManyInstancesError
+from evermat.columns.run import Run
+from evermat.program.strata import Stratum
+from evermat.spark.rounds.rules import Bag
+from evermat.spark.rounds.sets import CountedFacts, Counting, FactSet, Positive, View
+from evermat.spark.rounds.state import State, StratumRules
+
+
+class UpdateCounter:
+    """A derivation counter during an update: the amounts of the state, and those of the update, which can be dropped."""
+
+    def __init__(self, counted: CountedFacts) -> None:
+        self._counted = counted
+        self.changes = CountedFacts(counted.name, counted.workshop)
+
+    @property
+    def positive(self) -> View:
+        """Facts that are counted at least once."""
+        return Positive(self._counted.workshop, self._counted, self.changes)
+
+    def add(self, facts: View | Bag) -> Counting:
+        """Counts facts once more, when they are added to a set."""
+        return Counting(self.changes, facts, 1)
+
+    def subtract(self, facts: View | Bag) -> Counting:
+        """Counts facts once less, when they are added to a set."""
+        return Counting(self.changes, facts, -1)
+
+    def commit(self) -> None:
+        """The changes become the state's."""
+        for name, files in self.changes.files.items():
+            self._counted.append(name, files)
+
+
+class Update:
+    """One update: E⁻ and E⁺ cleaned of what changes nothing, the sets D and A, and whatever else an algorithm needs."""
+
+    def __init__(self, state: State, run: Run, deleted: FactSet, inserted: FactSet) -> None:
+        self.state, self.run = state, run
+        state.jobs.run = run
+        self.overdeleted, self.added = self.new("D"), self.new("A")
+        self.deleted, self.inserted = self.new("E-"), self.new("E+")
+        self.nonrecursive_counter = UpdateCounter(state.nonrecursive_counter)
+        self.recursive_counter = UpdateCounter(state.recursive_counter)
+        self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
+        self.deleted.replace((deleted & state.explicit) - inserted)
+        self.inserted.replace(inserted - state.explicit)
+
+    def new(self, name: str) -> FactSet:
+        """A working set, empty."""
+        return FactSet(name, self.state.workshop)
+
+    def release(self, *sets: FactSet) -> None:
+        """Working sets that are needed no more."""
+        for done in sets:
+            done.clear()
+
+    @contextmanager
+    def attempt(self, stratum: Stratum, most: int) -> Iterator[None]:
+        """Work on a stratum that is undone when it considers more instances; see the algebra."""
+        counters = (self.nonrecursive_counter, self.recursive_counter)
+        before = [dict(counter.changes.files) for counter in counters]
+        figures = dict(self.figures)
+        try:
+            with self.run.limited(most):
+                yield
+        except TooManyInstancesError:
+            self.overdeleted.drop(stratum.relations)
+            self.added.drop(stratum.relations)
+            for counter, files in zip(counters, before, strict=True):
+                counter.changes.files = files
+            self.figures = figures
+            raise
+
+    def strata(self) -> Iterator[StratumRules]:
+        """The strata in order; takes note of each."""
+        return self.run.strata(self.state)
+
+    def next_round(self) -> None:
+        """A round begins; raises `LimitError` if a limit is reached."""
+        self.run.next_round()
+
+    def result(self) -> tuple[FactSet, FactSet]:
+        """The facts that I loses and gains when the update is committed."""
+        return (self.overdeleted - self.added).listed(), (self.added - self.state.materialised).listed()
+
+    def commit(self, lost: FactSet, gained: FactSet) -> None:
+        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺, given the `result`. Either all of it is done, or the state is as it was."""
+        materialised, explicit = self.state.materialised.copy(), self.state.explicit.copy()
+        materialised.change(lost, gained)
+        explicit.change(self.deleted, self.inserted)
+        # Only now, without jobs that could fail in between.
+        self.state.materialised.take_over(materialised)
+        self.state.explicit.take_over(explicit)
+        self.nonrecursive_counter.commit()
+        self.recursive_counter.commit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """What was not committed is forgotten; its files go with it."""

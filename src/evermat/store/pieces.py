@@ -1,0 +1,128 @@
+"""Rows on their way into data files: a table at once, or in pieces so that nobody needs to hold all of them.
+
+Pieces are asked for by the thread that commits, one relation after the other, while others write files. Only a few
+files of pieces are on their way at any time, and the next piece is not asked for before one of them is done: so what
+is in memory is bounded, whatever the number of pieces and relations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from evermat.store.disk import writing
+from evermat.store.log import Part
+from evermat.store.rows import PART_ROWS, Columns, as_stored, table_schema, write_part
+
+Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
+"""The rows of a relation: one table, or tables that are asked for once and together have no fact twice."""
+
+_JOINED_BYTES = 1 << 27  # pieces that are larger together become files of their own
+_OF_A_TABLE = 1 << 14  # bytes of a table beside its values, roughly: they count where pieces are tiny
+_AHEAD = 3  # files of pieces that are written while the next pieces are asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Rows that become data files of one table, and the log entry that will add them."""
+
+    folder: Path
+    entry: int
+    version: int
+    columns: Columns
+    rows: Pieces | None
+
+
+def none_given(rows: Pieces | None) -> bool:
+    """Whether there are certainly no rows; pieces must be asked for to know."""
+    return rows is None or (isinstance(rows, pa.Table) and not rows.num_rows)
+
+
+def write_rows(pool: ThreadPoolExecutor, orders: Iterable[Order], state: Path) -> list[list[Part]]:
+    """Writes the rows of many tables side by side, as `write_part` does; returns the files for each order.
+
+    When this returns or raises, nothing is being written any more. What an iterable raises is passed on as it is;
+    what the system says about a file is an error about `state`.
+    """
+    files: list[list[Future[Part]]] = []
+    ahead: set[Future[Part]] = set()
+    try:
+        for order in orders:
+            files.append([])
+            with closing(_files(order.rows)) as contents:
+                for number, pieces in enumerate(contents):
+                    future = pool.submit(_write, order, number, pieces, state)
+                    files[-1].append(future)
+                    if not isinstance(order.rows, pa.Table):  # a table is in memory anyway
+                        ahead.add(future)
+                        ahead = _fewer(ahead)
+        return [[future.result() for future in of_one] for of_one in files]
+    finally:
+        for future in chain.from_iterable(files):
+            future.cancel()
+        wait(chain.from_iterable(files))
+
+
+def _fewer(ahead: set[Future[Part]]) -> set[Future[Part]]:
+    """Waits until few enough files are being written; raises if one could not be."""
+    while len(ahead) > _AHEAD:
+        done, ahead = wait(ahead, return_when=FIRST_COMPLETED)
+        for future in done:
+            future.result()
+    return ahead
+
+
+def _files(rows: Pieces | None) -> Generator[list[pa.Table], None, None]:
+    """What goes into one file each: a part of a large piece, or small neighbours; files are never empty."""
+    source = iter(() if rows is None else [rows] if isinstance(rows, pa.Table) else rows)
+    try:
+        held: list[pa.Table] = []
+        count = size = 0
+        for part in _cut(source):
+            weight = part.nbytes + _OF_A_TABLE
+            if held and (count + part.num_rows > PART_ROWS or size + weight > _JOINED_BYTES):
+                yield held
+                held, count, size = [], 0, 0
+            held.append(part)
+            count += part.num_rows
+            size += weight
+        if held:
+            yield held
+    finally:
+        if isinstance(source, Generator):
+            source.close()  # after a failure its owner should not have to wait for that
+
+
+def _cut(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The pieces with at most so many rows as a file has; empty ones vanish."""
+    for piece in pieces:
+        for start in range(0, piece.num_rows, PART_ROWS):
+            yield piece.slice(start, PART_ROWS)
+
+
+def _write(order: Order, number: int, pieces: Sequence[pa.Table], state: Path) -> Part:
+    rows = _joined([as_stored(piece, order.columns) for piece in pieces], order.columns)
+    with writing(state):
+        return write_part(order.folder, order.entry, number, rows, order.version)
+
+
+def _joined(tables: Sequence[pa.Table], columns: Columns) -> pa.Table:
+    """Stored rows as one table in which a column has one dictionary, for Parquet gives it up at the second one."""
+    if len(tables) == 1:
+        return tables[0]
+    joined = {}
+    for position, field in enumerate(table_schema(columns)):
+        arrays = [table.column(position) for table in tables]
+        coded = all(pa.types.is_dictionary(array.type) for array in arrays)
+        # The common dictionary may have more values than the indices of a piece can count.
+        kind = pa.dictionary(pa.int32(), field.type) if coded else field.type
+        chunks = [chunk for array in arrays for chunk in array.cast(kind).chunks]
+        joined[field.name] = pa.chunked_array(chunks, kind)
+    return pa.table(joined).unify_dictionaries()
