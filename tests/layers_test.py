@@ -34,6 +34,7 @@ LAYERS = {
         "facts",
         "history",
         "materialisation",
+        "placement",
         "query",
         "tabular",
     },
@@ -51,7 +52,6 @@ FORBIDDEN = {
     ("store", "columns"),
     ("store", "reasoning"),
     ("store", "plan"),
-    ("spark", "reasoning"),
 }
 FORBIDDEN_PACKAGES = {
     "program": {"numpy", "numba", "pyspark"},

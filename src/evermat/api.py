@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from evermat.store import Version
 
 
-PLACES = ("auto", "driver", "pivot", "cluster")
-
-
 class Program:
     """A Datalog program that passed all checks.
 
@@ -112,15 +109,14 @@ class Program:
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
+        if isinstance(engine, str):
+            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept)
+        from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
+
         if place not in PLACES:
             raise ValueError(f"place {place!r} is not known: use {', '.join(map(repr, PLACES))}")
-        if isinstance(engine, str) or place == "driver":
-            name = engine if isinstance(engine, str) else "spark"
-            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, engine=name)
-        from evermat.clustered import materialise_clustered  # noqa: PLC0415
-
         folder = None if scratch is None else Path(scratch)
-        return materialise_clustered(
+        return materialise_on_spark(
             self._compiled, facts or {}, engine, place=place, scratch=folder, limits=limits, counters=kept
         )
 

@@ -7,18 +7,16 @@ see them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.algebra import Counters
 from evermat.change import Change, ChangedFacts, Changes
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.run import Limits, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import encode_rows
@@ -33,14 +31,12 @@ from evermat.query import Answer, Queries
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import check_algorithm, kept_counters, maintain
 from evermat.reasoning.rule_change import maintain_rules
-from evermat.reasoning.seminaive import materialise_stratum
 from evermat.spark.exchange import Several
 from evermat.spark.frames import frame_files
 from evermat.spark.reader import write_facts
-from evermat.spark.rounds.cluster import Cluster, default_buckets
 from evermat.spark.rounds.loading import load
 from evermat.spark.rounds.packing import Shape
-from evermat.spark.rounds.reading import batches_of, frame_of, holds
+from evermat.spark.rounds.reading import facts_of, frame_of, holds
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import FactSet
 from evermat.spark.rounds.state import State
@@ -70,6 +66,10 @@ class ClusteredMaterialisation(Materialisation):
         self._places, self._resources = places, resources
         self._dictionary = Dictionary()  # of facts that somebody has asked to see
 
+    @property
+    def on_cluster(self) -> bool:
+        return True
+
     def __getitem__(self, name: str) -> ClusteredFacts:  # type: ignore[override]
         relation = self._program.relations.get(name)
         if relation is None or relation.hidden:
@@ -98,7 +98,7 @@ class ClusteredMaterialisation(Materialisation):
         for rule in query.rules:  # in an order in which all that a rule reads is complete
             made.add(Rules([rule], frozenset(), state.workshop).consequences(state.materialised | made))
         table = Table(query.answer.arity)
-        for batch in batches_of(made, query.answer.name, self._dictionary):
+        for batch in facts_of(made, query.answer.name, self._dictionary):
             table.add_new(batch, 0)
         undefined = sum(state.workshop.undefined.values()) - before
         return Answer(query.answer, table, self._dictionary, undefined)
@@ -126,7 +126,7 @@ class ClusteredFacts(Tabular):
         raise AssertionError("these facts are in files")
 
     def _chunks(self) -> Iterator[Batch]:
-        return batches_of(self._materialised, self._relation.name, self._dictionary)
+        return facts_of(self._materialised, self._relation.name, self._dictionary)
 
     def __len__(self) -> int:
         return self._materialised.count(self._relation.name)
@@ -163,7 +163,7 @@ class ClusteredChanges(Changes):
 
     def _batch(self, name: str) -> Batch:
         empty = np.empty((self._relations[name].arity, 0), np.int64)
-        return np.concatenate([empty, *batches_of(self._facts, name, self._dictionary)], axis=1)
+        return np.concatenate([empty, *facts_of(self._facts, name, self._dictionary)], axis=1)
 
     @property
     def total(self) -> int:
@@ -186,7 +186,7 @@ def update_state(
     state.jobs.run = run
     with phases.during("encode"):
         coming, going = (
-            _loaded(program, state, [change[side] for change in changes], what)
+            load_facts(program, state, [change[side] for change in changes], what)
             for side, what in ((0, "insertions"), (1, "deletions"))
         )
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
@@ -209,7 +209,7 @@ def update_state(
     return Change(inserted, deleted, stats)
 
 
-def _loaded(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
+def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
     """A set of facts as users have them."""
     files: dict[str, list[Path]] = {}
     problems: list[Problem] = []
@@ -231,59 +231,10 @@ def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[
         return given.written(scratch.folder(name))
     relation = relation_of(name, program)
     if is_dataframe(given):
-        return frame_files(given, relation, scratch, f"the facts for `{name}`")
+        return list(frame_files(given, relation, scratch, f"the facts for `{name}`").files)
     table = table_of(name, given, program)
     if not table.num_rows:
         return []
     file = scratch.folder(name) / "given.arrow"
     write_facts(table, file)
     return [file]
-
-
-def materialise_clustered(
-    program: Program,
-    facts: Mapping[str, Any],
-    spark: SparkSession,
-    *,
-    place: str = "auto",
-    scratch: Path | None = None,
-    limits: Limits = Limits(),  # noqa: B008
-    counters: Counters = Counters.NONE,
-    progress: Progress | None = None,
-    check: Callable[[], None] = lambda: None,
-    phases: Phases | None = None,
-    buckets: int | None = None,
-) -> ClusteredMaterialisation:
-    """Computes all consequences on a cluster.
-
-    Raises:
-        DataError: the facts do not fit their relations.
-        LimitError: a limit was reached.
-        ResourceError: Spark gave up, or the scratch folder is full.
-    """
-    phases = phases or Phases()
-    run = Run(limits, progress)
-    with ExitStack() as stack:
-        folder = stack.enter_context(Scratch(scratch))
-        cluster = Cluster(spark, folder, buckets or default_buckets(spark), partial(_check, run, check))
-        state = State(program, run, cluster)
-        with phases.during("encode"):
-            in_text = {name: rows for name, rows in program.facts.items() if rows}
-            state.explicit.take_over(_loaded(program, state, [facts, in_text], "E"))
-        places: dict[Stratum, tuple[str, str]] = {}
-        with phases.during("reason"):
-            for stratum in run.strata(state):
-                before = run.derivations
-                materialise_stratum(state, run, stratum, counters)
-                places[stratum.stratum] = (
-                    "rounds",
-                    "as asked for" if place == "cluster" else "materialisation from scratch",
-                )
-                state.record_work(stratum.stratum, run.derivations - before)
-                state.record_counters(stratum.stratum, counters)
-        return ClusteredMaterialisation(program, state, run, phases, places, stack.pop_all())
-
-
-def _check(run: Run, check: Callable[[], None]) -> None:
-    check()
-    run.look()

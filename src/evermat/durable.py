@@ -7,10 +7,10 @@ Hidden relations, which the rewriting of rules introduced, are stored like any o
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from evermat.columns.run import Run
 from evermat.columns.state import EXPLICIT, MATERIALISED, State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
-from evermat.columns.values import decode_arrow, encode_arrow
+from evermat.columns.values import encode_arrow, typed
 from evermat.columns.views import Listed
-from evermat.errors import Problem, ResourceError, StateError
+from evermat.errors import LimitError, Problem, ResourceError, StateError
 from evermat.files.layout import ARROW_TYPES
 from evermat.program.builtins import Type
 from evermat.program.compile import compile_program
@@ -36,6 +36,7 @@ from evermat.query import Answer, Queries
 from evermat.source import Source
 from evermat.store import Entry, Part, Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
+from evermat.store.pieces import Pieces
 
 Mask = npt.NDArray[np.bool_]
 
@@ -43,6 +44,20 @@ _UNSIGNED = pa.decimal128(20, 0)
 _ORIGINS = pa.array(["derived", "explicit"])
 _OPS = pa.array(["-", "+", "="])
 _GONE, _COME, _SAME = range(3)
+
+
+class _Counted(Protocol):
+    def count(self, name: str, /) -> int: ...
+
+
+class _State(Protocol):
+    """What a version is described by, of either engine."""
+
+    @property
+    def program(self) -> Program: ...
+    @property
+    def materialised(self) -> _Counted: ...
+    def work(self, stratum: Stratum, /) -> int: ...
 
 
 class Keeper:
@@ -98,32 +113,46 @@ class Keeper:
             stats: what is told about the update.
             before: the program until now.
         """
-        state = update.state
-        program = state.program
-        known = {stratum.signature: counters for stratum, counters in self._saved.items()}
-        saved = {
-            stratum: min(known.get(stratum.signature, Counters.NONE), valid.get(stratum, Counters.BOTH))
-            for stratum in program.strata
-        }
+        program = update.state.program
+        saved = self._saved_after(program, valid)
         changes = {}
         for stratum in program.strata:
             for name in stratum.relations:
                 rows = _changed_rows(update, name, result, saved[stratum])
                 if rows is not None:
                     changes[name] = rows
-        dropped = _replaced(before, program)
+        self._write(update.state, changes, saved, stats, before)
+
+    def _saved_after(self, program: Program, valid: Mapping[Stratum, Counters]) -> dict[Stratum, Counters]:
+        """Which of the stored counters are valid after an update, given those of the strata that it reached."""
+        known = {stratum.signature: counters for stratum, counters in self._saved.items()}
+        return {
+            stratum: min(known.get(stratum.signature, Counters.NONE), valid.get(stratum, Counters.BOTH))
+            for stratum in program.strata
+        }
+
+    def _write(
+        self,
+        state: _State,
+        changes: Mapping[str, Pieces],
+        saved: dict[Stratum, Counters],
+        stats: dict[str, Any],
+        before: Program,
+    ) -> None:
+        """Writes the changes of an update that is about to be committed."""
+        dropped = replaced(before, state.program)
         inserted, deleted = stats["inserted"], stats["deleted"]
-        facts = _visible(state) + inserted - deleted
-        entry = _entry(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts)
-        self.version = self._store.commit(entry, changes, _schemas(program), dropped).number
+        facts = visible(state) + inserted - deleted
+        entry = entry_of(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts)
+        self.version = self._store.commit(entry, changes, schemas(state.program), dropped).number
         self._saved = saved
 
-    def tidy(self, state: State) -> None:
+    def tidy(self, state: Any) -> None:
         """Replaces many files by few: of changes by one file, or, where changes are as many as half of the facts, of whole strata."""
         strata, store = state.program.strata, self._store
         outgrown = [stratum for stratum in strata if any(map(store.needs_snapshot, stratum.relations))]
         crowded = {
-            name: (parts, self._merged(state, name, parts, self._saved[stratum]))
+            name: (parts, self._saved[stratum])
             for stratum in strata
             if stratum not in outgrown
             for name in stratum.relations
@@ -131,12 +160,26 @@ class Keeper:
         }
         if outgrown or crowded:
             saved = self._saved | {stratum: state.valid_counters(stratum) for stratum in outgrown}
-            snapshots = {name: _all_rows(state, name, saved[s]) for s in outgrown for name in s.relations}
-            with suppress(ResourceError):  # on a full disk the changes stay as they are; the version is committed
-                store.compact(snapshots, _engine(state, saved), crowded)
+            # On a full disk the changes stay as they are; the version is committed.
+            with suppress(ResourceError, LimitError):
+                snapshots = self._snapshots(state, {name: saved[s] for s in outgrown for name in s.relations})
+                merged = self._merged(state, crowded)
+                store.compact(
+                    snapshots,
+                    engine_of(state, saved),
+                    {name: (crowded[name][0], rows) for name, rows in merged.items()},
+                )
                 self._saved = saved
 
-    def _merged(self, state: State, name: str, parts: Iterable[Part], counters: Counters) -> pa.Table:
+    def _snapshots(self, state: Any, wanted: Mapping[str, Counters]) -> Mapping[str, Pieces]:
+        """All facts of some relations."""
+        return {name: _all_rows(state, name, counters) for name, counters in wanted.items()}
+
+    def _merged(self, state: Any, crowded: Mapping[str, tuple[tuple[Part, ...], Counters]]) -> Mapping[str, Pieces]:
+        """What there is to say now about all facts that are in some files of changes, by relation."""
+        return {name: self._merge(state, name, parts, counters) for name, (parts, counters) in crowded.items()}
+
+    def _merge(self, state: State, name: str, parts: Iterable[Part], counters: Counters) -> pa.Table:
         """What there is to say now about all facts that are in some files of changes."""
         relation = state.program.relations[name]
         batches = (_encode(state, relation, stored) for stored in self._store.read_parts(name, parts))
@@ -151,9 +194,9 @@ def save_new(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
     try:
         saved = dict(state.counters)
         rows = {name: _all_rows(state, name, saved[s]) for s in state.program.strata for name in s.relations}
-        facts = _visible(state)
-        entry = _entry(state, saved, stats, inserted=facts, deleted=0, facts=facts)
-        version = store.commit(entry, rows, _schemas(state.program))
+        facts = visible(state)
+        entry = entry_of(state, saved, stats, inserted=facts, deleted=0, facts=facts)
+        version = store.commit(entry, rows, schemas(state.program))
     except BaseException:
         store.close()
         raise
@@ -173,14 +216,14 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
         for stratum in state.program.strata:
             for name in stratum.relations:
                 changes[name] = _difference(old, state, name, saved[stratum], counts)
-        dropped = _replaced(old.program, state.program)
+        dropped = replaced(old.program, state.program)
         for name in dropped:
             if not old.program.relations[name].hidden:
                 counts["deleted"] += old.materialised.count(name)
                 if name not in state.program.relations:
                     changes[name] = _rows_table(old, name, old.materialised.rows(name), Counters.NONE, _GONE)
-        entry = _entry(state, saved, stats, **counts, facts=_visible(state))
-        version = store.commit(entry, changes, _schemas(state.program), dropped)
+        entry = entry_of(state, saved, stats, **counts, facts=visible(state))
+        version = store.commit(entry, changes, schemas(state.program), dropped)
     except BaseException:
         store.close()
         raise
@@ -193,7 +236,7 @@ def ask_state(path: Path, number: int | None, text: str) -> Answer:
     """The answer to a query about a version of a state; only the relations that it reads are loaded."""
     with Store.open(path) as store:
         version = store.latest.number if number is None else store.version(number).number
-        program = _program(store, version)
+        program = program_of(store, version)
         queries = Queries(program)
         return queries.answer(text, load(store, version, program, queries.reads(text)), Run())
 
@@ -217,23 +260,36 @@ def load(store: Store, number: int, program: Program | None = None, wanted: Coll
     """The facts and counters of a version, of all relations or of some; nothing is derived."""
     kernels.prepare()
     if program is None:
-        program = _program(store, number)
+        program = program_of(store, number)
     state = State(program, Run())
-    version = store.version(number)
     for name in program.relations if wanted is None else wanted:
-        if name not in version.relations:
-            why = f"it has no facts of `{name}`: another version of evermat wrote it"
-            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
+        check_stored(store, number, name)
         _load_relation(state, name, store.read(number, name))
     state.dictionary.forget_arrow()
     state.count_facts()
-    for stratum, kept in zip(program.strata, version.counters["strata"], strict=True):
-        state.record_counters(stratum, Counters[kept["counters"].upper()])
-        state.record_work(stratum, kept["work"])
+    for stratum, (counters, work) in stored_counters(store, number, program).items():
+        state.record_counters(stratum, counters)
+        state.record_work(stratum, work)
     return state
 
 
-def _program(store: Store, number: int) -> Program:
+def check_stored(store: Store, number: int, name: str) -> None:
+    """Refuses a version that has no facts of a relation of its program."""
+    if name not in store.version(number).relations:
+        why = f"it has no facts of `{name}`: another version of evermat wrote it"
+        raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
+
+
+def stored_counters(store: Store, number: int, program: Program) -> dict[Stratum, tuple[Counters, int]]:
+    """For each stratum the counters that are valid in a version, and how many instances it took from scratch."""
+    kept = store.version(number).counters["strata"]
+    return {
+        stratum: (Counters[one["counters"].upper()], one["work"])
+        for stratum, one in zip(program.strata, kept, strict=True)
+    }
+
+
+def program_of(store: Store, number: int) -> Program:
     """The program of a version, after all changes of its rules."""
     engine = store.version(number).counters
     program = compile_program(Source(engine["source"], store.program(number)))
@@ -288,14 +344,14 @@ def _equals(column: pa.ChunkedArray, value: str) -> Mask:
 # --- what is written ---------------------------------------------------------------------------------------
 
 
-def _visible(state: State) -> int:
+def visible(state: _State) -> int:
     """How many facts there are in relations of the program's text."""
     relations = state.program.relations.items()
     return sum(state.materialised.count(name) for name, relation in relations if not relation.hidden)
 
 
-def _entry(
-    state: State, saved: Mapping[Stratum, Counters], stats: dict[str, Any], *, inserted: int, deleted: int, facts: int
+def entry_of(
+    state: _State, saved: Mapping[Stratum, Counters], stats: dict[str, Any], *, inserted: int, deleted: int, facts: int
 ) -> Entry:
     """What there is to say about a version."""
     return Entry(
@@ -306,11 +362,11 @@ def _entry(
         deleted=deleted,
         facts=facts,
         stats=stats,
-        counters=_engine(state, saved),
+        counters=engine_of(state, saved),
     )
 
 
-def _engine(state: State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
+def engine_of(state: _State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
     """What the engine needs to know, beside the facts."""
     program = state.program
     return {
@@ -321,13 +377,13 @@ def _engine(state: State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
     }
 
 
-def _replaced(before: Program, program: Program) -> list[str]:
+def replaced(before: Program, program: Program) -> list[str]:
     """Relations that a program has no more, or with other types: of these, another relation has the name now."""
     now = program.relations
     return [name for name, r in before.relations.items() if name not in now or now[name].types != r.types]
 
 
-def _schemas(program: Program) -> dict[str, pa.Schema]:
+def schemas(program: Program) -> dict[str, pa.Schema]:
     """The stored columns of all relations."""
     return {name: _schema(relation) for name, relation in program.relations.items()}
 
@@ -394,19 +450,29 @@ def _rows_table(
     if explicit is None:
         explicit = state.explicit.mask(name, rows)
     codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)
-    batch = state.tables[name].take(rows)
-    columns: dict[str, pa.Array] = {
-        ORIGIN: pa.DictionaryArray.from_arrays(pa.array(explicit.astype(np.int8)), _ORIGINS),
-        OP: pa.DictionaryArray.from_arrays(pa.array(codes), _OPS),
-    }
     kinds = (
         (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),
         (Counters.BOTH, RECURSIVE, state.recursive_counter),
     )
-    for needed, column, counted in kinds:
-        if counters >= needed:
-            columns[column] = pa.array(counted.counters[name].get(rows), mask=codes == _GONE)
+    counts = {c: counted.counters[name].get(rows) for needed, c, counted in kinds if counters >= needed}
+    batch = state.tables[name].take(rows)
     facts = [_stored_column(batch[i], type_, state) for i, type_ in enumerate(relation.types)]
+    return stored_rows(relation, facts, codes, explicit, counts)
+
+
+def stored_rows(
+    relation: Relation,
+    facts: Sequence[Any],
+    ops: npt.NDArray[np.int8],
+    explicit: Mask,
+    counts: Mapping[str, npt.NDArray[np.int64]],
+) -> pa.Table:
+    """Rows as they are stored: the fact columns, what there is to say of each fact, its origin, and the counts that are kept."""
+    columns: dict[str, pa.Array] = {
+        ORIGIN: pa.DictionaryArray.from_arrays(pa.array(explicit.astype(np.int8)), _ORIGINS),
+        OP: pa.DictionaryArray.from_arrays(pa.array(ops), _OPS),
+    }
+    columns |= {name: pa.array(counted, mask=ops == _GONE) for name, counted in counts.items()}
     return pa.table([*facts, *columns.values()], names=[*(c.name for c in relation.columns), *columns])
 
 
@@ -414,5 +480,10 @@ def _stored_column(values: npt.NDArray[np.int64], type_: Type, state: State) -> 
     """A fact column; symbols of many rows as a dictionary of those that occur."""
     if type_ in Type.SYMBOL | Type.TERM:
         return state.dictionary.decode_compactly(values.astype(np.int32))
-    column = decode_arrow(values, type_, state.dictionary)
+    return stored_numbers(values, type_)
+
+
+def stored_numbers(values: npt.NDArray[np.int64], type_: Type) -> pa.Array:
+    """A column of numbers."""
+    column = pa.array(np.ascontiguousarray(typed(values, type_)))
     return column.cast(_UNSIGNED) if type_ is Type.UNSIGNED else column

@@ -271,6 +271,11 @@ SCRATCH_NOT_SHARED = _kind(
     "the driver does not see what executors wrote to `{path}`",
     "give a folder that all of them share: `--scratch DIR`",
 )
+STATE_NOT_SHARED = _kind(
+    622,
+    "executors do not see `{file}`, which the driver sees",
+    "a state that is opened on a cluster must be in a folder that all machines share",
+)
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
 
 # --- 630-639: Spark's Java and its cluster ------------------------------------------------------------------

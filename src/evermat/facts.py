@@ -116,7 +116,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     from evermat.spark.scratch import Scratch  # noqa: PLC0415
 
     with Scratch() as scratch:
-        tables = Tables(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`"))
+        tables = Tables(list(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`")))
         batches = list(tables.batches(relation, dictionary))
     return np.concatenate([np.empty((relation.arity, 0), np.int64), *batches], axis=1)
 

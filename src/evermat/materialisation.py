@@ -68,6 +68,11 @@ class Materialisation(Mapping[str, "Facts"]):
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
 
     @property
+    def on_cluster(self) -> bool:
+        """Whether the facts are in files of a cluster rather than in this process."""
+        return False
+
+    @property
     def program(self) -> Program:
         """The compiled program, as it is after all changes of rules."""
         return self._program
@@ -419,6 +424,18 @@ def materialise_program(
     """
     phases = phases or Phases()
     run = Run(limits, progress)
+    state = load_state(program, facts, run, phases)
+    with phases.during("reason"):
+        materialise(state, run, counters)
+    return Materialisation(program, state, run, phases, engine=engine)
+
+
+def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Phases) -> State:
+    """A state with explicit facts, from which nothing is derived yet.
+
+    Raises:
+        DataError: the facts do not fit their relations.
+    """
     state = State(program, run)
     with phases.during("encode"):
         kernels.prepare()
@@ -431,6 +448,4 @@ def materialise_program(
                 problems += error.problems
         if problems:
             raise DataError(problems)
-    with phases.during("reason"):
-        materialise(state, run, counters)
-    return Materialisation(program, state, run, phases, engine=engine)
+    return state

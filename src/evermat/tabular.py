@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SHOWN_ROWS = 10
+_BATCH = 1 << 17  # rows of a batch
 
 
 class Tabular(ABC):
@@ -63,6 +64,21 @@ class Tabular(ABC):
             return False  # asking must not make a symbol known
         batch = encode_rows([row], self._relation.types, self._dictionary)
         return bool(contains(self._table, batch, 1, self._selection())[0])
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Arrow batches with these columns, one after the other: never all rows at once."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+
+        if not self._relation.columns:
+            yield from nullary(present=len(self) > 0).to_batches()
+            return
+        for chunk in self._chunks():
+            for first in range(0, chunk.shape[1], _BATCH):
+                part = chunk[:, first : first + _BATCH]
+                columns = [decode_arrow(part[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
+                yield from pa.Table.from_arrays(columns, schema=arrow_schema(self._relation)).to_batches()
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table with these columns."""

@@ -198,6 +198,10 @@ class Run(Protocol):
     def derivations(self) -> int:
         """How many rule instances were considered."""
 
+    @property
+    def outgrown(self) -> bool:
+        """Whether there are more facts than may be in this place: what is left is to be done elsewhere."""
+
     def strata(self, state: Any) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
 

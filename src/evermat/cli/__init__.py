@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from evermat import __version__, errors
+from evermat.cli.pandas import WithoutPandas, allow_pandas
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
 
@@ -61,6 +62,8 @@ class Place(StrEnum):
 
     AUTO = "auto"
     DRIVER = "driver"
+    PIVOT = "pivot"
+    CLUSTER = "cluster"
 
 
 class Algorithm(StrEnum):
@@ -138,7 +141,7 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    del algorithm, schemes, place  # there is one of each so far
+    del algorithm, schemes  # there is one of each so far
     from evermat.phases import Phases
 
     phases = Phases()
@@ -153,8 +156,8 @@ def run(
             from evermat.spark.session import heap_share
 
             if (master or "").startswith("sc:"):  # Spark Connect cannot do without pandas
-                sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _WithoutPandas)]
-            spark = SparkOptions(master, size, _settings(conf or []), scratch)
+                allow_pandas()
+            spark = SparkOptions(master, size, _settings(conf or []), scratch, place.value)
             size = max(size - heap_share(size), size // 2)
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
         checked = read_program(program)
@@ -310,21 +313,11 @@ def script() -> None:
     Arrow would load pandas on first use where that is installed: a third of a second for nothing, in which signals get lost. Nothing
     here needs it, and in this process there is nobody else who could.
     """
-    sys.meta_path.insert(0, _WithoutPandas())
+    sys.meta_path.insert(0, WithoutPandas())
     gc.set_threshold(
         100_000, 50, 50
     )  # programs are many small objects that stay: looking for garbage is rarely worth it
     main()
-
-
-class _WithoutPandas:
-    """A finder of modules for which there is no pandas."""
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        """Finds nothing; refuses one module before others are asked."""
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is not loaded by the command line", name=name)
 
 
 def main() -> None:

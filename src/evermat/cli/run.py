@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from evermat import errors
 from evermat.algebra import Counters
+from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns import kernels
@@ -26,6 +27,9 @@ from evermat.program.model import Program
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_SORTED = 5_000_000  # facts of an output that are sorted; more are written as they come
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class SparkOptions:
     memory: int = 1 << 30  # bytes, for columns and heap together
     conf: Mapping[str, str] = field(default_factory=dict)
     scratch: Path | None = None
+    place: str = "auto"
 
 
 def run_program(
@@ -47,7 +52,7 @@ def run_program(
     stats: Path | None,
     state: Path | None = None,
     spark: SparkOptions | None = None,
-) -> Materialisation:
+) -> None:
     """Does the whole job. Nothing is written unless everything went well.
 
     What is kept in a state is going to be updated: its derivations are counted.
@@ -60,61 +65,93 @@ def run_program(
             check_signals()
             show(text)
 
-        given: Mapping[str, Any]
+        counters = Counters.NONE if state is None else Counters.BOTH
         if spark is None:
             with phases.during("read"):
                 given = read_inputs(program, facts)
+            materialised = materialise_program(
+                program, given, limits=limits, counters=counters, progress=progress, phases=phases
+            )
         else:
-            given = stack.enter_context(spark_inputs(program, facts, spark, phases, progress))
-        materialised = materialise_program(
-            program,
-            given,
-            limits=limits,
-            counters=Counters.NONE if state is None else Counters.BOTH,
-            progress=progress,
-            phases=phases,
-            engine="memory" if spark is None else "spark",
-        )
-    check_signals()
-    for place, count in materialised.undefined():
-        bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
-        print(f"warning: {place}: {bindings} dropped because something had no value", file=sys.stderr)
+            session = stack.enter_context(spark_session(program, spark, phases, progress))
+            materialised = _materialise_on_spark(program, facts, session, spark, limits, counters, progress, phases)
+            if not materialised.on_cluster:
+                stack.close()  # Spark has done its part
+        stack.callback(materialised.close)
+        check_signals()
+        for place, count in materialised.undefined():
+            bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
+            print(f"warning: {place}: {bindings} dropped because something had no value", file=sys.stderr)
+        _write(program, materialised, output, phases, state)
+        if stats is not None:
+            write_stats(materialised.stats, stats)
+
+
+def _write(program: Program, materialised: Materialisation, output: Path, phases: Phases, state: Path | None) -> None:
+    """Writes all outputs, and the state if there is to be one."""
     with phases.during("write"), Outputs() as outputs:
         for io in program.outputs:
-            outputs.write(materialised[io.relation.name].to_arrow(), io, output)
+            facts = materialised[io.relation.name]
+            outputs.write(facts.to_arrow() if len(facts) <= _SORTED else facts.batches(), io, output)
         for relation in program.sizes:
             outputs.print_size(relation.name, len(materialised[relation.name]))
         if state is not None:
             materialised.save(state)
             say_when_stopped(f"the state is at version {materialised.version}")
-            materialised.close()
         outputs.commit()
-    if stats is not None:
-        write_stats(materialised.stats, stats)
-    return materialised
+
+
+def _materialise_on_spark(
+    program: Program,
+    folder: str,
+    spark: SparkSession,
+    options: SparkOptions,
+    limits: Limits,
+    counters: Counters,
+    progress: Callable[[str], None],
+    phases: Phases,
+) -> Materialisation:
+    """Reads the inputs as a job of Spark, and derives all consequences where they fit."""
+    from evermat.placement import materialise_on_spark
+    from evermat.spark import sources
+    from evermat.spark.scratch import Scratch
+
+    spread = options.place in ("pivot", "cluster")
+    if spread:
+        allow_pandas()
+    with Scratch(options.scratch) as scratch:
+        with phases.during("read"):
+            watch = sources.Watch(progress, check_signals)
+            given = sources.read_inputs(spark, program, folder, scratch, watch, spread=spread)
+        return materialise_on_spark(
+            program,
+            given,
+            spark,
+            place=options.place,
+            scratch=options.scratch,
+            limits=limits,
+            counters=counters,
+            progress=progress,
+            check=check_signals,
+            before_cluster=allow_pandas,
+            phases=phases,
+        )
 
 
 @contextmanager
-def spark_inputs(
-    program: Program, folder: str, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
-) -> Iterator[Mapping[str, Any]]:
-    """The inputs, read by Spark; the session and its files are there until the end of the block."""
+def spark_session(
+    program: Program, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
+) -> Iterator[SparkSession]:
+    """A session for the block."""
     progress("starting Spark")
     threading.Thread(target=kernels.prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
     with ExitStack() as stack:
         with phases.during("start"):
-            from evermat.spark.scratch import Scratch
             from evermat.spark.session import session, stores_classes
 
             made = session(master=options.master, memory=options.memory, conf=options.conf, name=program.source.name)
             spark = stack.enter_context(made)
-            scratch = stack.enter_context(Scratch(options.scratch))
-        with phases.during("read"):
-            from evermat.spark import sources
-
-            watch = sources.Watch(progress, check_signals)
-            found = sources.read_inputs(spark, program, folder, scratch, watch)
-        yield found
+        yield spark
         if stores_classes():
             print("storing Spark's classes for this machine; later runs start faster", file=sys.stderr)
 

@@ -59,6 +59,7 @@ class Run:
         self.rounds = 0
         self.derivations = 0
         self._most: int | None = None
+        self.room: int | None = None  # facts that may be in this place; None: any number
         self.deliver: Deliver | None = None  # lets signals through that are held back; a run looks at safe places only
         self.asked: dict[str, Asked] = {}
         self._progress = progress
@@ -72,6 +73,11 @@ class Run:
         self._state = state
         for self._stratum, stratum in enumerate(state.strata, 1):
             yield stratum
+
+    @property
+    def outgrown(self) -> bool:
+        """Whether there are more facts than may be in this place."""
+        return self.room is not None and self._state is not None and self._state.row_count > self.room
 
     def next_round(self) -> None:
         """A round begins."""

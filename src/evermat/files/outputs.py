@@ -11,7 +11,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -72,13 +72,17 @@ class Outputs:
     ) -> None:
         self._clean_up()
 
-    def write(self, table: pa.Table, io: Io, folder: Path) -> None:
-        """Prepares the output of a relation, sorted; nothing is seen of it before `commit`."""
+    def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> None:
+        """Prepares the output of a relation; nothing is seen of it before `commit`.
+
+        A table is sorted; batches are written as they come, one at a time.
+        """
+        batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
         if io.medium == "stdout":
-            self.print(_for_stdout(table, io))
+            self.print(_for_stdout(batches, io))
             return
         place = file_place(io, folder, ".csv")
-        self.fill(place, io.relation.name, lambda sink: _write(sink, table, io, place))
+        self.fill(place, io.relation.name, lambda sink: _write(sink, batches, io, place))
 
     def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
         """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
@@ -170,8 +174,7 @@ def _compressed(file: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, stream)
 
 
-def _write(sink: BinaryIO, table: pa.Table, io: Io, place: FilePlace) -> None:
-    batches = sorted_batches(table, io.relation)
+def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, place: FilePlace) -> None:
     if place.format is Format.PARQUET:
         write_parquet(sink, io.relation, batches)
     elif place.format is Format.JSONL:
@@ -180,12 +183,12 @@ def _write(sink: BinaryIO, table: pa.Table, io: Io, place: FilePlace) -> None:
         write_text(sink, io, batches, str(place.path))
 
 
-def _for_stdout(table: pa.Table, io: Io) -> bytes:
+def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:
     """A relation as Soufflé prints it: its name, its columns and its facts between rulers."""
     sink = BytesIO()
     relation = io.relation
     columns = "\t".join(column.name for column in relation.columns)
     sink.write(f"---------------\n{relation.name}\n{columns}\n===============\n".encode())
-    write_rows(sink, replace(io, headers=True), sorted_batches(table, relation), STDOUT)
+    write_rows(sink, replace(io, headers=True), batches, STDOUT)
     sink.write(b"===============\n")
     return sink.getvalue()

@@ -28,8 +28,8 @@ def materialise(state: State, run: Run, counters: Counters = Counters.NONE) -> N
         state.record_counters(stratum.stratum, counters)
 
 
-def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> None:
-    """Computes one stratum, all below it being complete."""
+def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> View:
+    """Computes one stratum, all below it being complete; what is left to be done, as `saturate`."""
     materialised = state.materialised
     nonrecursive = state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
     recursive = state.recursive_counter if counters >= Counters.BOTH else None
@@ -37,11 +37,21 @@ def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters:
     run.next_round()
     explicit = _add(materialised, state.explicit.at(stratum.stratum), nonrecursive)
     derived = _add(materialised, stratum.nonrecursive.consequences(materialised), nonrecursive)
-    delta: View = explicit | derived
-    while delta:
+    return saturate(state, run, stratum, explicit | derived, recursive)
+
+
+def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View:
+    """Lines 4–6: adds all that follows from Δ, which is in I already; `counter` is C_r where it is kept.
+
+    Hands back what is left of Δ: nothing, unless the run has outgrown its place. Whoever goes on from there, in another
+    place, considers no instance again.
+    """
+    materialised = state.materialised
+    while delta and not run.outgrown:
         run.next_round()
         found = stratum.recursive.consequences(materialised, delta_positive=delta)
-        delta = _add(materialised, found, recursive)
+        delta = _add(materialised, found, counter)
+    return delta
 
 
 def _add(materialised: Set, facts: View | Bag, counter: Counter | None) -> View:

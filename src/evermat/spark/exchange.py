@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from evermat import errors
 from evermat.columns.values import Encodable, encode_arrow
 from evermat.errors import Problem, ResourceError
 from evermat.program.model import Relation
-from evermat.spark.reader import write_facts
+from evermat.spark.reader import Outcome, write_facts
 
 if TYPE_CHECKING:
     from evermat.columns.dictionary import Dictionary
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Tables(Encodable):
     """The facts of a relation in Arrow tables with its columns."""
 
-    def __init__(self, tables: Iterable[pa.Table]) -> None:
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
         self.tables = tables
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
@@ -36,6 +36,14 @@ class Several(Encodable):
 
     def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
         self._parts = parts
+
+    @property
+    def rows(self) -> int:
+        """How many facts there are."""
+        return sum(
+            part.rows if isinstance(part, Exchanged) else sum(table.num_rows for table in part.tables)
+            for part in self._parts
+        )
 
     def written(self, folder: Path) -> list[Path]:
         """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
@@ -85,3 +93,8 @@ def encode_facts(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionar
         whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
         out[position] = encode_arrow(whole, type_, dictionary)
     return out
+
+
+def exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
+    """What tasks have written."""
+    return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))

@@ -24,6 +24,7 @@ from evermat.files.layout import nullary, where
 from evermat.files.parquet import parquet_schema
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
+from evermat.spark.exchange import Exchanged, exchanged
 from evermat.spark.jobs import essential
 from evermat.spark.reader import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.scratch import Scratch
@@ -83,7 +84,7 @@ def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: s
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> list[Path]:
+def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Exchanged:
     """The rows of a DataFrame as Arrow files of the relation, which tasks check and write: the driver sees none of them.
 
     Raises:
@@ -91,8 +92,9 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
     """
     if not relation.columns:
         folder = scratch.folder(relation.name)
-        write_facts(nullary(present=not frame.isEmpty()), folder / "0.arrow")
-        return [folder / "0.arrow"]
+        facts = nullary(present=not frame.isEmpty())
+        write_facts(facts, folder / "0.arrow")
+        return Exchanged([folder / "0.arrow"], facts.num_rows)
     names = _arrow_schema(frame).names
     conform(_arrow_schema(frame).empty_table(), relation, name)
     writer = FrameWriter(relation, tuple(names), str(scratch.folder(relation.name)), name)
@@ -101,7 +103,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
     if problems := [problem for outcome in outcomes for problem in outcome.problems]:
         found = {str(problem): problem for problem in problems}
         raise DataError(list(found.values())[:_SHOWN])
-    return [Path(outcome.file) for outcome in outcomes if outcome.rows]
+    return exchanged([outcome for outcome in outcomes if outcome.rows])
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:

@@ -285,6 +285,8 @@ def settings(
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": (temporary / "warehouse").as_uri(),
+        # Tasks are many and small: through TCP each would wait for acknowledgements that come late.
+        "spark.python.unix.domain.socket.enabled": "true",
     }
     if here:
         found |= {

@@ -21,7 +21,7 @@ from evermat.files.reading import failing, read_relation
 from evermat.program.model import Io, Program
 from evermat.source import Source
 from evermat.spark import frames
-from evermat.spark.exchange import Exchanged, Several, Tables
+from evermat.spark.exchange import Exchanged, Several, Tables, exchanged
 from evermat.spark.jobs import essential, failure, named, run_watched
 from evermat.spark.reader import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.scratch import Scratch
@@ -42,15 +42,23 @@ class Watch:
 
 
 def read_inputs(
-    spark: SparkSession, program: Program, folder: str, scratch: Scratch, watch: Watch | None = None
+    spark: SparkSession,
+    program: Program,
+    folder: str,
+    scratch: Scratch,
+    watch: Watch | None = None,
+    *,
+    spread: bool = False,
 ) -> dict[str, Several]:
     """The facts of all inputs by relation; they are in the scratch folder as long as they have not been encoded.
+
+    With `spread` the driver does not see those of tables and databases either.
 
     Raises:
         DataError: with everything that is wrong with any of the inputs.
         ResourceError: Spark, or the disk, failed.
     """
-    reading = _Reading(spark, scratch, watch or Watch())
+    reading = _Reading(spark, scratch, watch or Watch(), spread=spread)
     for io in program.inputs:
         reading.plan(io, folder)
     return reading.facts()
@@ -59,8 +67,8 @@ def read_inputs(
 class _Reading:
     """All inputs: first what is to be read is found out, then one job reads it."""
 
-    def __init__(self, spark: SparkSession, scratch: Scratch, watch: Watch) -> None:
-        self._spark, self._scratch, self._watch = spark, scratch, watch
+    def __init__(self, spark: SparkSession, scratch: Scratch, watch: Watch, *, spread: bool) -> None:
+        self._spark, self._scratch, self._watch, self._spread = spark, scratch, watch, spread
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
@@ -123,12 +131,14 @@ class _Reading:
         outcomes.sort(key=lambda outcome: outcome.path)
         if problems := [problem for outcome in outcomes for problem in outcome.problems]:
             raise DataError(problems)
-        return _exchanged(outcomes)
+        return exchanged(outcomes)
 
-    def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables:
+    def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables | Exchanged:
         what = f"read {name} for {io.relation.name}"
         try:
             with named(self._spark, what):
+                if self._spread:
+                    return self._watched(lambda: frames.frame_files(frame, io.relation, self._scratch, name), what)
                 tables = self._watched(lambda: list(frames.frame_tables(frame, io.relation, self._scratch, name)), what)
         except EvermatError:
             raise
@@ -144,7 +154,7 @@ class _Reading:
             if problems := _located(own):
                 self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
             elif number not in self._found:
-                self._found[number] = _exchanged(own)
+                self._found[number] = exchanged(own)
         if self._problems:
             raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
         found: dict[str, list[Tables | Exchanged]] = {}
@@ -235,7 +245,3 @@ def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
         source = Source(shown[source.name], source.text, source.first_line)
     details = {key: shown.get(str(value), value) for key, value in problem.details.items()}
     return replace(problem, details=details, source=source)
-
-
-def _exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
-    return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))

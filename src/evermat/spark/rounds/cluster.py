@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
 
 from evermat import errors
 from evermat.errors import EvermatError, Problem, ResourceError
@@ -30,7 +32,7 @@ from evermat.spark.rounds.tasks import (
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 # Plans are small and always the same: nothing is to be gained from looking at them again while they run, and
 # the tasks of a shuffle must be the buckets. A packet of facts is a row, and few of them make a batch.
@@ -60,7 +62,14 @@ class Found:
 
     facts: list[FactFile] = field(default_factory=list)
     amounts: list[FactFile] = field(default_factory=list)
+    left: list[FactFile] = field(default_factory=list)  # facts from which more may follow
     rows: int = 0
+
+
+class Stage(Protocol):
+    """What tasks do with the batches that they are given."""
+
+    def __call__(self, batches: Iterable[pa.RecordBatch], /) -> Iterator[pa.RecordBatch]: ...
 
 
 class Cluster:
@@ -88,17 +97,29 @@ class Cluster:
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress
         self.jobs = 0
-        self._folder = scratch.folder("facts")
+        self.folder = scratch.folder("facts")
 
     def run(self, job: Job) -> tuple[list[Found], Figures]:
-        """Runs a job.
+        """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, absorb.
 
         Raises:
             ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
         """
-        self.jobs += 1
-        rows = self.collect(self._frame(job), job.what)
-        found = [Found() for _ in job.targets]
+        channels, targets = tuple(job.channels), tuple(job.targets)
+        absorbing = Absorbing(targets, channels, str(self.folder), self.buckets, receives=bool(channels))
+        stages: list[Stage] = [absorbing]
+        if any(channel.groups is not None for channel in channels):
+            stages.insert(0, Grouping(channels, self.buckets))
+        if job.given:
+            stages.insert(0, Loading(tuple(job.given), channels, self.buckets, job.tasks))
+        elif channels:
+            stages.insert(0, Deriving(tuple(job.derivations), channels, self.buckets, job.tasks))
+        tasks = job.tasks if channels else self.buckets
+        return self.gather(self.execute(job.what, tasks, stages), len(targets))
+
+    def gather(self, rows: Iterable[Any], targets: int) -> tuple[list[Found], Figures]:
+        """What tasks have told of so many targets."""
+        found = [Found() for _ in range(targets)]
         figures = Figures()
         for row in rows:
             if row["what"] == "figures":
@@ -108,12 +129,17 @@ class Cluster:
             if row["what"] == "facts":
                 target.rows += row["rows"]
             if row["path"]:
-                files = target.facts if row["what"] == "facts" else target.amounts
-                files.append(self._adopted(FactFile(row["path"], row["rows"], row["bucket"])))
+                file = self.adopt(FactFile(row["path"], row["rows"], row["bucket"]))
+                {"facts": target.facts, "amounts": target.amounts, "left": target.left}[row["what"]].append(file)
         return found, figures
 
-    def collect(self, frame: DataFrame, what: str) -> list[Any]:
-        """The rows of a frame, which are few."""
+    def execute(self, what: str, tasks: int, stages: Sequence[Stage]) -> list[Any]:
+        """Runs stages one after the other, with a shuffle to the buckets in between; what the last one tells."""
+        self.jobs += 1
+        frame = self.session.range(0, tasks, 1, tasks)
+        for stage in stages[:-1]:
+            frame = frame.mapInArrow(stage.__call__, SENT).repartitionById(self.buckets, "bucket")
+        frame = frame.mapInArrow(stages[-1].__call__, OUTCOME)
         try:
             with named(self.session, what):
                 return run_watched(self.session, frame.collect, progress=self.progress, check=self.check)
@@ -122,28 +148,8 @@ class Cluster:
         except Exception as error:
             raise failure(error, what, self.scratch.path) from error
 
-    def _frame(self, job: Job) -> DataFrame:
-        """The job as a DataFrame: derive or load, shuffle, group and shuffle if there are aggregates, absorb."""
-        channels, targets = tuple(job.channels), tuple(job.targets)
-        absorbing = Absorbing(targets, channels, str(self._folder), receives=bool(channels))
-        if not channels:
-            return self._range(self.buckets).mapInArrow(absorbing.__call__, OUTCOME)
-        source: Loading | Deriving
-        if job.given:
-            source = Loading(tuple(job.given), channels, self.buckets, job.tasks)
-        else:
-            source = Deriving(tuple(job.derivations), channels, self.buckets, job.tasks)
-        frame = self._range(job.tasks).mapInArrow(source.__call__, SENT).repartitionById(self.buckets, "bucket")
-        if any(channel.groups is not None for channel in channels):
-            grouping = Grouping(channels, self.buckets)
-            frame = frame.mapInArrow(grouping.__call__, SENT).repartitionById(self.buckets, "bucket")
-        return frame.mapInArrow(absorbing.__call__, OUTCOME)
-
-    def _range(self, count: int) -> DataFrame:
-        return self.session.range(0, count, 1, count)
-
-    def _adopted(self, file: FactFile) -> FactFile:
-        """A file that a task has left; it goes when nobody refers to it any more."""
+    def adopt(self, file: FactFile) -> FactFile:
+        """A file that somebody has written; it goes when nobody refers to it any more."""
         try:
             Path(file.path).stat()
         except OSError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Holding:
         return rows
 
     def load(self, expressions: Iterable[Expression], buckets: Container[int]) -> None:
-        """Reads what the expressions speak of, in these buckets."""
+        """Reads what the expressions speak of, in these buckets, or in a `Part` of all facts."""
         wanted = list(expressions)
         generating = {id(leaf): leaf for expression in wanted for leaf in generators(expression)}
         for leaf in generating.values():
@@ -83,7 +83,7 @@ class Holding:
             return
         bit, fresh = self._set(leaf).bit, self.table.count == 0
         for file in _in(leaf.files, buckets):
-            for batch, _ in read_file(file, self.shape, self._dictionary):
+            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
                 if fresh:  # no fact is in two files, so nobody asks for rows
                     self.table.add_new(batch, bit)
                 else:
@@ -92,7 +92,7 @@ class Holding:
     def _note(self, leaf: Files, buckets: Container[int]) -> None:
         bit = self._set(leaf).bit
         for file in _in(leaf.files, buckets) if self.table.count else ():
-            for batch, _ in read_file(file, self.shape, self._dictionary):
+            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
                 rows = self.table.find(batch)
                 self.table.set_bits(rows[rows >= 0], bit)
 
@@ -104,11 +104,25 @@ class Holding:
         """For each row the sum of the amounts in files."""
         sums = np.zeros(self.table.count, np.int64)
         for file in _in(leaf.files, buckets) if self.table.count else ():
-            for batch, amounts in read_file(file, self.shape, self._dictionary):
+            for batch, amounts in read_file(file, self.shape, self._dictionary, buckets):
                 assert amounts is not None
                 rows = self.table.find(batch)
                 add_amounts(sums, rows[rows >= 0], amounts[rows >= 0])
         return sums
+
+
+def batches_of(
+    expression: Expression | None, shape: Shape, dictionary: Dictionary, buckets: Container[int]
+) -> Iterator[Batch]:
+    """The facts of an expression in some buckets; held only if there is something to find out."""
+    if isinstance(expression, Files):
+        for file in _in(expression.files, buckets):
+            for batch, _ in read_file(file, shape, dictionary, buckets):
+                yield batch
+    elif expression is not None:
+        holding = Holding("facts", shape, dictionary)
+        holding.load([expression], buckets)
+        yield holding.table.take(holding.view(expression).rows("facts"))
 
 
 def add_amounts(sums: Amounts, rows: Rows, amounts: Amounts) -> None:

@@ -67,6 +67,33 @@ def buckets_of(batch: Batch, shape: Shape, count: int, dictionary: Dictionary) -
     return (mixed % np.uint64(count)).astype(np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of `count` parts of all facts: some of the buckets, or, if there are more parts than buckets, some facts of one."""
+
+    buckets: int
+    count: int
+    number: int
+
+    def __post_init__(self) -> None:
+        assert self.count <= self.buckets or self.count % self.buckets == 0
+
+    def __contains__(self, bucket: object) -> bool:
+        """Whether facts of a bucket can be in it."""
+        assert isinstance(bucket, int)
+        fewer = min(self.count, self.buckets)
+        return bucket % fewer == self.number % fewer
+
+    def only(
+        self, batch: Batch, amounts: Amounts | None, shape: Shape, dictionary: Dictionary
+    ) -> tuple[Batch, Amounts | None]:
+        """Those facts of a batch, from buckets that can be in it, that are."""
+        if self.count <= self.buckets:
+            return batch, amounts
+        chosen = np.flatnonzero(buckets_of(batch, shape, self.count, dictionary) == self.number)
+        return np.ascontiguousarray(batch[:, chosen]), None if amounts is None else amounts[chosen]
+
+
 def by_bucket(buckets: npt.NDArray[np.int64]) -> Iterator[tuple[int, npt.NDArray[np.intp]]]:
     """The positions of the facts of each bucket that occurs."""
     order = np.argsort(buckets, kind="stable")
@@ -123,11 +150,16 @@ def write_file(table: pa.Table, folder: Path, bucket: int) -> FactFile:
     return FactFile(str(path), table.num_rows, bucket)
 
 
-def read_file(file: FactFile, shape: Shape, dictionary: Dictionary) -> Iterator[tuple[Batch, Amounts | None]]:
-    """The facts of a file, a piece at a time."""
+def read_file(
+    file: FactFile, shape: Shape, dictionary: Dictionary, part: object = None
+) -> Iterator[tuple[Batch, Amounts | None]]:
+    """The facts of a file, or of a part of it, a piece at a time."""
     texts = [f"c{position}" for position, is_text in enumerate(shape.texts) if is_text]
     with pq.ParquetFile(file.path, read_dictionary=texts) as stored:
         if stored.metadata.num_rows != file.rows:
             raise OSError(f"{file.path} has {stored.metadata.num_rows} facts, and not {file.rows}")
         for piece in stored.iter_batches(_READ_ROWS):
-            yield from_arrow(piece, shape, dictionary)
+            batch, amounts = from_arrow(piece, shape, dictionary)
+            if isinstance(part, Part):
+                batch, amounts = part.only(batch, amounts, shape, dictionary)
+            yield batch, amounts

@@ -13,7 +13,7 @@ from evermat.columns.table import Batch
 from evermat.program.model import Relation
 from evermat.spark.frames import from_tasks
 from evermat.spark.rounds.expressions import Files
-from evermat.spark.rounds.holding import Holding
+from evermat.spark.rounds.holding import batches_of
 from evermat.spark.rounds.packing import buckets_of
 from evermat.spark.rounds.sets import View
 from evermat.spark.rounds.tasks import Showing
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def batches_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
-    """The facts of a relation, in as many batches as there are buckets with any."""
+def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
+    """The facts of a relation; no more than a bucket is held at a time."""
+    shape, expression = view.workshop.shapes[name], view.expression(name)
     for bucket in range(view.workshop.cluster.buckets):
-        batch = _batch(view, name, dictionary, bucket)
-        if batch.shape[1]:
-            yield batch
+        yield from batches_of(expression, shape, dictionary, (bucket,))
 
 
 def frame_of(view: View, relation: Relation, spark: SparkSession) -> DataFrame:
@@ -42,15 +41,7 @@ def frame_of(view: View, relation: Relation, spark: SparkSession) -> DataFrame:
 def holds(view: View, name: str, fact: Batch, dictionary: Dictionary) -> bool:
     """Whether a fact is in a view; only its bucket is read."""
     workshop = view.workshop
-    bucket = int(buckets_of(fact, workshop.shapes[name], workshop.cluster.buckets, dictionary)[0])
-    batch = _batch(view, name, dictionary, bucket)
-    return bool(np.all(batch == fact, axis=0).any())
-
-
-def _batch(view: View, name: str, dictionary: Dictionary, bucket: int) -> Batch:
-    shape, expression = view.workshop.shapes[name], view.expression(name)
-    if expression is None:
-        return np.empty((shape.arity, 0), np.int64)
-    holding = Holding(name, shape, dictionary)
-    holding.load([expression], (bucket,))
-    return holding.table.take(holding.view(expression).rows(name))
+    shape, expression = workshop.shapes[name], view.expression(name)
+    bucket = int(buckets_of(fact, shape, workshop.cluster.buckets, dictionary)[0])
+    found = batches_of(expression, shape, dictionary, (bucket,))
+    return any(bool(np.all(batch == fact, axis=0).any()) for batch in found)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
 _BACKWARD, _SUPPORT = -1, -2
 _SMALL = 20_000  # facts that one task reads rather than many
+_PER_TASK = 8_000_000  # facts of the literal that tasks divide between them
 _HELD = 16_000_000  # facts of one literal that a task holds at most
 
 
@@ -223,7 +224,8 @@ class Bag:
             derivation, rows = _divided(plan, reads, channel, self._workshop.cluster.buckets, counted=counted)
             job.derivations.append(derivation)
             largest = max(largest, rows)
-        job.tasks = 1 if largest <= _SMALL else self._workshop.cluster.buckets
+        buckets = self._workshop.cluster.buckets
+        job.tasks = 1 if largest <= _SMALL else buckets * (1 + largest // (buckets * _PER_TASK))
         found = self._workshop.run(job, self._kind)
         by_name = dict(zip(names, found, strict=True))
         if counting is not None:

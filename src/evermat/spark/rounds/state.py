@@ -16,6 +16,7 @@ from evermat.spark.rounds.expressions import Expression
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import CountedFacts, FactSet, evaluation
+from evermat.spark.rounds.tasks import Figures
 
 
 class Workshop:
@@ -33,15 +34,18 @@ class Workshop:
     def run(self, job: Job, kind: str | None = None) -> list[Found]:
         """Runs a job, and tells the run what it took."""
         found, figures = self.cluster.run(job)
+        if kind is not None:
+            for sign in {target.sign for target in job.targets} - {0}:
+                self.jobs.run.record("count up" if sign > 0 else "count down", 0, 0)
+            self.report(figures, kind)
+        return found
+
+    def report(self, figures: Figures, kind: str) -> None:
+        """Tells the run what an evaluation of rules came across."""
         run = self.jobs.run
         self.undefined.update(figures.undefined)
-        if kind is not None:
-            run.record(kind, figures.matches, figures.instances)
-            if any(target.sign for target in job.targets):
-                sign = next(target.sign for target in job.targets if target.sign)
-                run.record("count up" if sign > 0 else "count down", 0, 0)
+        run.record(kind, figures.matches, figures.instances)
         run.derived(figures.instances)
-        return found
 
     def evaluate(
         self,

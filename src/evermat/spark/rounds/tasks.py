@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from queue import Queue
+from tempfile import TemporaryFile
 from threading import Thread
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,11 +36,12 @@ from evermat.files.parquet import parquet_schema
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.program.model import Relation, Rule
 from evermat.spark.exchange import encode_facts
-from evermat.spark.rounds.expressions import Expression
-from evermat.spark.rounds.holding import Holding, add_amounts
+from evermat.spark.rounds.expressions import Expression, Files, generators
+from evermat.spark.rounds.holding import Holding, add_amounts, batches_of
 from evermat.spark.rounds.packing import (
     Amounts,
     FactFile,
+    Part,
     Shape,
     buckets_of,
     by_bucket,
@@ -57,6 +59,8 @@ _FIGURES = -1  # the channel of figures, for the driver
 _FLUSH = 1 << 22  # distinct heads that a task holds before it sends them
 _PACKED = 1 << 20  # facts that travel together
 _QUEUED = 8  # packets that wait to be sent
+_ABSORBED = 1 << 28  # bytes of packed facts that a task absorbs at a time
+_BYTES = 16  # of a packed fact, about
 _SHOWN = 1 << 16  # facts in a batch for Spark
 _MOST_SYMBOLS = 10_000_000  # after which a worker forgets its dictionary
 
@@ -126,7 +130,8 @@ def _worker_dictionary() -> Dictionary:
     return _dictionary
 
 
-def _bucket() -> int:
+def bucket_of_task() -> int:
+    """The bucket that the task at work here has."""
     from pyspark import TaskContext  # noqa: PLC0415
 
     context = TaskContext.get()
@@ -134,7 +139,7 @@ def _bucket() -> int:
     return int(context.partitionId())
 
 
-def _settle() -> None:
+def settle() -> None:
     """Spark's worker looks for garbage after every task. What is loaded by now stays: no need to look at it again."""
     gc.freeze()
 
@@ -155,7 +160,7 @@ def _streamed(produce: Callable[[Callable[[pa.RecordBatch], None]], None]) -> It
         if isinstance(found, BaseException):
             raise found
         yield found
-    _settle()
+    settle()
 
 
 # --- deriving ------------------------------------------------------------------------------------------------
@@ -168,6 +173,10 @@ class Figures:
     instances: int = 0
     matches: int = 0
     undefined: dict[int, int] = field(default_factory=dict)  # by the place of the rule in the text
+
+    def packed(self) -> bytes:
+        """As a task hands them to the driver."""
+        return pickle.dumps(self)
 
     def add(self, other: Figures) -> None:
         """Adds those of another task."""
@@ -199,7 +208,7 @@ class Sending:
 
     def figures(self, figures: Figures) -> None:
         """Sends figures, by way of the first bucket."""
-        self.packet(0, _FIGURES, pickle.dumps(figures))
+        self.packet(0, _FIGURES, figures.packed())
 
 
 class _Outgoing:
@@ -241,7 +250,7 @@ class _Outgoing:
 
 @dataclass(frozen=True, eq=False)
 class Deriving:
-    """Evaluates rules. Of n tasks, task i has the buckets i, i + n, i + 2n and so on."""
+    """Evaluates rules. Of n tasks, task i has the i-th of n parts of all facts."""
 
     derivations: tuple[Derivation, ...]
     channels: tuple[Channel, ...]
@@ -259,7 +268,7 @@ class Deriving:
 
     def _derive(self, number: int, send: Callable[[pa.RecordBatch], None]) -> None:
         dictionary = _worker_dictionary()
-        own = range(number, self.buckets, self.tasks)
+        own = Part(self.buckets, self.tasks, number)
         sending, figures = Sending(self.buckets, dictionary, send), Figures()
         outgoing = {
             (d.channel, d.counted): _Outgoing(d.channel, self.channels[d.channel], sending, figures, counted=d.counted)
@@ -387,7 +396,7 @@ class Grouping:
         return _streamed(lambda send: self._group(batches, send))
 
     def _group(self, batches: Iterable[pa.RecordBatch], send: Callable[[pa.RecordBatch], None]) -> None:
-        dictionary, bucket = _worker_dictionary(), _bucket()
+        dictionary, bucket = _worker_dictionary(), bucket_of_task()
         sending = Sending(self.buckets, dictionary, send)
         groups: dict[int, tuple[Groups, int]] = {}
 
@@ -439,36 +448,86 @@ class Absorbing:
     targets: tuple[Target, ...]
     channels: tuple[Channel, ...]
     folder: str
+    buckets: int
     receives: bool  # whether facts arrive
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        packets = _packets(batches)
-        if not self.receives:
-            for _ in batches:  # Spark uses a worker again only if it has read its input to the end
-                pass
-        yield from self._absorb(packets if self.receives else (), _bucket())
-        _settle()
+        bucket = bucket_of_task()
+        with _Waiting() as waiting:
+            if self.receives:
+                for number, payload in _packets(batches):
+                    if number == _FIGURES:
+                        yield outcome(0, bucket, "figures", None, payload)
+                    else:
+                        waiting.put(number, payload)
+            else:
+                for _ in batches:  # Spark uses a worker again only if it has read its input to the end
+                    pass
+            # Too much to be held is absorbed part by part: what arrived is read again for each.
+            count = 1 + (waiting.size + self._bytes(bucket)) // _ABSORBED
+            for number in range(count):
+                part = Part(self.buckets, self.buckets * count, bucket + self.buckets * number)
+                yield from self._absorb(waiting, part, bucket)
+        settle()
 
-    def _absorb(self, packets: Iterable[tuple[int, bytes]], bucket: int) -> Iterator[pa.RecordBatch]:
+    def _bytes(self, bucket: int) -> int:
+        """About how much is held of facts that are in files already."""
+        wanted = [e for target in self.targets for e in (target.expression, target.touched) if e is not None]
+        files = [f for e in wanted for leaf in generators(e) if isinstance(leaf, Files) for f in leaf.files]
+        return sum(_BYTES * file.rows for file in files if file.bucket == bucket)
+
+    def _absorb(self, waiting: _Waiting, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
         dictionary = _worker_dictionary()
         states = [_Absorption(target, dictionary) for target in self.targets]
-        for number, payload in packets:
-            if number == _FIGURES:
-                yield _outcome(0, bucket, "figures", None, payload)
-            else:
-                channel = self.channels[number]
-                states[channel.target].receive(*from_arrow(unpack(payload), channel.shape, dictionary))
+        for number, payload in waiting:
+            channel = self.channels[number]
+            facts = part.only(*from_arrow(unpack(payload), channel.shape, dictionary), channel.shape, dictionary)
+            states[channel.target].receive(*facts)
         for number, state in enumerate(states):
-            for what, rows, table in state.results(bucket):
-                file = None
-                if table is not None:
-                    file = write_file(table, Path(self.folder), bucket)
-                yield _outcome(number, bucket, what, file, b"", rows)
+            for what, rows, table in state.results(part):
+                file = None if table is None else write_file(table, Path(self.folder), bucket)
+                yield outcome(number, bucket, what, file, b"", rows)
 
 
-def _outcome(
+class _Waiting:
+    """Packets that have arrived, in memory as long as they are few, else in a file of this machine; read as often as needed."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._held: list[tuple[int, bytes]] = []
+        self._file: BinaryIO | None = None
+
+    def put(self, channel: int, payload: bytes) -> None:
+        """Takes in a packet."""
+        self.size += len(payload)
+        self._held.append((channel, payload))
+        if self.size > _ABSORBED:
+            if self._file is None:
+                self._file = TemporaryFile()  # noqa: SIM115 - it is closed with this
+            for one in self._held:
+                pickle.dump(one, self._file)
+            self._held.clear()
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        if self._file is not None:
+            end = self._file.tell()
+            self._file.seek(0)
+            while self._file.tell() < end:
+                yield pickle.load(self._file)  # noqa: S301 - it was written above
+        yield from self._held
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def outcome(
     target: int, bucket: int, what: str, file: FactFile | None, payload: bytes, rows: int = 0
 ) -> pa.RecordBatch:
+    """What a task tells the driver: an `OUTCOME`."""
     path = "" if file is None else file.path
     columns = {
         "target": pa.array([target], pa.int32()),
@@ -500,11 +559,11 @@ class _Absorption:
                 self._amounts = grown
             add_amounts(self._amounts, rows, np.ones(len(rows), np.int64) if amounts is None else amounts)
 
-    def results(self, bucket: int) -> Iterator[tuple[str, int, pa.Table | None]]:
-        """What there is of the target here: `facts`, and `amounts` if they are wanted."""
+    def results(self, part: Part) -> Iterator[tuple[str, int, pa.Table | None]]:
+        """What there is of the target in a part of all facts: `facts`, and `amounts` if they are wanted."""
         target, holding = self._target, self._holding
         expressions = [e for e in (target.expression, target.touched) if e is not None]
-        holding.load(expressions, (bucket,))
+        holding.load(expressions, part)
         table = holding.table
         if target.expression is not None:
             rows = holding.view(target.expression).rows(target.relation)
@@ -536,12 +595,10 @@ class Showing:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dictionary = _worker_dictionary()
         for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            holding = Holding(self.relation.name, self.shape, dictionary)
-            holding.load([self.expression], (bucket,))
-            rows = holding.view(self.expression).rows(self.relation.name)
-            for first in range(0, len(rows), _SHOWN):
-                yield from self._shown(holding.table.take(rows[first : first + _SHOWN]), dictionary)
-        _settle()
+            for facts in batches_of(self.expression, self.shape, dictionary, (bucket,)):
+                for first in range(0, facts.shape[1], _SHOWN):
+                    yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
+        settle()
 
     def _shown(self, batch: Batch, dictionary: Dictionary) -> Iterator[pa.RecordBatch]:
         if not self.relation.columns:
