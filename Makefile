@@ -44,6 +44,8 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench.updates
 	$(BIN)/python -m bench.state
 	$(BIN)/python -m bench.spark
+	$(BIN)/python -m bench.rounds
+	$(BIN)/python -m bench.traffic
 
 bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench run --quick

@@ -100,11 +100,7 @@ class Program:
         from evermat.columns.run import Limits  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
 
-        if isinstance(engine, str):
-            if engine != "memory":
-                raise ValueError(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
-        elif not type(engine).__module__.startswith("pyspark.sql") or not hasattr(engine, "createDataFrame"):
-            raise TypeError(f"the engine is of type {type(engine).__name__}: use 'memory' or a SparkSession")
+        _check_engine(engine)
         if counters.upper() not in Counters.__members__:
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
@@ -124,7 +120,22 @@ class Program:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
 
 
-def open(path: str | PathLike[str], version: int | None = None, *, write: bool = False) -> Materialisation:  # noqa: A001
+def _check_engine(engine: object) -> None:
+    if isinstance(engine, str):
+        if engine != "memory":
+            raise ValueError(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
+    elif not type(engine).__module__.startswith("pyspark.sql") or not hasattr(engine, "createDataFrame"):
+        raise TypeError(f"the engine is of type {type(engine).__name__}: use 'memory' or a SparkSession")
+
+
+def open(  # noqa: A001
+    path: str | PathLike[str],
+    version: int | None = None,
+    *,
+    write: bool = False,
+    engine: str | SparkSession = "memory",
+    scratch: str | PathLike[str] | None = None,
+) -> Materialisation:
     """Opens a state directory: all facts of a version are there again, and nothing is derived.
 
     Reading needs no lock. The first update takes it, and is refused if somebody else has written meanwhile; old versions cannot be
@@ -134,10 +145,19 @@ def open(path: str | PathLike[str], version: int | None = None, *, write: bool =
         path: the state directory.
         version: which version; the newest if left out.
         write: take the lock now, so that nobody else can write as long as the materialisation is open.
+        engine: `memory`, or your own SparkSession, whose executors then hold the facts; they must see the state directory.
+        scratch: with Spark, a folder for files in between; on a cluster, one that all machines share.
 
     Raises:
         StateError: there is no such state or version, it is damaged, or another writes to it.
+        ResourceError: Spark gave up, the scratch folder is full, or executors do not see the state directory.
     """
+    _check_engine(engine)
+    if not isinstance(engine, str):
+        from evermat.clustered import open_clustered  # noqa: PLC0415
+
+        folder = None if scratch is None else Path(scratch)
+        return open_clustered(Path(path), version, engine, write=write, scratch=folder)
     from evermat.columns.run import Run  # noqa: PLC0415
     from evermat.durable import open_state  # noqa: PLC0415
     from evermat.materialisation import Materialisation  # noqa: PLC0415

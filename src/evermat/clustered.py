@@ -6,9 +6,11 @@ see them.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +36,7 @@ from evermat.reasoning.rule_change import maintain_rules
 from evermat.spark.exchange import Several
 from evermat.spark.frames import frame_files
 from evermat.spark.reader import write_facts
+from evermat.spark.rounds.cluster import Cluster, default_buckets
 from evermat.spark.rounds.loading import load
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.reading import facts_of, frame_of, holds
@@ -46,6 +49,8 @@ from evermat.tabular import Tabular
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from evermat.durable_clustered import ClusteredKeeper
 
 
 class ClusteredMaterialisation(Materialisation):
@@ -61,8 +66,9 @@ class ClusteredMaterialisation(Materialisation):
         phases: Phases,
         places: Mapping[Stratum, tuple[str, str]],
         resources: ExitStack,
+        keeper: ClusteredKeeper | None = None,
     ) -> None:
-        super().__init__(program, state, run, phases, engine="spark")  # type: ignore[arg-type]
+        super().__init__(program, state, run, phases, keeper, engine="spark")  # type: ignore[arg-type]
         self._places, self._resources = places, resources
         self._dictionary = Dictionary()  # of facts that somebody has asked to see
 
@@ -79,10 +85,27 @@ class ClusteredMaterialisation(Materialisation):
     def _update(
         self, program: Program, state: Any, changes: list[Given], algorithm: str, run: Run, kept: Any = None
     ) -> Change:
-        return update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept)
+        keeper: Any = self._keeper
+        change = update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept, keeper=keeper)
+        if kept is not None:
+            list(self._run.strata(state))  # or the run that made the facts would hold on to files of the state before
+        return change
 
     def _revised(self, program: Program, run: Run) -> Any:
         return State(program, run, self._state.cluster, kept=self._state)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes all facts to a state directory; see `Materialisation.save`. The driver holds a few of them at a time."""
+        from evermat.durable_clustered import save_new, save_over  # noqa: PLC0415
+
+        place = Path(path)
+        if self._keeper is not None and os.path.realpath(place) == os.path.realpath(self._keeper.path):
+            self._keeper.become_writer()  # every update is there already
+            return
+        is_state = place.is_dir() and any(place.iterdir())
+        keeper = (save_over if is_state else save_new)(self._state, place, self.stats)
+        super().close()  # lets go of the state that it had, but not of the files
+        self._keeper = keeper
 
     def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
         """Answers a query; see `Materialisation.query`. The answer comes to the driver."""
@@ -91,17 +114,28 @@ class ClusteredMaterialisation(Materialisation):
         query = self._queries.compile(text)
         state = self._state
         state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
-        before = sum(state.workshop.undefined.values())
+        known, state.workshop.undefined = state.workshop.undefined, Counter()  # what a query drops is its own business
         made = FactSet("an answer", state.workshop)
         for name, relation in query.relations.items():
             state.workshop.shapes[name] = Shape.of(relation.types)
-        for rule in query.rules:  # in an order in which all that a rule reads is complete
-            made.add(Rules([rule], frozenset(), state.workshop).consequences(state.materialised | made))
+        try:
+            for rule in query.rules:  # in an order in which all that a rule reads is complete
+                made.add(Rules([rule], frozenset(), state.workshop).consequences(state.materialised | made))
+        finally:
+            undefined, state.workshop.undefined = sum(state.workshop.undefined.values()), known
         table = Table(query.answer.arity)
         for batch in facts_of(made, query.answer.name, self._dictionary):
             table.add_new(batch, 0)
-        undefined = sum(state.workshop.undefined.values()) - before
         return Answer(query.answer, table, self._dictionary, undefined)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What was done and what it took; here also the number of jobs, and the facts and bytes that went from task to task."""
+        found = super().stats
+        if self._opened is None:
+            workshop = self._state.workshop
+            found |= {"jobs": workshop.cluster.jobs, "sent_facts": workshop.sent, "sent_bytes": workshop.sent_bytes}
+        return found
 
     def _place(self, stratum: Stratum) -> tuple[str, str]:
         return self._places.get(stratum, ("rounds", "materialisation from scratch"))
@@ -179,6 +213,7 @@ def update_state(
     dictionary: Dictionary,
     *,
     kept: State | None = None,
+    keeper: ClusteredKeeper | None = None,
 ) -> Change:
     """Carries out one update, whole or not at all; see the in-memory engine."""
     check_algorithm(algorithm, program.strata)
@@ -203,10 +238,47 @@ def update_state(
         stats |= update_stats(program, choices, valid, "rounds", phases, run)
         stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
         with phases.during("write"):
-            update.commit(lost, gained)
+            if keeper is None:
+                update.commit(lost, gained)
+            else:
+                keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
+
+
+def open_clustered(
+    path: Path,
+    version: int | None,
+    spark: SparkSession,
+    *,
+    write: bool = False,
+    scratch: Path | None = None,
+    buckets: int | None = None,
+) -> ClusteredMaterialisation:
+    """The facts of a version of a state directory, on a cluster; nothing is derived.
+
+    Args:
+        path: the state directory, which driver and executors share.
+        version: which version; the newest if left out.
+        spark: the caller's session.
+        write: whether nobody else may write from now on.
+        scratch: a folder that driver and executors share.
+        buckets: how many parts facts are divided into.
+
+    Raises:
+        StateError: there is no such state or version, it is damaged, or another writes to it.
+        ResourceError: Spark gave up, the scratch folder is full, or executors do not see the state.
+    """
+    from evermat.durable_clustered import open_state  # noqa: PLC0415
+
+    with ExitStack() as stack:
+        folder = stack.enter_context(Scratch(scratch))
+        cluster = Cluster(spark, folder, buckets or default_buckets(spark))
+        state, keeper, stats = open_state(path, version, cluster, write=write)
+        opened = ClusteredMaterialisation(state.program, state, Run(), Phases(), {}, stack.pop_all(), keeper)
+    opened._opened = stats  # noqa: SLF001
+    return opened
 
 
 def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:

@@ -139,6 +139,7 @@ class Materialisation(Mapping[str, "Facts"]):
             changes.append((revision.inserted, revision.deleted))
             change = self._update(revision.program, state, changes, "dred", run, kept=self._state)
             self._program, self._state = revision.program, state
+            self._run.leave()
         if self._keeper is not None:
             self._keeper.tidy(self._state)
         return change

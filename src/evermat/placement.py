@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +157,7 @@ class _Placing:
         self._before_cluster()
         folder = stack.enter_context(Scratch(self._scratch))
         buckets = self._buckets or default_buckets(self._spark)
-        cluster = Cluster(self._spark, folder, buckets, partial(_look, self._run, self._check))
+        cluster = Cluster(self._spark, folder, buckets, self._check)
         self._run.room = None
         return State(self._program, self._run, cluster)
 
@@ -223,8 +222,3 @@ def _length(given: Any) -> int:
         return len(given)
     except TypeError:
         return 0  # a DataFrame, or a generator
-
-
-def _look(run: Run, check: Callable[[], None]) -> None:
-    check()
-    run.look()

@@ -1,36 +1,30 @@
-"""The algorithms agree with each other, and it does not matter how changes are cut into updates."""
+"""Algorithms and engines agree with each other, and it does not matter how changes are cut into updates."""
 
 from __future__ import annotations
 
 from random import Random
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 import evermat
+from tests.maintenance.engines import PLACES, Engine, randomly
 from tests.maintenance.updates import ALGORITHMS, applied, facts_of, random_update
-from tests.strategies import Features, random_program
+from tests.strategies import Facts, Features, random_program, random_query
 
 
-@settings(max_examples=50, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_all_algorithms_report_the_same_change(rng: Random) -> None:
+@randomly(memory=50, spark=1)
+def test_all_algorithms_report_the_same_change(engine: Engine, rng: Random) -> None:
     recursion = rng.random() < 0.7
     random = random_program(rng, Features(recursion=recursion))
-    program = evermat.Program.parse(random.text)
     delete, insert = random_update(rng, random.relations, random.facts)
     changes = []
     for algorithm in ALGORITHMS[recursion:]:  # Counting comes first, and does no recursion
-        change = program.materialise(random.facts).update(insert=insert, delete=delete, algorithm=algorithm)
+        change = engine.materialise(random.text, random.facts).update(insert=insert, delete=delete, algorithm=algorithm)
         changes.append({n: (set(change.inserted[n]), set(change.deleted[n])) for n in change.inserted})
     assert all(change == changes[0] for change in changes)
 
 
-@settings(max_examples=50, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_any_split_into_updates_gives_the_same(rng: Random) -> None:
+@randomly(memory=50, spark=2)
+def test_any_split_into_updates_gives_the_same(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
-    program = evermat.Program.parse(random.text)
     explicit = random.facts
     steps = []
     for _ in range(4):
@@ -43,7 +37,7 @@ def test_any_split_into_updates_gives_the_same(rng: Random) -> None:
     algorithm = rng.choice(ALGORITHMS[1:])
     results = []
     for _ in range(2):
-        m = program.materialise(random.facts)
+        m = engine.materialise(random.text, random.facts)
         position = 0
         while position < len(steps):
             size = rng.randint(1, len(steps))
@@ -55,4 +49,63 @@ def test_any_split_into_updates_gives_the_same(rng: Random) -> None:
             m.update(**batch, algorithm=algorithm)
             position += size
         results.append(facts_of(m))
-    assert results[0] == results[1] == facts_of(program.materialise(explicit))
+    assert results[0] == results[1] == facts_of(engine.materialise(random.text, explicit))
+
+
+@randomly(memory=0, spark=4, engines=["spark"])
+def test_engines_answer_queries_alike(engine: Engine, rng: Random) -> None:
+    random = random_program(rng)
+    m = engine.materialise(random.text, random.facts)
+    expected = evermat.Program.parse(random.text).materialise(random.facts)
+    for _ in range(5):
+        text, _types = random_query(rng, random.relations)
+        undefined = list(m.undefined())
+        assert set(m.query(text)) == set(expected.query(text)), text
+        assert list(m.undefined()) == undefined
+
+
+DECLARATIONS = """
+.decl e(x:number, y:number)
+.decl f(x:number, s:symbol)
+.decl node(x:number)
+.decl blocked(x:number)
+.decl path(x:number, y:number)
+.decl connected(x:number, y:number)
+.decl level(x:number, y:number)
+.decl label(s:symbol, x:number)
+.decl apart(x:number, y:number)
+.decl size(x:number, n:number)
+node(x) :- e(x, _).
+node(x) :- f(x, _).
+blocked(x) :- f(x, "s0"), !e(x, x).
+"""
+PARTS = (
+    "path(x, y) :- e(x, y). path(x, z) :- path(x, y), e(y, z), !blocked(z).",
+    "connected(x, y) :- e(x, y). connected(x, y) :- e(y, x). connected(x, z) :- connected(x, y), connected(y, z).",
+    "level(x, y) :- f(x, s), f(y, s), !blocked(x). level(x, y) :- e(a, x), level(a, b), e(b, y), x != y.",
+    "label(s, x) :- f(x, s). label(s, y) :- label(s, x), e(x, y). label(s, x) :- label(s, x), path(x, x).",
+    "apart(x, y) :- node(x), node(y), !path(x, y), !connected(x, y).",
+    "size(x, n) :- node(x), n = count : { path(x, _) }. size(x, n) :- node(x), n = sum y : { level(x, y) }.",
+)
+
+
+@randomly(memory=0, spark=3, engines=[*PLACES], few=100)
+def test_engines_agree_on_larger_data(engine: Engine, rng: Random) -> None:
+    """Hundreds of facts, so that every bucket, packet and file has some of them."""
+    text = DECLARATIONS + "\n".join(rng.sample(PARTS, rng.randint(1, 3)))
+    nodes, facts = rng.randint(15, 25), rng.randint(30, 80)
+
+    def some(count: int) -> Facts:
+        edges = {(rng.randrange(nodes), rng.randrange(nodes)) for _ in range(count)}
+        return {"e": edges, "f": {(rng.randrange(nodes), f"s{rng.randrange(nodes)}") for _ in range(count)}}
+
+    explicit = some(facts)
+    counters = rng.choice(["none", "both"])
+    expected = evermat.Program.parse(text).materialise(explicit, counters=counters)
+    m = engine.materialise(text, explicit, counters)
+    assert facts_of(m) == facts_of(expected)
+    delete = {name: set(rng.sample(sorted(rows), 5)) for name, rows in explicit.items()}
+    insert = some(5)
+    for one in (m, expected):
+        one.update(insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]))
+    assert facts_of(m) == facts_of(expected)

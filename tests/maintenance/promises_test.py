@@ -5,10 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-import evermat
+from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import random_update
 from tests.strategies import Features, random_program
 
@@ -30,22 +28,22 @@ A(y) :- A(x), B(x, y).
 """
 
 
-def example_1(n: int):
+def example_1(engine: Engine, n: int):
     facts = [(f"a{i}", "b") for i in range(n)] + [(f"a{i}", f"c{i}") for i in range(n)]
-    m = evermat.Program.parse(EXAMPLE_1).materialise({"R": facts}, counters="both")
+    m = engine.materialise(EXAMPLE_1, {"R": facts}, counters="both")
     return m, {"R": [(f"a{i}", f"c{i}") for i in range(n)]}
 
 
-def example_2(n: int):
+def example_2(engine: Engine, n: int):
     facts = [("a", "b0", 1), *(("a", f"c{i}", 1) for i in range(n))]
     facts += [(f"b{i}", f"d{j}", 1) for i in range(n) for j in range(n)]
-    m = evermat.Program.parse(EXAMPLE_2).materialise({"B": facts}, counters="both")
+    m = engine.materialise(EXAMPLE_2, {"B": facts}, counters="both")
     return m, {"B": [("a", "b0", 1)]}
 
 
-def work(example, n: int, algorithm: str) -> int:
+def work(engine: Engine, example, n: int, algorithm: str) -> int:
     """How many facts rules looked at."""
-    m, deleted = example(n)
+    m, deleted = example(engine, n)
     stats = m.update(delete=deleted, algorithm=algorithm).stats
     return sum(asked["matches"] for asked in stats["asked"].values())
 
@@ -56,27 +54,29 @@ def backward(stats) -> int:
 
 
 @pytest.mark.parametrize("example", [example_1, example_2])
-def test_dred_with_counters_looks_at_a_linear_number_of_facts(example) -> None:
-    small, large = work(example, 20, "dred-c"), work(example, 80, "dred-c")
+@on_engines
+def test_dred_with_counters_looks_at_a_linear_number_of_facts(engine: Engine, example) -> None:
+    small, large = work(engine, example, 20, "dred-c"), work(engine, example, 80, "dred-c")
     assert large <= 4.5 * small
     # DRed pays for rederivation: it looks at a quadratic number.
-    assert work(example, 80, "dred") >= 8 * work(example, 20, "dred")
+    assert work(engine, example, 80, "dred") >= 8 * work(engine, example, 20, "dred")
 
 
 @pytest.mark.parametrize("example", [example_1, example_2])
-def test_dred_with_counters_evaluates_nothing_backwards(example) -> None:
-    m, deleted = example(10)
+@on_engines
+def test_dred_with_counters_evaluates_nothing_backwards(engine: Engine, example) -> None:
+    m, deleted = example(engine, 10)
     assert backward(m.update(delete=deleted, algorithm="dred-c").stats) == 0
-    m, deleted = example(10)
+    m, deleted = example(engine, 10)
     assert backward(m.update(delete=deleted, algorithm="dred").stats) > 0
 
 
-def test_example_3_overdeletes_exactly_two_facts() -> None:
+@on_engines
+def test_example_3_overdeletes_exactly_two_facts(engine: Engine) -> None:
     facts = {"A": [("a",), ("b",), ("d",)], "B": [("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")]}
-    program = evermat.Program.parse(EXAMPLE_3)
     figures = {}
     for algorithm in ("dred", "dred-c", "bf", "bf-c"):
-        m = program.materialise(facts, counters="both")
+        m = engine.materialise(EXAMPLE_3, facts, counters="both")
         change = m.update(delete={"A": [("a",)]}, algorithm=algorithm)
         assert set(change.deleted["A"]) == {("a",)}
         assert set(m["A"]) == {("b",), ("c",), ("d",), ("e",)}
@@ -87,11 +87,10 @@ def test_example_3_overdeletes_exactly_two_facts() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["bf", "bf-c"])
-@settings(max_examples=40, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_backward_forward_deletes_exactly(algorithm: str, rng: Random) -> None:
+@randomly(memory=40, spark=2)
+def test_backward_forward_deletes_exactly(engine: Engine, algorithm: str, rng: Random) -> None:
     random = random_program(rng, Features(aggregates=False))
-    m = evermat.Program.parse(random.text).materialise(random.facts, counters="both")
+    m = engine.materialise(random.text, random.facts, counters="both")
     delete, insert = random_update(rng, random.relations, random.facts)
     pure = {name: rows - insert.get(name, set()) for name, rows in delete.items()}
     only_deleted = m.update(delete=pure, algorithm=algorithm)
@@ -101,16 +100,14 @@ def test_backward_forward_deletes_exactly(algorithm: str, rng: Random) -> None:
     assert only_deleted.stats["rederived"] == 0
 
 
-@settings(max_examples=40, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_without_recursion_dred_with_counters_does_what_counting_does(rng: Random) -> None:
+@randomly(memory=40, spark=2)
+def test_without_recursion_dred_with_counters_does_what_counting_does(engine: Engine, rng: Random) -> None:
     random = random_program(rng, Features(recursion=False))
-    program = evermat.Program.parse(random.text)
     delete, insert = random_update(rng, random.relations, random.facts)
     figures = []
     for algorithm in ("counting", "dred-c"):
         stats = (
-            program.materialise(random.facts, counters="both")
+            engine.materialise(random.text, random.facts, counters="both")
             .update(insert=insert, delete=delete, algorithm=algorithm)
             .stats
         )
@@ -126,11 +123,10 @@ def test_without_recursion_dred_with_counters_does_what_counting_does(rng: Rando
     assert figures[0] == figures[1]
 
 
-@settings(max_examples=40, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_an_empty_update_asks_nothing(rng: Random) -> None:
+@randomly(memory=40, spark=2)
+def test_an_empty_update_asks_nothing(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
-    m = evermat.Program.parse(random.text).materialise(random.facts)
+    m = engine.materialise(random.text, random.facts)
     change = m.update(insert=random.facts, delete={}, algorithm="dred-c")  # all of it is there already
     assert not change
     assert change.stats["asked"] == {}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import evermat
+from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
 from tests.strategies import random_program
 
@@ -20,13 +19,12 @@ t(x, z) :- t(x, y), e(y, z).
 """
 
 
-@settings(max_examples=120, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_rules_come_and_go(rng: Random) -> None:
+@randomly(memory=120, spark=3)
+def test_rules_come_and_go(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
-    m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
+    m = engine.materialise(random.text, random.facts, counters=rng.choice(["none", "both"]))
     explicit = random.facts
-    for _ in range(3):
+    for _ in range(3 if engine.in_memory else 2):
         random, gone, come = random_revision(rng, random)
         delete, insert = random_update(rng, random.relations, explicit)
         m.update(insert=insert, delete=delete, add_rules="\n".join(come), remove_rules="\n".join(gone))
@@ -38,8 +36,9 @@ def test_rules_come_and_go(rng: Random) -> None:
         assert_right(m, random, explicit)
 
 
-def test_declarations_and_facts_may_come_with_rules() -> None:
-    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2), (2, 3)]})
+@on_engines
+def test_declarations_and_facts_may_come_with_rules(engine: Engine) -> None:
+    m = engine.materialise(CLOSURE, {"e": [(1, 2), (2, 3)]})
     change = m.update(add_rules=".decl loop(x:number) loop(x) :- t(x, x). e(3, 1).")
     assert set(change.inserted["loop"]) == {(1,), (2,), (3,)}
     change = m.update(remove_rules="e(3, 1).")
@@ -47,23 +46,26 @@ def test_declarations_and_facts_may_come_with_rules() -> None:
     assert set(m["e"]) == {(1, 2), (2, 3)}
 
 
-def test_a_rule_is_removed_whatever_its_variables_are_called() -> None:
-    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2), (2, 3)]})
+@on_engines
+def test_a_rule_is_removed_whatever_its_variables_are_called(engine: Engine) -> None:
+    m = engine.materialise(CLOSURE, {"e": [(1, 2), (2, 3)]})
     change = m.update(remove_rules="t(a, c) :- t(a, b), e(b, c).")
     assert set(change.deleted["t"]) == {(1, 3)}
     assert set(m["t"]) == {(1, 2), (2, 3)}
 
 
-def test_only_what_depends_on_a_rule_is_looked_at() -> None:
+@on_engines
+def test_only_what_depends_on_a_rule_is_looked_at(engine: Engine) -> None:
     text = CLOSURE + ".decl far(x:number) far(y) :- t(1, y), !e(1, y)."
-    m = evermat.Program.parse(text).materialise({"e": [(i, i + 1) for i in range(50)]})
+    m = engine.materialise(text, {"e": [(i, i + 1) for i in range(20)]})
     stats = m.update(remove_rules="far(y) :- t(1, y), !e(1, y).").stats
     assert [s["relations"] for s in stats["strata"]] == [["e", "far"]]
-    assert stats["deleted"] == 48
+    assert stats["deleted"] == 18
 
 
-def test_errors_are_placed_in_the_text_that_was_given() -> None:
-    m = evermat.Program.parse(CLOSURE).materialise({"e": [(1, 2)]})
+@on_engines
+def test_errors_are_placed_in_the_text_that_was_given(engine: Engine) -> None:
+    m = engine.materialise(CLOSURE, {"e": [(1, 2)]})
     before = facts_of(m)
     cases = {
         "add_rules": (

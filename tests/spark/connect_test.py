@@ -82,6 +82,22 @@ try:
     change = m.update({"e": spark.sql("select 3 x, 4 y")})
     assert set(change.inserted["p"]) == {(1, 4), (2, 4), (3, 4)} and m.stats["engine"] == "spark"
     assert m["p"].to_spark(spark).count() == 6
+    program = evermat.Program.parse(text + ".decl far(x:number) far(x) :- e(x, _), !p(x, 4).")
+    scratch = place / "scratch"
+    for where in ("pivot", "cluster"):
+        given = {"e": spark.sql("select 1 x, 2 y union all select 2, 3")}
+        with program.materialise(given, engine=spark, place=where, scratch=scratch, counters="both") as m:
+            assert m.stats["strata"][1]["place"] == {"pivot": "pivot", "cluster": "rounds"}[where], m.stats
+            assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)} and set(m["far"]) == {(1,), (2,)}
+            change = m.update(insert={"e": spark.sql("select 3 x, 4 y")}, delete={"e": [(1, 2)]}, algorithm="dred-c")
+            assert set(change.inserted["p"]) == {(2, 4), (3, 4)} and set(change.deleted["p"]) == {(1, 2), (1, 3)}
+            assert set(m["far"]) == set() and (2, 4) in m["p"] and (1, 2) not in m["p"]
+            assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(2, 3), (2, 4), (3, 4)}
+            assert set(m.query("p(2, x)")) == {(3,), (4,)}
+            m.create_views(spark)
+            assert spark.sql("select count(*) from p").collect()[0][0] == 3
+        assert list(scratch.iterdir()) == []
+    program = evermat.Program.parse(text)
     (place / "e.facts").write_text("1\\t2\\n2\\n")
     try:
         with Scratch(place) as scratch:

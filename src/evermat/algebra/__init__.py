@@ -200,7 +200,7 @@ class Run(Protocol):
 
     @property
     def outgrown(self) -> bool:
-        """Whether there are more facts than may be in this place: what is left is to be done elsewhere."""
+        """Whether there are more facts or rounds than may be in this place: what is left is to be done elsewhere."""
 
     def strata(self, state: Any) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""

@@ -8,7 +8,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -17,6 +17,9 @@ from evermat import __version__, errors
 from evermat.cli.pandas import WithoutPandas, allow_pandas
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
+
+if TYPE_CHECKING:
+    from evermat.cli.run import SparkOptions
 
 
 class ClosedPipe(BaseException):
@@ -48,6 +51,13 @@ app = typer.Typer(
 
 StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The program.", show_default=False)]
+Master = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
+]
+Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")]
+ScratchFolder = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="For files in between; on a cluster, one that all machines share.")
+]
 
 
 class Engine(StrEnum):
@@ -114,17 +124,10 @@ def run(
     engine: Annotated[
         Engine, typer.Option(envvar="EVERMAT_ENGINE", help="Spark, or this process alone, without a JVM.")
     ] = Engine.SPARK,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
-    ] = None,
+    master: Master = None,
     place: Annotated[Place, typer.Option(help="Where Spark has the rules evaluated.")] = Place.AUTO,
-    conf: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be given repeatedly.")
-    ] = None,
-    scratch: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="For files in between; on a cluster, one that all machines share."),
-    ] = None,
+    conf: Conf = None,
+    scratch: ScratchFolder = None,
     algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
     schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
     memory: Annotated[
@@ -147,18 +150,13 @@ def run(
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
-        from evermat.cli.run import SparkOptions, run_program
+        from evermat.cli.run import run_program
         from evermat.columns.run import Limits
         from evermat.program.compile import read_program
 
         size, spark = _memory(memory), None
         if engine is Engine.SPARK:
-            from evermat.spark.session import heap_share
-
-            if (master or "").startswith("sc:"):  # Spark Connect cannot do without pandas
-                allow_pandas()
-            spark = SparkOptions(master, size, _settings(conf or []), scratch, place.value)
-            size = max(size - heap_share(size), size // 2)
+            size, spark = _spark_options(master, size, conf or [], scratch, place)
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
         checked = read_program(program)
     warn(checked.warnings)
@@ -186,7 +184,12 @@ def update(
     algorithm: Annotated[
         str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat or auto.")
     ] = "auto",
-    engine: Annotated[Engine, typer.Option(help="Either; an update is done in this process.")] = Engine.MEMORY,
+    engine: Annotated[
+        Engine, typer.Option(help="This process, or Spark where the facts do not fit it.")
+    ] = Engine.MEMORY,
+    master: Master = None,
+    conf: Conf = None,
+    scratch: ScratchFolder = None,
     changes_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what changed in every relation, derived facts too.")
     ] = None,
@@ -201,7 +204,6 @@ def update(
     ] = None,
 ) -> None:
     """Insert and delete facts of a state, and make all that follows from them true again."""
-    del engine  # a state is the same for both, and small changes are not worth a JVM
     from evermat.phases import Phases
 
     phases = Phases()
@@ -212,8 +214,11 @@ def update(
         from evermat.reasoning.maintenance import check_algorithm
 
         check_algorithm(algorithm, ())
-        limits = Limits(limit_rounds, limit_facts, limit_seconds, _memory(memory))
-    update_state(state, changes, algorithm, limits, phases, changes_out, stats)
+        size, spark = _memory(memory), None
+        if engine is Engine.SPARK:
+            size, spark = _spark_options(master, size, conf or [], scratch, Place.CLUSTER)
+        limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
+    update_state(state, changes, algorithm, limits, phases, changes_out, stats, spark)
 
 
 @app.command()
@@ -274,6 +279,19 @@ def _memory(text: str) -> int:
         what = f"`{text}` is not a size of memory: write a number with k, m, g or t behind it"
         raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
     return size
+
+
+def _spark_options(
+    master: str | None, memory: int, conf: list[str], scratch: Path | None, place: Place
+) -> tuple[int, SparkOptions]:
+    """The memory that is left for this process, and how Spark is started."""
+    from evermat.cli.run import SparkOptions
+    from evermat.spark.session import heap_share
+
+    if (master or "").startswith("sc:"):  # Spark Connect cannot do without pandas
+        allow_pandas()
+    options = SparkOptions(master, memory, _settings(conf), scratch, place.value)
+    return max(memory - heap_share(memory), memory // 2), options
 
 
 def _output_folder(folder: str, program: Any) -> Path:

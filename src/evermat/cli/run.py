@@ -73,7 +73,7 @@ def run_program(
                 program, given, limits=limits, counters=counters, progress=progress, phases=phases
             )
         else:
-            session = stack.enter_context(spark_session(program, spark, phases, progress))
+            session = stack.enter_context(spark_session(program.source.name, spark, phases, progress))
             materialised = _materialise_on_spark(program, facts, session, spark, limits, counters, progress, phases)
             if not materialised.on_cluster:
                 stack.close()  # Spark has done its part
@@ -140,16 +140,16 @@ def _materialise_on_spark(
 
 @contextmanager
 def spark_session(
-    program: Program, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
+    name: str, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
 ) -> Iterator[SparkSession]:
-    """A session for the block."""
+    """A session for the block, called like this in Spark's user interface."""
     progress("starting Spark")
     threading.Thread(target=kernels.prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
     with ExitStack() as stack:
         with phases.during("start"):
             from evermat.spark.session import session, stores_classes
 
-            made = session(master=options.master, memory=options.memory, conf=options.conf, name=program.source.name)
+            made = session(master=options.master, memory=options.memory, conf=options.conf, name=name)
             spark = stack.enter_context(made)
         yield spark
         if stores_classes():

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import evermat
 from evermat.answer_writer import write_answer
 from evermat.change import Change, together
-from evermat.cli.run import announcing_compilation, write_stats
+from evermat.cli.pandas import allow_pandas
+from evermat.cli.progress import showing_progress
+from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.run import Limits
 from evermat.durable import ask_state
@@ -30,11 +32,19 @@ def update_state(
     phases: Phases,
     changes_out: Path | None,
     stats: Path | None,
+    spark: SparkOptions | None = None,
 ) -> None:
     """Makes every file a version. All files are read before the first is applied, so that an error in one changes nothing."""
-    with announcing_compilation():
-        with phases.during("read"):
-            opened = evermat.open(state, write=True)
+    with announcing_compilation(), ExitStack() as stack:
+        if spark is None:
+            with phases.during("read"):
+                opened = evermat.open(state, write=True)
+        else:
+            allow_pandas()
+            show = stack.enter_context(showing_progress())
+            session = stack.enter_context(spark_session(str(state), spark, phases, show))
+            with phases.during("read"):
+                opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
         with opened as m:
             with phases.during("read"):
                 updates = _read(files, m)

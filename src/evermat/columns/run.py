@@ -60,6 +60,7 @@ class Run:
         self.derivations = 0
         self._most: int | None = None
         self.room: int | None = None  # facts that may be in this place; None: any number
+        self.rounds_here: int | None = None  # rounds that may be done in this place
         self.deliver: Deliver | None = None  # lets signals through that are held back; a run looks at safe places only
         self.asked: dict[str, Asked] = {}
         self._progress = progress
@@ -76,15 +77,21 @@ class Run:
 
     @property
     def outgrown(self) -> bool:
-        """Whether there are more facts than may be in this place."""
+        """Whether there are more facts than may be in this place, or as many rounds."""
+        if self.rounds_here is not None and self.rounds >= self.rounds_here:
+            return True
         return self.room is not None and self._state is not None and self._state.row_count > self.room
+
+    def leave(self) -> None:
+        """The run is over: it looks at no state any more."""
+        self._state = None
 
     def next_round(self) -> None:
         """A round begins."""
         self.rounds += 1
         if self.limits.rounds is not None and self.rounds > self.limits.rounds:
             self._stop("rounds", self.limits.rounds)
-        self._check_facts()
+        self.check_facts()
         self.look()
 
     def derived(self, instances: int) -> None:
@@ -93,7 +100,7 @@ class Run:
         if self._most is not None and self.derivations > self._most:
             raise TooManyInstancesError
         if time.perf_counter() >= self._next_look:
-            self._check_facts()
+            self.check_facts()
             self.look()
 
     @contextmanager
@@ -112,7 +119,8 @@ class Run:
         asked.matches += matches
         asked.instances += instances
 
-    def _check_facts(self) -> None:
+    def check_facts(self) -> None:
+        """Raises `LimitError` if there are more facts than may be."""
         most = self.limits.facts
         if most is not None and self._state is not None and self._state.row_count > most:
             self._stop("facts", most)

@@ -175,6 +175,7 @@ _MESSENGERS = (
     "[FAILED_EXECUTE_UDF]",
 )
 _GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "([^"\n]+)"', re.DOTALL)
+_ABORTED = re.compile(r"^Job aborted due to stage failure: ")  # here the reason stands in the same line
 _LONGEST = 500
 
 
@@ -247,7 +248,7 @@ def _first_that_matters(text: str) -> str:
         line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace", "Driver stacktrace"))
     ]
     for line in lines:
-        plain = _JAVA_CLASS.sub("", line.removeprefix(": "))
+        plain = _ABORTED.sub("", _JAVA_CLASS.sub("", line.removeprefix(": ")))
         if plain and not plain.startswith(_MESSENGERS):
-            return line.removeprefix(": ")
+            return plain
     return lines[0] if lines else ""

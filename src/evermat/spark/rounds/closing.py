@@ -67,13 +67,13 @@ def close(state: State, run: Run, stratum: Stratum, delta: View, *, counted: boo
         expressions=expressions,
         delta={name: e for name in names if (e := delta.expression(name)) is not None},
         counted=counted,
-        room=_ROOM,
+        room=_ROOM if run.limits.facts is None else min(_ROOM, run.limits.facts),
+        rounds=None if run.limits.rounds is None else max(run.limits.rounds - run.rounds, 0),
         folder=str(state.cluster.folder),
         buckets=state.cluster.buckets,
         tasks=1 if whole else state.cluster.buckets,
     )
-    run.next_round()
-    rows = state.cluster.execute(f"close {', '.join(names)[:60]}", closing.tasks, [closing])
+    rows = state.cluster.execute(f"close {', '.join(names)[:60]}", closing.tasks, [closing], run.look)
     found, figures = state.cluster.gather(rows, len(names))
     left = FactSet("left", state.workshop)
     for name, one in zip(names, found, strict=True):
@@ -83,6 +83,8 @@ def close(state: State, run: Run, stratum: Stratum, delta: View, *, counted: boo
             state.recursive_counter.append(name, one.amounts)
         if one.left:
             left.append(name, one.left)
+    run.rounds += figures.rounds
+    run.check_facts()
     state.workshop.report(figures, "forward")
     return left
 
@@ -113,6 +115,7 @@ class Closing:
     delta: Mapping[str, Expression]
     counted: bool
     room: int
+    rounds: int | None
     folder: str
     buckets: int
     tasks: int
@@ -127,7 +130,7 @@ class Closing:
         state = ColumnsState(self.program, run)
         (rules,) = state.strata
         known = self._load(state, rules.stratum, part)
-        run.room = self.room + state.row_count
+        run.room, run.rounds_here = self.room + state.row_count, self.rounds
         list(run.strata(state))  # the run looks at this state
         counter = state.recursive_counter if self.counted else None
         left: Any = saturate(state, run, rules, self._start(state, part), counter)
@@ -141,7 +144,7 @@ class Closing:
                 counts = state.recursive_counter.counters[name].get(every)
                 yield from self._written(state, number, name, every[counts > 0], "amounts", counts[counts > 0])
         asked = run.asked.get("forward")
-        figures = Figures(run.derivations, 0 if asked is None else asked.matches)
+        figures = Figures(run.derivations, 0 if asked is None else asked.matches, rounds=run.rounds)
         for rule, count in rules.recursive.undefined():
             figures.undefined[rule.span.start] = figures.undefined.get(rule.span.start, 0) + count
         yield outcome(0, 0, "figures", None, figures.packed())

@@ -41,6 +41,9 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # What a task sends is the same facts at every attempt, but not the same bytes: that is no reason to give a job up.
+    "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
+    "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
 }
 
 
@@ -99,8 +102,8 @@ class Cluster:
         self.jobs = 0
         self.folder = scratch.folder("facts")
 
-    def run(self, job: Job) -> tuple[list[Found], Figures]:
-        """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, absorb.
+    def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
+        """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, absorb; `look` as for `execute`.
 
         Raises:
             ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
@@ -115,7 +118,7 @@ class Cluster:
         elif channels:
             stages.insert(0, Deriving(tuple(job.derivations), channels, self.buckets, job.tasks))
         tasks = job.tasks if channels else self.buckets
-        return self.gather(self.execute(job.what, tasks, stages), len(targets))
+        return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
 
     def gather(self, rows: Iterable[Any], targets: int) -> tuple[list[Found], Figures]:
         """What tasks have told of so many targets."""
@@ -133,8 +136,18 @@ class Cluster:
                 {"facts": target.facts, "amounts": target.amounts, "left": target.left}[row["what"]].append(file)
         return found, figures
 
-    def execute(self, what: str, tasks: int, stages: Sequence[Stage]) -> list[Any]:
-        """Runs stages one after the other, with a shuffle to the buckets in between; what the last one tells."""
+    def execute(
+        self, what: str, tasks: int, stages: Sequence[Stage], look: Callable[[], None] = lambda: None
+    ) -> list[Any]:
+        """Runs stages one after the other, with a shuffle to the buckets in between; what the last one tells.
+
+        `look` is called meanwhile, again and again, and raises to stop it: limits and signals hold for whoever has asked.
+        """
+
+        def check() -> None:
+            self.check()
+            look()
+
         self.jobs += 1
         frame = self.session.range(0, tasks, 1, tasks)
         for stage in stages[:-1]:
@@ -142,7 +155,7 @@ class Cluster:
         frame = frame.mapInArrow(stages[-1].__call__, OUTCOME)
         try:
             with named(self.session, what):
-                return run_watched(self.session, frame.collect, progress=self.progress, check=self.check)
+                return run_watched(self.session, frame.collect, progress=self.progress, check=check)
         except EvermatError:
             raise
         except Exception as error:

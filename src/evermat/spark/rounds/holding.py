@@ -64,6 +64,15 @@ class Holding:
             inside = self.table.state[: self.table.count] & np.uint16(dataset.bit)
             dataset.sizes[self.name] = int(np.count_nonzero(inside))
 
+    def append(self, leaf: Files, files: Iterable[FactFile], part: Container[int]) -> None:
+        """Reads more files of the one set that is held, which is called `leaf` from now on; none of their facts is there yet."""
+        self._sets = {id(leaf): next(iter(self._sets.values()), Dataset("0", 1, self._tables))}
+        self._leaf = leaf  # as long as it is here, its id is no other's
+        for file in files:
+            for batch, _ in read_file(file, self.shape, self._dictionary, part):
+                self.table.add_new(batch, 1)
+        self._sets[id(leaf)].sizes[self.name] = self.table.count
+
     def view(self, expression: Expression) -> View:
         """The expression over what has been loaded."""
         if isinstance(expression, Combined):
@@ -99,6 +108,13 @@ class Holding:
     def _note_counted(self, leaf: Counted, buckets: Container[int]) -> None:
         rows = np.flatnonzero(self.sums(leaf, buckets) > 0).astype(np.int32)
         self.table.set_bits(rows, self._set(leaf).bit)
+
+    def all_sums(self, leaf: Counted, buckets: Container[int]) -> Amounts:
+        """As `sums`, for all facts that have amounts: they get rows."""
+        for file in _in(leaf.files, buckets):
+            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
+                self.table.locate(batch)
+        return self.sums(leaf, buckets)
 
     def sums(self, leaf: Counted, buckets: Container[int]) -> Amounts:
         """For each row the sum of the amounts in files."""

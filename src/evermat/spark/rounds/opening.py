@@ -23,7 +23,8 @@ from evermat.errors import Problem, ResourceError, StateError
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
 from evermat.spark.exchange import encode_facts
-from evermat.spark.rounds.cluster import Cluster
+from evermat.spark.rounds import tasks
+from evermat.spark.rounds.cluster import Stage
 from evermat.spark.rounds.expressions import Counted, Expression, combined, most
 from evermat.spark.rounds.holding import Holding
 from evermat.spark.rounds.packing import (
@@ -38,7 +39,8 @@ from evermat.spark.rounds.packing import (
     unpack,
     write_file,
 )
-from evermat.spark.rounds.tasks import Sending, bucket_of_task, outcome, settle
+from evermat.spark.rounds.state import Workshop
+from evermat.spark.rounds.tasks import Sending, outcome
 from evermat.store import Part
 from evermat.store.disk import damaged
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
@@ -97,7 +99,7 @@ class Restored:
     recursive: list[FactFile] = field(default_factory=list)
 
 
-def restore(cluster: Cluster, relations: Sequence[Stored]) -> list[Restored]:
+def restore(workshop: Workshop, relations: Sequence[Stored]) -> list[Restored]:
     """The facts and counts of relations of a state. Few jobs do it: small relations go together.
 
     Raises:
@@ -105,23 +107,25 @@ def restore(cluster: Cluster, relations: Sequence[Stored]) -> list[Restored]:
         ResourceError: Spark gave up, or executors do not see the state.
     """
     restored: list[Restored] = []
-    for together in _portions([sum(f.size for f in r.files) for r in relations], _TOGETHER * cluster.buckets):
-        restored += _restore(cluster, [relations[i] for i in together])
+    for together in _portions([sum(f.size for f in r.files) for r in relations], _TOGETHER * workshop.cluster.buckets):
+        restored += _restore(workshop, [relations[i] for i in together])
     return restored
 
 
-def _restore(cluster: Cluster, relations: Sequence[Stored]) -> list[Restored]:
+def _restore(workshop: Workshop, relations: Sequence[Stored]) -> list[Restored]:
+    cluster = workshop.cluster
     sources = tuple((number, file) for number, stored in enumerate(relations) for file in stored.files)
     if not sources:
         return [Restored() for _ in relations]
-    tasks = min(len(sources), cluster.buckets)
-    opening = Opening(tuple(relations), sources, cluster.buckets, tasks)
+    count = min(len(sources), cluster.buckets)
+    opening = Opening(tuple(relations), sources, cluster.buckets, count)
     names = ", ".join(stored.relation.name for stored in relations)
-    rows = cluster.execute(f"open {names[:60]}", tasks, [opening, Restoring(opening, str(cluster.folder))])
+    stages: list[Stage] = [opening, Restoring(opening, str(cluster.folder))]
+    rows = cluster.execute(f"open {names[:60]}", count, stages, workshop.jobs.run.look)
+    found, _ = cluster.gather(rows, 2 * len(relations))  # first of all, for then files go that nobody needs
     for row in rows:
         if row["what"] == "problem":
             _complain(bytes(row["payload"]))
-    found, _ = cluster.gather(rows, 2 * len(relations))
     made = []
     for explicit, materialised in zip(found[::2], found[1::2], strict=True):
         apart = {file.bucket for file in materialised.facts}
@@ -167,13 +171,13 @@ class Opening:
                 dictionary = Dictionary()
                 self._send(channel, dictionary, Sending(self.buckets, dictionary, waiting.append))
                 yield from waiting
-        settle()
+        tasks.settle()
 
     def _send(self, channel: int, dictionary: Dictionary, sending: Sending) -> None:
         position, file = self.sources[channel]
         stored, path = self.relations[position], Path(file.folder, file.path)
         try:
-            rows = _read(stored, file) if path.exists() else None
+            rows = _read(stored, file) if _exists(path) else None
         except StateError as error:
             sending.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
@@ -189,6 +193,10 @@ class Opening:
                 for name, values in {_FLAGS: flags, **counts}.items():
                     packed = packed.append_column(name, pa.array(values[chosen]))
                 sending.packet(bucket, channel, pack(packed))
+
+
+def _exists(path: Path) -> bool:
+    return path.exists()
 
 
 def _read(stored: Stored, file: StoredFile) -> pa.Table:
@@ -223,7 +231,7 @@ class Restoring:
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        bucket, dictionary = bucket_of_task(), Dictionary()
+        bucket, dictionary = tasks.bucket_of_task(), Dictionary()
         held: dict[int, _Newest] = {}
         for batch in batches:
             for channel, payload in zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True):
@@ -238,7 +246,7 @@ class Restoring:
             for target, what, facts in newest.results():
                 written = write_file(facts, Path(self.folder), bucket)
                 yield outcome(2 * number + target, bucket, what, written, b"", facts.num_rows)
-        settle()
+        tasks.settle()
 
 
 class _Newest:
@@ -313,15 +321,17 @@ class Described:
         return most(self.gone) + most(self.come) + most(self.same)
 
 
-def describe(cluster: Cluster, wanted: Sequence[Described], most_together: int) -> Iterator[list[list[FactFile]]]:
+def describe(workshop: Workshop, wanted: Sequence[Described], most_together: int) -> Iterator[list[list[FactFile]]]:
     """Portions of files that tell of facts, for one after the other; a job is run when its portion is asked for.
 
     Beside the facts the files have the columns `OP` (`GONE`, `COME` or `SAME`), `EXPLICIT`, and `NONRECURSIVE` and `RECURSIVE` if they are told.
     """
+    cluster = workshop.cluster
     for together in _portions([described.most for described in wanted], most_together):
         some = tuple(wanted[i] for i in together)
         names = ", ".join(described.relation.name for described in some)
-        rows = cluster.execute(f"describe {names[:60]}", cluster.buckets, [Describing(some, str(cluster.folder))])
+        what, describing = f"describe {names[:60]}", Describing(some, str(cluster.folder))
+        rows = cluster.execute(what, cluster.buckets, [describing], workshop.jobs.run.look)
         found, _ = cluster.gather(rows, len(some))
         yield [one.facts for one in found]
 
@@ -336,13 +346,13 @@ class Describing:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:  # Spark uses a worker again only if it has read its input to the end
             pass
-        bucket = bucket_of_task()
+        bucket = tasks.bucket_of_task()
         for number, described in enumerate(self.wanted):
             facts = _told(described, bucket)
             if facts is not None:
                 file = write_file(facts, Path(self.folder), bucket)
                 yield outcome(number, bucket, "facts", file, b"", facts.num_rows)
-        settle()
+        tasks.settle()
 
 
 def _told(described: Described, bucket: int) -> pa.Table | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns.aggregates import listing_plan, lists_groups
@@ -225,7 +226,7 @@ class Bag:
             job.derivations.append(derivation)
             largest = max(largest, rows)
         buckets = self._workshop.cluster.buckets
-        job.tasks = 1 if largest <= _SMALL else buckets * (1 + largest // (buckets * _PER_TASK))
+        job.tasks = 1 if largest <= _SMALL else min(buckets * (1 + largest // (buckets * _PER_TASK)), 32 * buckets)
         found = self._workshop.run(job, self._kind)
         by_name = dict(zip(names, found, strict=True))
         if counting is not None:
@@ -245,7 +246,7 @@ def _group_channel(job: Job, rule: Rule, target: int, *, listing: bool) -> int:
 
 
 def _divided(plan: Plan, reads: Sequence[Read], channel: int, buckets: int, *, counted: bool) -> tuple[Derivation, int]:
-    """A derivation in which tasks divide the largest positive literal between them, and how many facts that has."""
+    """A derivation in which tasks divide the largest positive literal between them, and how much there is to divide."""
     steps = [step for step in plan.steps if isinstance(step, Match | Check)]
     sizes = {
         i: most(read.expression)
@@ -268,4 +269,5 @@ def _divided(plan: Plan, reads: Sequence[Read], channel: int, buckets: int, *, c
     )
     new_plan = replace(plan, steps=new_steps)
     new_reads = tuple(replace(read, name=name) for read, name in zip(reads, names, strict=True))
-    return Derivation(new_plan, channel, counted, new_reads, names[own], chunked, chunk), sizes[own]
+    products = [sizes[i] for i in ordered[1:] if not steps[i].key and i > 0]  # every binding meets every fact
+    return Derivation(new_plan, channel, counted, new_reads, names[own], chunked, chunk), sizes[own] * prod(products)

@@ -200,9 +200,9 @@ class FactSet(View):
         half = total_rows(parts.added) / self.workshop.cluster.buckets / 2
         small = tuple(file for file in parts.added if file.rows <= half)
         large = tuple(file for file in parts.added if file.rows > half)
-        found = self.workshop.evaluate("put files together", {name: Files(small)})[name]
-        assert found.rows == total_rows(small), f"{found.rows} facts of {total_rows(small)}"
-        parts.added, parts.known = (*large, *found.facts), None
+        if not small:
+            return
+        parts.added, parts.known = (*large, *self.workshop.put_together(name, small)), None
 
     def replace(self, facts: View) -> bool:
         """Holds exactly these facts from now on; whether there are any."""
@@ -292,6 +292,8 @@ class CountedFacts:
     def append(self, name: str, files: Sequence[FactFile]) -> None:
         """Takes in files of amounts."""
         self.files[name] = (*self.files.get(name, ()), *files)
+        if len(self.files[name]) > _MOST_FILES * self.workshop.cluster.buckets:
+            self.files[name] = tuple(self.workshop.sum_up(name, self.files[name]))
 
     def drop(self, name: str) -> None:
         """All counts of a relation become 0."""

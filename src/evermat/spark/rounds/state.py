@@ -11,12 +11,12 @@ from evermat.columns.run import Jobs, Run
 from evermat.plan.pivots import pivots
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
-from evermat.spark.rounds.cluster import Cluster, Found, Job
-from evermat.spark.rounds.expressions import Expression
-from evermat.spark.rounds.packing import Shape
+from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows
+from evermat.spark.rounds.expressions import Counted, Expression, Files
+from evermat.spark.rounds.packing import FactFile, Shape
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import CountedFacts, FactSet, evaluation
-from evermat.spark.rounds.tasks import Figures
+from evermat.spark.rounds.tasks import Figures, Target
 
 
 class Workshop:
@@ -26,6 +26,7 @@ class Workshop:
         self.cluster, self.shapes, self.jobs = cluster, shapes, jobs
         self.undefined: Counter[int] = Counter()  # bindings dropped, by the place of the rule
         self.sizes: FactSet | None = None  # the set that says how large relations are
+        self.sent = self.sent_bytes = 0  # facts that went from task to task
 
     def size(self, name: str) -> int:
         """How many facts of a relation there are, about."""
@@ -33,7 +34,9 @@ class Workshop:
 
     def run(self, job: Job, kind: str | None = None) -> list[Found]:
         """Runs a job, and tells the run what it took."""
-        found, figures = self.cluster.run(job)
+        found, figures = self.cluster.run(job, self.jobs.run.look)
+        self.sent += figures.sent
+        self.sent_bytes += figures.sent_bytes
         if kind is not None:
             for sign in {target.sign for target in job.targets} - {0}:
                 self.jobs.run.record("count up" if sign > 0 else "count down", 0, 0)
@@ -47,6 +50,18 @@ class Workshop:
         run.record(kind, figures.matches, figures.instances)
         run.derived(figures.instances)
 
+    def put_together(self, name: str, files: Sequence[FactFile]) -> list[FactFile]:
+        """The facts of many files of a relation in few."""
+        job = Job("put files together", [Target(name, self.shapes[name], Files(tuple(files)))])
+        (found,) = self.run(job)
+        assert found.rows == total_rows(files), f"{found.rows} facts of {total_rows(files)}"
+        return found.facts
+
+    def sum_up(self, name: str, files: Sequence[FactFile]) -> list[FactFile]:
+        """Amounts of a relation in few files, each fact once."""
+        target = Target(name, self.shapes[name], None, sums=Counted(tuple(files)))
+        return self.run(Job("sum up amounts", [target]))[0].amounts
+
     def evaluate(
         self,
         what: str,
@@ -56,7 +71,16 @@ class Workshop:
         touched: Mapping[str, Expression] | None = None,
         sign: int = 0,
     ) -> dict[str, Found]:
-        """What there is of some expressions, by relation; of those that are empty there may be nothing."""
+        """What there is of some expressions, by relation; of those that are empty there may be nothing.
+
+        What is in files already is found without a job.
+        """
+        if not touched:
+            files = {name: e.files for name, e in expressions.items() if isinstance(e, Files)}
+            if files:
+                known = {name: Found(list(found), rows=total_rows(found)) for name, found in files.items()}
+                rest = {name: e for name, e in expressions.items() if name not in files}
+                return known | self.evaluate(what, rest, write=write)
         job, names = evaluation(what, expressions, self.shapes, write=write, touched=touched, sign=sign)
         if not names:
             return {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -36,8 +36,9 @@ from evermat.files.parquet import parquet_schema
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.program.model import Relation, Rule
 from evermat.spark.exchange import encode_facts
-from evermat.spark.rounds.expressions import Expression, Files, generators
+from evermat.spark.rounds.expressions import Counted, Expression, Files, generators
 from evermat.spark.rounds.holding import Holding, add_amounts, batches_of
+from evermat.spark.rounds.keeping import kept
 from evermat.spark.rounds.packing import (
     Amounts,
     FactFile,
@@ -115,6 +116,7 @@ class Target:
     write: bool = True
     sign: int = 0  # of amounts that are written for the facts that arrived, or for those of `touched`
     touched: Expression | None = None
+    sums: Counted | None = None  # amounts that are summed up and written
 
 
 # --- the worker ----------------------------------------------------------------------------------------------
@@ -140,8 +142,10 @@ def bucket_of_task() -> int:
 
 
 def settle() -> None:
-    """Spark's worker looks for garbage after every task. What is loaded by now stays: no need to look at it again."""
-    gc.freeze()
+    """Spark's worker looks for garbage after every task. What the first one has loaded stays: no need to look at it again."""
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()
 
 
 def _streamed(produce: Callable[[Callable[[pa.RecordBatch], None]], None]) -> Iterator[pa.RecordBatch]:
@@ -173,6 +177,9 @@ class Figures:
     instances: int = 0
     matches: int = 0
     undefined: dict[int, int] = field(default_factory=dict)  # by the place of the rule in the text
+    sent: int = 0  # facts that went to another task
+    sent_bytes: int = 0
+    rounds: int = 0  # within one task
 
     def packed(self) -> bytes:
         """As a task hands them to the driver."""
@@ -182,6 +189,9 @@ class Figures:
         """Adds those of another task."""
         self.instances += other.instances
         self.matches += other.matches
+        self.sent += other.sent
+        self.sent_bytes += other.sent_bytes
+        self.rounds = max(self.rounds, other.rounds)
         for place, count in other.undefined.items():
             self.undefined[place] = self.undefined.get(place, 0) + count
 
@@ -191,6 +201,7 @@ class Sending:
 
     def __init__(self, buckets: int, dictionary: Dictionary, send: Callable[[pa.RecordBatch], None]) -> None:
         self._buckets, self._dictionary, self._send = buckets, dictionary, send
+        self._sent = self._bytes = 0
 
     def facts(self, channel: int, batch: Batch, shape: Shape, amounts: Amounts | None) -> None:
         """Sends facts, in their order within a bucket."""
@@ -200,14 +211,17 @@ class Sending:
                 part = np.ascontiguousarray(batch[:, chosen])
                 table = to_arrow(part, shape, self._dictionary, None if amounts is None else amounts[chosen])
                 self.packet(bucket, channel, pack(table))
+                self._sent += len(chosen)
 
     def packet(self, bucket: int, channel: int, payload: bytes) -> None:
         """Sends bytes to a bucket."""
+        self._bytes += len(payload)
         columns = [pa.array([bucket], pa.int32()), pa.array([channel], pa.int32()), pa.array([payload], pa.binary())]
         self._send(pa.RecordBatch.from_arrays(columns, names=["bucket", "channel", "payload"]))
 
     def figures(self, figures: Figures) -> None:
         """Sends figures, by way of the first bucket."""
+        figures.sent, figures.sent_bytes = self._sent, self._bytes
         self.packet(0, _FIGURES, figures.packed())
 
 
@@ -283,11 +297,11 @@ class Deriving:
             waiting.flush()
         sending.figures(figures)
 
-    def _held(self, number: int, own: Container[int], dictionary: Dictionary) -> dict[str, Holding]:
+    def _held(self, number: int, own: Part, dictionary: Dictionary) -> dict[str, Holding]:
         """The facts that all derivations read, but for those that are too many to be held."""
         wanted: dict[str, list[Expression]] = {}
         held: dict[str, Holding] = {}
-        everything = range(self.buckets)
+        everything = Part(self.buckets, 1, 0)
         mine: set[str] = set()
         for derivation in self.derivations:
             if derivation.own is None and number > 0:
@@ -300,7 +314,12 @@ class Deriving:
             if derivation.own is not None:
                 mine.add(derivation.own)
         for name, expressions in wanted.items():
-            held[name].load(expressions, own if name in mine else everything)
+            part = own if name in mine else everything
+            first = expressions[0]
+            if isinstance(first, Files) and all(expression is first for expression in expressions):
+                held[name] = kept(name, held[name].shape, first, part, dictionary)
+            else:
+                held[name].load(expressions, part)
         return held
 
     def _evaluate(
@@ -371,6 +390,7 @@ class Loading:
             for number in numbers:
                 for given in self.given[number :: self.tasks]:
                     self._send(given, sending)
+            sending.figures(Figures())
 
         return _streamed(load)
 
@@ -423,6 +443,7 @@ class Grouping:
                 group_of(channel).collect(batch, batch.shape[1], amounts)
         for group, heads in groups.values():
             group.send(partial(self._send_heads, sending, heads))
+        sending.figures(Figures())
 
     def _send_heads(self, sending: Sending, heads: int, batch: Batch, n: int, _weights: Weights | None) -> None:
         sending.facts(heads, batch[:, :n], self.channels[heads].shape, np.ones(n, np.int64))
@@ -474,6 +495,7 @@ class Absorbing:
         """About how much is held of facts that are in files already."""
         wanted = [e for target in self.targets for e in (target.expression, target.touched) if e is not None]
         files = [f for e in wanted for leaf in generators(e) if isinstance(leaf, Files) for f in leaf.files]
+        files += [f for target in self.targets if target.sums is not None for f in target.sums.files]
         return sum(_BYTES * file.rows for file in files if file.bucket == bucket)
 
     def _absorb(self, waiting: _Waiting, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
@@ -570,6 +592,11 @@ class _Absorption:
             if len(rows):
                 facts = to_arrow(table.take(rows), target.shape, self._dictionary) if target.write else None
                 yield "facts", len(rows), facts
+        if target.sums is not None:
+            amounts = holding.all_sums(target.sums, part)
+            rows = np.flatnonzero(amounts).astype(np.int32)
+            if len(rows):
+                yield "amounts", len(rows), to_arrow(table.take(rows), target.shape, self._dictionary, amounts[rows])
         if target.sign:
             if target.touched is not None:
                 rows = holding.view(target.touched).rows(target.relation)

@@ -1,0 +1,225 @@
+"""The Spark engine without Spark: the stages of its jobs run in this process, one task after the other.
+
+It is as unkind as a cluster may be: every task gets its stage by way of pickled bytes, the symbols that the process knows may be forgotten before it, what
+other tasks have sent arrives in any order, and some tasks run twice, of which only the second outcome counts; the files
+that the first has left vanish, so that nobody can go on with them.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+
+import evermat
+from evermat import placement
+from evermat.algebra import Counters
+from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.run import Limits
+from evermat.columns.values import decode_rows
+from evermat.errors import EvermatError
+from evermat.materialisation import Materialisation
+from evermat.spark.jobs import failure
+from evermat.spark.rounds import closing, moving, packing, rules, sets, tasks
+from evermat.spark.rounds.cluster import Cluster, Stage
+from evermat.spark.rounds.packing import FactFile, buckets_of, read_file
+from evermat.spark.rounds.sets import CountedFacts
+from evermat.spark.scratch import Scratch
+from tests.strategies import Facts
+
+MOST_IN_A_BATCH = 8  # packets that a task is given at once
+
+
+class InProcessCluster(Cluster):
+    """Runs jobs in this process. Whoever may stop them is asked before every task."""
+
+    def __init__(
+        self,
+        rng: Random,
+        scratch: Scratch,
+        buckets: int,
+        check: Callable[[], None] = lambda: None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self.rng, self.scratch, self.buckets = rng, scratch, buckets
+        self.check, self.progress = check, progress
+        self.jobs = 0
+        self.folder = scratch.folder("facts")
+
+    def execute(
+        self, what: str, tasks: int, stages: Sequence[Stage], look: Callable[[], None] = lambda: None
+    ) -> list[Any]:
+        self.jobs += 1
+        self._look = look
+        inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(tasks)]
+        try:
+            for stage in stages[:-1]:
+                inputs = self._shuffled(self._run(stage, inputs))
+            return [row for batches in self._run(stages[-1], inputs) for batch in batches for row in batch.to_pylist()]
+        except EvermatError:
+            raise
+        except Exception as error:
+            raise failure(error, what, self.scratch.path) from error
+
+    def _run(self, stage: Stage, inputs: list[list[pa.RecordBatch]]) -> list[list[pa.RecordBatch]]:
+        """What the tasks of a stage hand out, one after the other in any order."""
+        packed = cloudpickle.dumps(stage.__call__)
+        found: list[list[pa.RecordBatch]] = [[] for _ in inputs]
+        for number in self.rng.sample(range(len(inputs)), len(inputs)):
+            if self.rng.random() < 0.2:
+                before = set(self.folder.iterdir())
+                self._run_task(packed, number, inputs[number])
+                for file in set(self.folder.iterdir()) - before:
+                    file.unlink()
+            found[number] = self._run_task(packed, number, inputs[number])
+        return found
+
+    def _run_task(self, packed: bytes, number: int, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        self.check()
+        self._look()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tasks, "bucket_of_task", lambda: number)
+            for module in (tasks, closing):
+                patch.setattr(module, "settle", lambda: None)  # it would keep all garbage of the tests
+            if self.rng.random() < 0.3:
+                tasks._dictionary = Dictionary()
+            return list(cloudpickle.loads(packed)(iter(batches)))
+
+    def _shuffled(self, sent: list[list[pa.RecordBatch]]) -> list[list[pa.RecordBatch]]:
+        """What was sent, by bucket. What comes from one task stays in its order; tasks do not wait for each other."""
+        arriving: list[list[pa.RecordBatch]] = [[] for _ in range(self.buckets)]
+        for batches in self.rng.sample(sent, len(sent)):
+            if batches:
+                table = pa.Table.from_batches(batches)
+                for bucket in range(self.buckets):
+                    own = table.filter(pa.array([b == bucket for b in table.column("bucket").to_pylist()]))
+                    arriving[bucket] += own.combine_chunks().to_batches(self.rng.randint(1, MOST_IN_A_BATCH))
+        assert sum(b.num_rows for bs in arriving for b in bs) == sum(b.num_rows for bs in sent for b in bs)
+        return arriving
+
+
+def materialise_in_process(
+    program: evermat.Program,
+    facts: Mapping[str, Any],
+    *,
+    place: str = "cluster",
+    counters: str = "none",
+    buckets: int = 3,
+    rng: Random | None = None,
+    limits: Limits = Limits(),  # noqa: B008
+    scratch: Path | None = None,
+) -> Materialisation:
+    """A materialisation by the Spark engine; all its jobs run in this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "Cluster", InProcessCluster)
+        return placement.materialise_on_spark(
+            program._compiled,
+            facts,
+            rng or Random(0),  # type: ignore[arg-type]  # in the place of the SparkSession
+            place=place,
+            scratch=scratch,
+            limits=limits,
+            counters=Counters[counters.upper()],
+            buckets=buckets,
+        )
+
+
+@contextmanager
+def narrow(rng: Random, few: int = 2) -> Iterator[int]:
+    """Within the block, any of the bounds that decide how work is divided may be about as small as `few`; a number of buckets."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, value in (
+            (rules, "_SMALL", 0),  # many tasks divide the work
+            (rules, "_PER_TASK", few),  # even more tasks
+            (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
+            (sets, "_MOST_FILES", 2),  # files are put together all the time
+            (tasks, "_FLUSH", few),  # a task sends the same head more than once
+            (tasks, "_PACKED", few),
+            (tasks, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
+            (packing, "_READ_ROWS", few),
+            (moving, "_ROWS", few),
+            (closing, "_WRITTEN", few),
+            (closing, "_SMALL", 0),  # no stratum is done by one task
+            (closing, "_ROOM", rng.randint(1, 4 * few)),  # tasks give up, and rounds go on
+        ):
+            assert hasattr(module, name)
+            if rng.random() < 0.4:
+                patch.setattr(module, name, value)
+        fitting = rng.choice([0, 2 * few, 10 * few])  # facts that may be in the driver, for `auto`
+        memory = int(fitting * placement._BYTES_PER_FACT / placement._MEMORY_SHARE) + 1
+        patch.setattr(placement, "available_bytes", lambda: memory)
+        yield rng.choice([1, 2, 5])
+
+
+# --- what must be true between two updates -------------------------------------------------------------------
+
+
+def everything(m: ClusteredMaterialisation) -> Facts:
+    """The facts of all relations, of hidden ones too."""
+    relations = m._program.relations
+    return {name: set(ClusteredFacts(r, m._state.materialised, m._dictionary)) for name, r in relations.items()}
+
+
+def explicit_facts(m: ClusteredMaterialisation) -> Facts:
+    """E, of all relations."""
+    relations = m._program.relations
+    return {name: set(ClusteredFacts(r, m._state.explicit, m._dictionary)) for name, r in relations.items()}
+
+
+def counts(m: ClusteredMaterialisation, counter: CountedFacts, name: str) -> Counter[tuple[Any, ...]]:
+    """How often facts of a relation are derived: the sums of all amounts, without those that are 0."""
+    relation, shape = m._program.relations[name], m._state.workshop.shapes[name]
+    sums: Counter[tuple[Any, ...]] = Counter()
+    for file in counter.files.get(name, ()):
+        for batch, amounts in read_file(file, shape, m._dictionary):
+            assert amounts is not None
+            for row, amount in zip(decode_rows(batch, relation.types, m._dictionary), amounts.tolist(), strict=True):
+                sums[row] += amount
+    return Counter({row: amount for row, amount in sums.items() if amount})
+
+
+def assert_files_right(m: ClusteredMaterialisation) -> None:
+    """Each file holds facts of its bucket; no fact is added twice, or taken out without having been added; no other files are there."""
+    state = m._state
+    used = {
+        file.path
+        for counter in (state.nonrecursive_counter, state.recursive_counter)
+        for files in counter.files.values()
+        for file in files
+    }
+    for held in (state.explicit, state.materialised):
+        for name in m._program.relations:
+            added, gone = held.files(name)
+            rows = _rows(m, name, added)
+            out = _rows(m, name, gone)
+            assert len(rows) == len(set(rows)), f"{held.name} has facts of {name} twice"
+            assert len(out) == len(set(out)), f"facts of {name} went twice from {held.name}"
+            assert set(out) <= set(rows), f"facts of {name} went from {held.name} that were not there"
+            used |= {file.path for file in (*added, *gone)}
+    if _files(state.cluster.scratch.path) != used:
+        gc.collect()  # what went wrong before may hold on to sets
+    assert _files(state.cluster.scratch.path) == used
+
+
+def _rows(m: ClusteredMaterialisation, name: str, files: Sequence[FactFile]) -> list[tuple[int, ...]]:
+    shape, buckets = m._state.workshop.shapes[name], m._state.cluster.buckets
+    found: list[tuple[int, ...]] = []
+    for file in files:
+        for batch, amounts in read_file(file, shape, m._dictionary):
+            assert amounts is None
+            assert set(buckets_of(batch, shape, buckets, m._dictionary).tolist()) <= {file.bucket}
+            found += [tuple(batch[:, i].tolist()) for i in range(batch.shape[1])]
+    return found
+
+
+def _files(folder: Path) -> set[str]:
+    return {str(file) for file in folder.rglob("*") if not file.is_dir()}
