@@ -30,7 +30,7 @@ from bench.workloads import FULL, QUICK, dag_edges, w1, w2
 
 PARTS = ("linear", "small", "chain")
 CORES, MEMORY = 2, "8g"
-PATIENCE = 900.0  # seconds for one process
+PATIENCE = 600.0  # seconds for one process
 PLACES = {"pivot": "pivot", "rounds": "cluster"}
 """Our ways, and what `--place` calls them."""
 PEERS: Mapping[str, tuple[str, ...]] = {

@@ -31,6 +31,7 @@ LAYERS = {
         "clustered",
         "docs",
         "durable",
+        "durable_clustered",
         "facts",
         "history",
         "materialisation",

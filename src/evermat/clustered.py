@@ -86,10 +86,7 @@ class ClusteredMaterialisation(Materialisation):
         self, program: Program, state: Any, changes: list[Given], algorithm: str, run: Run, kept: Any = None
     ) -> Change:
         keeper: Any = self._keeper
-        change = update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept, keeper=keeper)
-        if kept is not None:
-            list(self._run.strata(state))  # or the run that made the facts would hold on to files of the state before
-        return change
+        return update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept, keeper=keeper)
 
     def _revised(self, program: Program, run: Run) -> Any:
         return State(program, run, self._state.cluster, kept=self._state)
@@ -289,7 +286,8 @@ def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], w
         for facts in given:
             for name, rows in facts.items():
                 try:
-                    files.setdefault(name, []).extend(_written(name, rows, program, scratch))
+                    with scratch.writing():
+                        files.setdefault(name, []).extend(_written(name, rows, program, scratch))
                 except DataError as error:
                     problems += error.problems
         if problems:

@@ -59,19 +59,11 @@ class ClusteredKeeper(Keeper):
         before: Program,
     ) -> None:
         """Commits an update, on disk and in memory: either both, or neither; see `Keeper.commit`."""
-        state, (lost, gained) = update.state, result
-        materialised, explicit = state.materialised.copy(), state.explicit.copy()
-        materialised.change(lost, gained)
-        explicit.change(update.deleted, update.inserted)
+        state = update.state
         saved = self._saved_after(state.program, valid)
         counters = _by_relation(state.program, saved)
         wanted = {name: _changed(update, name, result, kept) for name, kept in counters.items()}
-        self._write(state, _pieces(state.workshop, wanted), saved, stats, before)
-        # All jobs are done, and nothing from here on can fail.
-        state.materialised.take_over(materialised)
-        state.explicit.take_over(explicit)
-        update.nonrecursive_counter.commit()
-        update.recursive_counter.commit()
+        update.commit(*result, lambda: self._write(state, _pieces(state.workshop, wanted), saved, stats, before))
 
     def tidy(self, state: State) -> None:
         """Replaces many files by few; see `Keeper.tidy`. The update is done: its limits hold no more."""

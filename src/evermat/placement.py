@@ -134,7 +134,7 @@ class _Placing:
             return Materialisation(program, state, run, self._phases, engine="spark")
         with ExitStack() as stack:
             moved = self._new_state(stack)
-            with self._phases.during("move"):
+            with self._phases.during("move"), moved.cluster.scratch.writing():
                 waiting = move(state, moved, left)
             del state, left
             with self._phases.during("reason"):

@@ -16,7 +16,6 @@ from tests.maintenance.engines import EVERYWHERE, Engine, on_engines, randomly
 from tests.maintenance.updates import (
     assert_counters_right,
     counts,
-    derivations,  # noqa: F401  # others look for it here
     facts_of,
 )
 from tests.strategies import Facts, random_program

@@ -18,7 +18,7 @@ from evermat.program.model import Atom, Program, Rule, Variable
 from evermat.program.strata import Stratum
 from evermat.source import Source
 from tests import oracle
-from tests.engine.oracle_test import derivations
+from tests.maintenance.updates import derivations
 from tests.strategies import Facts, RandomProgram, Sketch, random_facts, random_program
 
 

@@ -94,5 +94,5 @@ def test_files_that_vanish_are_missed(spark: Any, tmp_path: Path) -> None:
         with pytest.raises(evermat.ResourceError) as error:
             m.query("town(x)")
         assert str(error.value).startswith(
-            "error[E620]: Spark could not derive 'query for an answer: FileNotFoundError: "
+            "error[E620]: Spark could not derive query for an answer: FileNotFoundError: "
         )

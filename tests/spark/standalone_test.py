@@ -153,10 +153,11 @@ class Held:
 
 class Reordered:
     # Sends the same facts in an order that no other attempt has, as happens where another process has other ids for symbols.
-    def __init__(self, stage):
-        self.stage = stage
+    def __init__(self, stage, folder):
+        self.stage, self.folder = stage, folder
 
     def __call__(self, batches):
+        (self.folder / f"sends-{os.getsid(0)}").touch()
         rng = np.random.default_rng()
         for batch in self.stage(batches):
             payloads = [
@@ -176,7 +177,7 @@ def hold(pattern, number, stage, when, folder):
             seen.append(what)
             if len(seen) == number:
                 stages[stage] = Held(stages[stage], when, folder)
-                stages[:-1] = [Reordered(one) for one in stages[:-1]]
+                stages[:-1] = [Reordered(one, folder) for one in stages[:-1]]
         try:
             return execute(self, what, tasks, stages, *more)
         finally:
@@ -263,7 +264,7 @@ def checksums(facts: Any) -> dict[str, list[int]]:
 
 # A job by its name, which of those, which of its stages, and when its tasks wait. `close` and `derive` are reasoning.
 CLOSING = ["close path", 1, 0, "after"]
-ROUND = ["derive path for I", 2, -1, "after"]
+ROUND = ["derive path for I", 3, -1, "after"]
 CHANGE = ["derive path for", 2, -1, "after"]
 MOMENTS: list[tuple[str, str, dict[str, Any]]] = [
     ("pivot", "none", {"fixpoint": CLOSING}),
@@ -324,7 +325,18 @@ def test_executors_that_are_lost_again_and_again(running: Cluster, tmp_path: Pat
     Path("program.dl").write_text(PROGRAM, encoding="utf-8")
     Path("edges").mkdir()
     Path("edges/0.csv").write_text("a\tb\nb\tc\n", encoding="utf-8")
-    options = ["--engine", "spark", "--master", running.master, "--place", "cluster", "--scratch", "scratch", "-D", "out"]
+    options = [
+        "--engine",
+        "spark",
+        "--master",
+        running.master,
+        "--place",
+        "cluster",
+        "--scratch",
+        "scratch",
+        "-D",
+        "out",
+    ]
     settings = ["--conf", "spark.task.maxFailures=2", "--stats", "stats.json"]
     with starting(running, COMMAND, str(tmp_path), "derive path", "run", "program.dl", *options, *settings) as driver:
         seen: set[Path] = set()
@@ -367,10 +379,10 @@ def ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def waiting(running: Cluster, folder: Path) -> list[int]:
-    """The workers whose tasks wait, if there are as many as can be."""
-    sessions = {int(path.name.split("-")[1]) for path in folder.glob("runs-*")}
-    found = [number for number, worker in enumerate(running.workers) if worker.session in sessions]
-    return found if len(found) == 2 else []
+    """The workers whose tasks wait, if there are as many as can be; first those on which others depend for what they have sent."""
+    waits, sends = ({int(path.name.split("-")[1]) for path in folder.glob(f"{what}-*")} for what in ("runs", "sends"))
+    found = [number for number, worker in enumerate(running.workers) if worker.session in waits]
+    return sorted(found, key=lambda n: running.workers[n].session not in sends) if len(found) == 2 else []
 
 
 ELSEWHERE = "import os, subprocess; os.setpgid(0, 0); subprocess.run(['sleep', '600'])"  # as Python's workers do

@@ -37,7 +37,7 @@ from tests.state.states import CHAIN, PROGRAM, QUICK, assert_recomputed, facts_a
 from tests.strategies import RandomProgram, random_program
 
 NEXT = ".decl edge(x:symbol, y:number) .decl next(y:number) next(y) :- edge(_, y)."
-EVERY = 1 if os.environ.get("EVERMAT_LONG") else 23  # of the moments at which a disk can be full
+EVERY = 1 if os.environ.get("EVERMAT_LONG") else 61  # of the moments at which a disk can be full
 
 
 def open_in_process(
@@ -106,7 +106,7 @@ def assert_opened_alike(path: Path, rng: Random, buckets: int) -> None:
             assert_files_right(found)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_each_engine_goes_on_where_the_other_was(rng: Random) -> None:
     random = random_program(rng)
@@ -138,7 +138,7 @@ def test_each_engine_goes_on_where_the_other_was(rng: Random) -> None:
         assert_opened_alike(path, rng, buckets)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_saving_over_a_state_of_either_engine(rng: Random) -> None:
     first, second = random_program(rng), random_program(rng)

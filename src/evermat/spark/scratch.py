@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -39,6 +41,16 @@ class Scratch:
         place = self.path / f"{plain}-{uuid4().hex[:12]}"
         place.mkdir()
         return place
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """What the system refuses within the block, while this process writes here, is told as an error of ours."""
+        try:
+            yield
+        except OSError as error:
+            why = error.strerror or str(error)
+            details = {"path": self.path, "why": why, "rest": "it is needed to exchange facts"}
+            raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error
 
     def close(self) -> None:
         """Removes everything."""

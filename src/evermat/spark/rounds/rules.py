@@ -215,7 +215,7 @@ class Bag:
         targets = [
             Target(name, shapes[name], combined("-", ARRIVED, into.expression(name)), sign=sign) for name in names
         ]
-        job = Job(f"derive {', '.join(names)[:60]} for {into.name}", targets)
+        job = Job(f"derive {', '.join(names)[:60]} for {into.name}".replace("'", ""), targets)
         job.channels += [Channel(shapes[name], number) for number, name in enumerate(names)]
         largest = 0
         for plan, reads, aggregate, listing in self._plans:

@@ -288,12 +288,17 @@ class CountedFacts:
         for name, one in found.items():
             if one.amounts:
                 self.append(name, one.amounts)
+        self.put_together()
 
     def append(self, name: str, files: Sequence[FactFile]) -> None:
         """Takes in files of amounts."""
         self.files[name] = (*self.files.get(name, ()), *files)
-        if len(self.files[name]) > _MOST_FILES * self.workshop.cluster.buckets:
-            self.files[name] = tuple(self.workshop.sum_up(name, self.files[name]))
+
+    def put_together(self) -> None:
+        """Where there are many files, writes few that say the same."""
+        for name, files in self.files.items():
+            if len(files) > _MOST_FILES * self.workshop.cluster.buckets:
+                self.files[name] = tuple(self.workshop.sum_up(name, files))
 
     def drop(self, name: str) -> None:
         """All counts of a relation become 0."""

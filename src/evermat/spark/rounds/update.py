@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -49,6 +49,8 @@ class Update:
         state.jobs.run = run
         self.overdeleted, self.added = self.new("D"), self.new("A")
         self.deleted, self.inserted = self.new("E-"), self.new("E+")
+        for counter in (state.nonrecursive_counter, state.recursive_counter):
+            counter.put_together()
         self.nonrecursive_counter = UpdateCounter(state.nonrecursive_counter)
         self.recursive_counter = UpdateCounter(state.recursive_counter)
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
@@ -93,12 +95,15 @@ class Update:
         """The facts that I loses and gains when the update is committed."""
         return (self.overdeleted - self.added).listed(), (self.added - self.state.materialised).listed()
 
-    def commit(self, lost: FactSet, gained: FactSet) -> None:
-        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺, given the `result`. Either all of it is done, or the state is as it was."""
+    def commit(self, lost: FactSet, gained: FactSet, write: Callable[[], None] = lambda: None) -> None:
+        """I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺, given the `result`. Either all of it is done, or the state is as it was.
+
+        `write` makes it durable, as the last thing that can fail.
+        """
         materialised, explicit = self.state.materialised.copy(), self.state.explicit.copy()
         materialised.change(lost, gained)
         explicit.change(self.deleted, self.inserted)
-        # Only now, without jobs that could fail in between.
+        write()
         self.state.materialised.take_over(materialised)
         self.state.explicit.take_over(explicit)
         self.nonrecursive_counter.commit()
