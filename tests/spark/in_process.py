@@ -52,7 +52,7 @@ class InProcessCluster(Cluster):
     ) -> None:
         self.rng, self.scratch, self.buckets = rng, scratch, buckets
         self.check, self.progress = check, progress
-        self.jobs = 0
+        self.jobs, self._known, self._has_failed = 0, set(), False
         self.folder = scratch.folder("facts")
 
     def execute(

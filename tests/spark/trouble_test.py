@@ -9,6 +9,7 @@ import sys
 import time
 from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -39,7 +40,7 @@ path(x, z) :- path(x, y), edge(y, z).
 
 RNG = Random(0)
 LAYERS = [[RNG.randrange(1 << 60) for _ in range(100)] for _ in range(6)]  # numbers that no compression makes small
-EDGES = [(x, y) for here, there in zip(LAYERS, LAYERS[1:], strict=False) for x in here for y in RNG.sample(there, 6)]
+EDGES = [(x, y) for here, there in pairwise(LAYERS) for x in here for y in RNG.sample(there, 6)]
 
 # --- a full disk -----------------------------------------------------------------------------------------------
 

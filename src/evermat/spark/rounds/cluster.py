@@ -100,6 +100,8 @@ class Cluster:
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress
         self.jobs = 0
+        self._known: set[str] = set()  # paths of files that somebody refers to
+        self._has_failed = False
         self.folder = scratch.folder("facts")
 
     def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
@@ -149,6 +151,8 @@ class Cluster:
             look()
 
         self.jobs += 1
+        if self._has_failed:  # cancelled tasks may have gone on for a while
+            self._sweep()
         frame = self.session.range(0, tasks, 1, tasks)
         for stage in stages[:-1]:
             frame = frame.mapInArrow(stage.__call__, SENT).repartitionById(self.buckets, "bucket")
@@ -156,10 +160,18 @@ class Cluster:
         try:
             with named(self.session, what):
                 return run_watched(self.session, frame.collect, progress=self.progress, check=check)
-        except EvermatError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            self._has_failed = True
+            self._sweep()
+            if isinstance(error, EvermatError) or not isinstance(error, Exception):
+                raise
             raise failure(error, what, self.scratch.path) from error
+
+    def _sweep(self) -> None:
+        """Removes files that nobody has heard of: tasks of a job that failed have left them."""
+        for path in self.folder.iterdir():
+            if str(path) not in self._known:
+                _remove(str(path), self._known)
 
     def adopt(self, file: FactFile) -> FactFile:
         """A file that somebody has written; it goes when nobody refers to it any more."""
@@ -167,11 +179,13 @@ class Cluster:
             Path(file.path).stat()
         except OSError as error:
             raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path})) from error
-        weakref.finalize(file, _remove, file.path)
+        self._known.add(file.path)
+        weakref.finalize(file, _remove, file.path, self._known)
         return file
 
 
-def _remove(path: str) -> None:
+def _remove(path: str, known: set[str]) -> None:
+    known.discard(path)
     with suppress(OSError):
         Path(path).unlink()
 

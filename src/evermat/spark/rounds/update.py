@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -39,6 +39,19 @@ class UpdateCounter:
         """The changes become the state's."""
         for name, files in self.changes.files.items():
             self._counted.append(name, files)
+
+
+class _Growing:
+    """A state as it grows by an update, for whoever counts facts."""
+
+    def __init__(self, update: Update) -> None:
+        self._update = update
+        self.strata: Sequence[StratumRules] = update.state.strata
+
+    @property
+    def row_count(self) -> int:
+        """How many facts there are with those that the update has added."""
+        return self._update.state.row_count + self._update.added.size
 
 
 class Update:
@@ -85,7 +98,7 @@ class Update:
 
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
-        return self.run.strata(self.state)
+        return self.run.strata(_Growing(self))
 
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
@@ -116,3 +129,4 @@ class Update:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was not committed is forgotten; its files go with it."""
+        self.run.leave()
