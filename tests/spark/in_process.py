@@ -29,7 +29,7 @@ from evermat.columns.values import decode_rows
 from evermat.errors import EvermatError
 from evermat.materialisation import Materialisation
 from evermat.spark.jobs import failure
-from evermat.spark.rounds import closing, moving, packing, rules, sets, tasks
+from evermat.spark.rounds import absorbing, closing, deriving, moving, packing, rules, sets, tasks
 from evermat.spark.rounds.cluster import Cluster, Stage
 from evermat.spark.rounds.packing import FactFile, buckets_of, read_file
 from evermat.spark.rounds.sets import CountedFacts
@@ -88,7 +88,7 @@ class InProcessCluster(Cluster):
         self._look()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(tasks, "bucket_of_task", lambda: number)
-            for module in (tasks, closing):
+            for module in (tasks, absorbing, closing):
                 patch.setattr(module, "settle", lambda: None)  # it would keep all garbage of the tests
             if self.rng.random() < 0.3:
                 tasks._dictionary = Dictionary()
@@ -142,9 +142,9 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (rules, "_PER_TASK", few),  # even more tasks
             (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
             (sets, "_MOST_FILES", 2),  # files are put together all the time
-            (tasks, "_FLUSH", few),  # a task sends the same head more than once
+            (deriving, "_FLUSH", few),  # a task sends the same head more than once
             (tasks, "_PACKED", few),
-            (tasks, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
+            (absorbing, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
             (packing, "_READ_ROWS", few),
             (moving, "_ROWS", few),
             (closing, "_WRITTEN", few),

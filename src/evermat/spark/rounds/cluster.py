@@ -14,21 +14,10 @@ import pyarrow as pa
 from evermat import errors
 from evermat.errors import EvermatError, Problem, ResourceError
 from evermat.spark.jobs import failure, is_connect, named, run_watched
+from evermat.spark.rounds.absorbing import Absorbing, Target
+from evermat.spark.rounds.deriving import Derivation, Deriving, Given, Grouping, Loading
 from evermat.spark.rounds.packing import FactFile
-from evermat.spark.rounds.tasks import (
-    OUTCOME,
-    SENT,
-    Absorbing,
-    Channel,
-    Derivation,
-    Deriving,
-    Figures,
-    Given,
-    Grouping,
-    Loading,
-    Target,
-    figures_of,
-)
+from evermat.spark.rounds.tasks import OUTCOME, SENT, Channel, Figures, figures_of
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:

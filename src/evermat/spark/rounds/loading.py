@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evermat.program.model import Relation
+from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Job
+from evermat.spark.rounds.deriving import Given
 from evermat.spark.rounds.expressions import ARRIVED
 from evermat.spark.rounds.sets import FactSet
 from evermat.spark.rounds.state import Workshop
-from evermat.spark.rounds.tasks import Channel, Given, Target
+from evermat.spark.rounds.tasks import Channel
 
 
 def load(

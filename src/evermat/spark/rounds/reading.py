@@ -3,23 +3,57 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
+from evermat.columns.values import decode_arrow
+from evermat.files.layout import arrow_schema
+from evermat.files.parquet import parquet_schema
 from evermat.program.model import Relation
 from evermat.spark.frames import from_tasks
-from evermat.spark.rounds.expressions import Files
+from evermat.spark.rounds.expressions import Expression, Files
 from evermat.spark.rounds.holding import batches_of
-from evermat.spark.rounds.packing import buckets_of
+from evermat.spark.rounds.packing import Shape, buckets_of
 from evermat.spark.rounds.sets import View
-from evermat.spark.rounds.tasks import Showing
+from evermat.spark.rounds.tasks import settle, worker_dictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+_SHOWN = 1 << 16  # facts in a batch for Spark
+
+
+@dataclass(frozen=True, eq=False)
+class Showing:
+    """Facts of a relation with the columns and types that users see; each task has one bucket."""
+
+    relation: Relation
+    shape: Shape
+    expression: Expression
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            for facts in batches_of(self.expression, self.shape, dictionary, (bucket,)):
+                for first in range(0, facts.shape[1], _SHOWN):
+                    yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
+        settle()
+
+    def _shown(self, batch: Batch, dictionary: Dictionary) -> Iterator[pa.RecordBatch]:
+        if not self.relation.columns:
+            yield pa.record_batch({"present": [True] * batch.shape[1]})
+            return
+        schema = parquet_schema(self.relation)
+        columns = [decode_arrow(batch[i], t, dictionary) for i, t in enumerate(self.relation.types)]
+        table = pa.Table.from_arrays(columns, schema=arrow_schema(self.relation)).cast(schema)
+        yield from table.to_batches()
 
 
 def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:

@@ -13,11 +13,13 @@ from evermat.plan.roles import Roles
 from evermat.plan.steps import Check, Match, Plan
 from evermat.program.model import Atom, Literal, Negation, Relation, Rule
 from evermat.program.strata import Stratum
+from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Found, Job
+from evermat.spark.rounds.deriving import Derivation, Read
 from evermat.spark.rounds.expressions import ARRIVED, combined, most
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.sets import Counting, FactSet, View
-from evermat.spark.rounds.tasks import Channel, Derivation, Read, Target
+from evermat.spark.rounds.tasks import Channel
 
 if TYPE_CHECKING:
     from evermat.spark.rounds.state import Workshop

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evermat.program.strata import Stratum
+from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Found, Job, total_rows
 from evermat.spark.rounds.expressions import Counted, Expression, Files, combined, most
 from evermat.spark.rounds.packing import FactFile, Shape
-from evermat.spark.rounds.tasks import Target
 
 if TYPE_CHECKING:
     from evermat.spark.rounds.rules import Bag

@@ -11,12 +11,13 @@ from evermat.columns.run import Jobs, Run
 from evermat.plan.pivots import pivots
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
+from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows
 from evermat.spark.rounds.expressions import Counted, Expression, Files
 from evermat.spark.rounds.packing import FactFile, Shape
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import CountedFacts, FactSet, evaluation
-from evermat.spark.rounds.tasks import Figures, Target
+from evermat.spark.rounds.tasks import Figures
 
 
 class Workshop:
