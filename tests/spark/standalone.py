@@ -114,10 +114,10 @@ class Cluster:
         """The address for `--master`."""
         self._page = ""
         home = java_home(folder)
+        self._java = {} if home is None else {"JAVA_HOME": str(home)}
         self._java_options = " ".join([*_QUICK, *_archive(home)])
         self._own = {
             **self.environment,
-            **({"JAVA_HOME": str(home)} if home is not None else {}),
             "SPARK_DAEMON_JAVA_OPTS": f"{self._java_options} -Dspark.master.rest.enabled=false",
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_LAUNCHER_OPTS": " ".join(_QUICK),
@@ -140,6 +140,7 @@ class Cluster:
             "SPARK_HOME": str(_spark_home()),
             "SPARK_LOCAL_DIRS": str(self._folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
+            **self._java,
         }
 
     def start(self, workers: int) -> None:

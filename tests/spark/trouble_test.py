@@ -81,6 +81,7 @@ def test_an_update_when_the_scratch_folder_is_full(more: list[tuple[int, int]], 
             with pytest.raises(evermat.ResourceError) as caught:
                 m.update(insert={"edge": more})
             assert "No space left on device" in str(caught.value) and str(disk) in str(caught.value)
+            del caught  # its traceback refers to sets of facts, and these to files
             assert facts_of(m) == before
             (disk / "full").unlink()
             m.update(insert={"edge": more})
@@ -202,7 +203,7 @@ def test_ctrl_c(where: str, place: dict[str, str], tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path / "work",
-        env={**place, "PATH": os.environ["PATH"], "EVERMAT_ENGINE": "spark"},
+        env={**place, "PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)},  # pandas is there
         preexec_fn=attend,
     )
     until = time.monotonic() + 120

@@ -248,7 +248,8 @@ def _first_that_matters(text: str) -> str:
         line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace", "Driver stacktrace"))
     ]
     for line in lines:
-        plain = _ABORTED.sub("", _JAVA_CLASS.sub("", line.removeprefix(": ")))
+        told = line.removeprefix(": ")
+        plain = _ABORTED.sub("", _JAVA_CLASS.sub("", told))
         if plain and not plain.startswith(_MESSENGERS):
-            return plain
+            return plain if _ABORTED.search(_JAVA_CLASS.sub("", told)) else told
     return lines[0] if lines else ""

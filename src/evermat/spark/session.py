@@ -49,6 +49,7 @@ _LAUNCHING = 120.0  # seconds for the JVM to come up, on a machine that is busy 
 _REGISTERING = 30.0  # seconds for a cluster to take us in; Spark would try for a minute
 _STOPPING = 5.0  # seconds for Spark to stop of its own accord
 _GLANCE = 0.02
+_SHORT = 60  # characters of a folder in which the system allows for sockets, whose names have some forty more
 
 # Quick to start: compiled only once, and a collector without threads of its own.
 _QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -285,9 +286,10 @@ def settings(
         "spark.sql.adaptive.enabled": "true",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.warehouse.dir": (temporary / "warehouse").as_uri(),
-        # Tasks are many and small: through TCP each would wait for acknowledgements that come late.
-        "spark.python.unix.domain.socket.enabled": "true",
     }
+    if len(str(temporary)) <= _SHORT:
+        # Tasks are many and small: through TCP each would wait for acknowledgements that come late.
+        found["spark.python.unix.domain.socket.enabled"] = "true"
     if here:
         found |= {
             "spark.ui.enabled": "false",

@@ -158,9 +158,10 @@ class Cluster:
 
     def _sweep(self) -> None:
         """Removes files that nobody has heard of: tasks of a job that failed have left them."""
-        for path in self.folder.iterdir():
-            if str(path) not in self._known:
-                _remove(str(path), self._known)
+        with suppress(OSError):  # the folder may be what failed
+            for path in self.folder.iterdir():
+                if str(path) not in self._known:
+                    _remove(str(path), self._known)
 
     def adopt(self, file: FactFile) -> FactFile:
         """A file that somebody has written; it goes when nobody refers to it any more."""
