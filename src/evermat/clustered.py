@@ -272,6 +272,7 @@ def open_clustered(
     with ExitStack() as stack:
         folder = stack.enter_context(Scratch(scratch))
         cluster = Cluster(spark, folder, buckets or default_buckets(spark))
+        stack.callback(cluster.close)
         state, keeper, stats = open_state(path, version, cluster, write=write)
         opened = ClusteredMaterialisation(state.program, state, Run(), Phases(), {}, stack.pop_all(), keeper)
     opened._opened = stats  # noqa: SLF001

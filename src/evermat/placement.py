@@ -158,6 +158,7 @@ class _Placing:
         folder = stack.enter_context(Scratch(self._scratch))
         buckets = self._buckets or default_buckets(self._spark)
         cluster = Cluster(self._spark, folder, buckets, self._check)
+        stack.callback(cluster.close)
         self._run.room = None
         return State(self._program, self._run, cluster)
 

@@ -55,6 +55,9 @@ class InProcessCluster(Cluster):
         self.jobs, self._known, self._has_failed = 0, set(), False
         self.folder = scratch.folder("facts")
 
+    def close(self) -> None:
+        """There is no session."""
+
     def execute(
         self, what: str, tasks: int, stages: Sequence[Stage], look: Callable[[], None] = lambda: None
     ) -> list[Any]:

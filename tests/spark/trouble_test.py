@@ -29,6 +29,7 @@ from tests.state.disk_full_test import small_disk
 __all__ = ["compiled_kernels", "evermat_command", "kept_signals", "place"]
 
 pytestmark = pytest.mark.xdist_group("spark")
+LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
 
 PLACES = ("pivot", "cluster")
 
@@ -46,7 +47,7 @@ EDGES = [(x, y) for here, there in pairwise(LAYERS) for x in here for y in RNG.s
 # --- a full disk -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", PLACES if LONG else PLACES[1:])
 def test_a_scratch_folder_that_becomes_full(
     where: str, spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -66,8 +67,10 @@ def test_a_scratch_folder_that_becomes_full(
 
 @pytest.mark.parametrize(
     "more",
-    [[(y, x) for y, x in enumerate(2 * LAYERS[0])], [(x, y) for x in LAYERS[-1] for y in range(200)]],
-    ids=["by what is derived", "by what is given"],
+    [
+        pytest.param([(y, x) for y, x in enumerate(2 * LAYERS[0])], marks=LASTING, id="by what is derived"),
+        pytest.param([(x, y) for x in LAYERS[-1] for y in range(200)], id="by what is given"),
+    ],
 )
 def test_an_update_when_the_scratch_folder_is_full(more: list[tuple[int, int]], spark: Any, tmp_path: Path) -> None:
     """It did not happen, and happens once there is room again."""
@@ -153,7 +156,12 @@ leaf(y) :- edge(_, y), !edge(y, _).
 
 
 @pytest.mark.parametrize(
-    ("where", "room"), [("pivot", None), ("pivot", 10_000), ("cluster", None)], ids=["pivot", "outgrown", "cluster"]
+    ("where", "room"),
+    [
+        pytest.param("pivot", None, id="pivot"),
+        pytest.param("pivot", 10_000, id="outgrown"),
+        pytest.param("cluster", None, marks=LASTING, id="cluster"),
+    ],
 )
 def test_a_hub(where: str, room: int | None, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of all edges begin at one node, and half of all paths; many others lead there."""
@@ -189,7 +197,8 @@ main()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-@pytest.mark.parametrize("where", PLACES if LONG else PLACES[1:])
+@LASTING
+@pytest.mark.parametrize("where", PLACES)
 def test_ctrl_c(where: str, place: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "program.dl").write_text(CLOSURE, encoding="utf-8")

@@ -156,6 +156,13 @@ class Cluster:
                 raise
             raise failure(error, what, self.scratch.path) from error
 
+    def close(self) -> None:
+        """Lets go of the session. Over Connect its client would hold the end of the process up, if the server is gone by then."""
+        if is_connect(self.session):
+            for end in (self.session.client.release_session, self.session.client.close):
+                with suppress(Exception):  # the server may be gone already
+                    end()
+
     def _sweep(self) -> None:
         """Removes files that nobody has heard of: tasks of a job that failed have left them."""
         with suppress(OSError):  # the folder may be what failed
