@@ -25,14 +25,12 @@ from evermat.columns.values import encode_rows
 from evermat.errors import DataError, Problem
 from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.interrupts import held_back
-from evermat.materialisation import Given, Materialisation, update_stats
+from evermat.materialisation import Given, Materialisation, maintain_all, update_stats
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
-from evermat.reasoning.auto import choose
-from evermat.reasoning.maintenance import check_algorithm, kept_counters, maintain
-from evermat.reasoning.rule_change import maintain_rules
+from evermat.reasoning.maintenance import check_algorithm, kept_counters
 from evermat.spark.exchange import Several
 from evermat.spark.frames import frame_files
 from evermat.spark.reader import write_facts
@@ -223,10 +221,7 @@ def update_state(
         )
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
         with phases.during("reason"):
-            if kept is None:
-                choices = maintain(update, algorithm, choose)
-            else:
-                choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+            choices = maintain_all(update, algorithm, state, kept)
             lost, gained = update.result()
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         inserted, deleted = (ClusteredChanges(program.relations, v, dictionary) for v in (gained, lost))

@@ -336,10 +336,7 @@ def update_state(
     # Signals are let through by the run, between steps: nothing is ever half noted.
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
         with phases.during("reason"):
-            if kept is None:
-                choices = maintain(update, algorithm, choose)
-            else:
-                choices = maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+            choices = maintain_all(update, algorithm, state, kept)
             lost, gained = update.result()
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         inserted, deleted = (Changes.of(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
@@ -354,6 +351,13 @@ def update_state(
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
+
+
+def maintain_all(update: Any, algorithm: str, state: Any, kept: Any) -> list[Choice]:
+    """Processes all strata of a state, of either engine; `kept` is the one before a change of rules, if there is one."""
+    if kept is None:
+        return maintain(update, algorithm, choose)
+    return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
 
 
 def update_stats(

@@ -14,14 +14,11 @@ from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.views import NO_ROWS, Listed, View
-from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
 from evermat.plan.roles import Roles
+from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import STARTING, Plan, Role
-from evermat.program.model import Atom, Literal, Negation, Relation, Rule
+from evermat.program.model import Atom, Relation, Rule
 from evermat.program.strata import Stratum
-
-# Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
-BACKWARD, SUPPORT = -1, -2
 
 
 class Compiled(Protocol):
@@ -52,15 +49,7 @@ class Rules:
         self._store = store
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
         self._compiled: dict[tuple[int, int | None, bool], Compiled] = {}
-        self._readers: dict[tuple[str, bool], list[tuple[int, int]]] = {}
-        for number, rule in enumerate(rules):
-            for position, literal in enumerate(rule.literals):
-                if rule.aggregate is not None and not (position == 0 and rule.body and _reads(literal, own)):
-                    continue  # when what it aggregates over changes, groups are recomputed instead: see `regroup`
-                if isinstance(literal, Atom):
-                    self._readers.setdefault((literal.relation.name, False), []).append((number, position))
-                elif isinstance(literal, Negation):
-                    self._readers.setdefault((literal.atom.relation.name, True), []).append((number, position))
+        self._starts = Starts(rules, own)
 
     def consequences(
         self,
@@ -71,19 +60,19 @@ class Rules:
         delta_negative: View | None = None,
     ) -> Bag:
         """The heads of rule instances; see the algebra. Rules whose delta is empty are not looked at."""
-        jobs: list[tuple[int, int | None]]
-        if delta_positive is None and delta_negative is None:
-            jobs = [(number, None) for number in range(len(self.rules))]
-        else:
-            jobs = [*self._jobs(delta_positive, negated=False), *self._jobs(delta_negative, negated=True)]
+        jobs = (
+            self._starts.everything()
+            if delta_positive is None and delta_negative is None
+            else [*self._changed(delta_positive, negated=False), *self._changed(delta_negative, negated=True)]
+        )
         roles = Roles(positive, positive if negative is None else negative, delta_positive, delta_negative)
         return Bag(self, jobs, roles, "forward")
 
-    def _jobs(self, delta: View | None, *, negated: bool) -> Iterator[tuple[int, int]]:
+    def _changed(self, delta: View | None, *, negated: bool) -> Iterator[Start]:
         if delta is not None:
             for name in delta.names:
-                if (readers := self._readers.get((name, negated))) and not delta.start(name).empty:
-                    yield from readers
+                if (starts := self._starts.changed(name, negated=negated)) and not delta.start(name).empty:
+                    yield from starts
 
     @property
     def heads(self) -> set[str]:
@@ -100,24 +89,12 @@ class Rules:
 
         Aggregate rules are left out: their results change only with their groups (see `regroup`).
         """
-        names = set(heads.names)
-        jobs: list[tuple[int, int | None]] = [
-            (number, BACKWARD)
-            for number, rule in enumerate(self.rules)
-            if rule.head.relation.name in names and rule.aggregate is None
-        ]
+        jobs = self._starts.backward(set(heads.names))
         return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of all instances that derive some heads."""
-        names = set(heads.names)
-        jobs: list[tuple[int, int | None]] = [
-            (number, SUPPORT - position)
-            for number, rule in enumerate(self.rules)
-            if rule.head.relation.name in names
-            for position, literal in enumerate(rule.body)
-            if _reads(literal, self._own)
-        ]
+        jobs = self._starts.supports(set(heads.names))
         return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
     def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
@@ -168,14 +145,9 @@ class Rules:
         pipeline.run(select, lambda batch, n, _weights: found.append(table.locate(batch, n)))
         return np.concatenate(found) if found else NO_ROWS
 
-    def handed_out(self, number: int, start: int | None) -> str:
+    def handed_out(self, start: Start) -> str:
         """The relation whose facts a plan hands out."""
-        rule = self.rules[number]
-        if start is None or start > SUPPORT:
-            return rule.head.relation.name
-        literal = rule.body[SUPPORT - start]
-        assert isinstance(literal, Atom)
-        return literal.relation.name
+        return self._starts.handed_out(start)
 
     def compiled(self, number: int, start: int | None, *, counted: bool) -> Compiled:
         """The pipeline of a rule, started from a literal or from nothing."""
@@ -193,26 +165,13 @@ class Rules:
         }
         if rule.aggregate is not None:
             return AggregatePipeline(rule, start, self._store, sizes)
-        return Pipeline(_plan(rule, start, sizes), self._store, counted=counted)
+        return Pipeline(plan_from(rule, start, sizes), self._store, counted=counted)
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:
         """Rules in which something had no value, and how often."""
         for (number, _, _), compiled in self._compiled.items():
             if compiled.undefined:
                 yield self.rules[number], compiled.undefined
-
-
-def _reads(literal: Literal, relations: frozenset[str]) -> bool:
-    """Whether a literal is a positive atom of one of some relations."""
-    return isinstance(literal, Atom) and literal.relation.name in relations
-
-
-def _plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
-    if start is None:
-        return full_plan(rule, sizes)
-    if start == BACKWARD:
-        return backward_plan(rule, sizes)
-    return support_plan(rule, SUPPORT - start, sizes) if start <= SUPPORT else delta_plan(rule, start, sizes)
 
 
 class Selections:
@@ -236,14 +195,14 @@ class Selections:
 class Bag:
     """The heads that some rules derive; they are derived when the bag is read."""
 
-    def __init__(self, rules: Rules, jobs: list[tuple[int, int | None]], roles: Roles[View], kind: str) -> None:
+    def __init__(self, rules: Rules, jobs: list[Start], roles: Roles[View], kind: str) -> None:
         self._rules, self._jobs, self._kind = rules, jobs, kind
         self._selections = Selections(roles)
 
     @property
     def heads(self) -> dict[str, None]:
         """The relations of which it may hold facts, each once."""
-        return dict.fromkeys(self._rules.handed_out(number, start) for number, start in self._jobs)
+        return dict.fromkeys(map(self._rules.handed_out, self._jobs))
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""

@@ -18,6 +18,7 @@ from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import Dataset, Fresh, View
+from evermat.program.difference import changed_rules, shared_relations
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
 
@@ -113,7 +114,7 @@ class State:
         self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
         self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
         if kept is not None:
-            self.tables |= {name: kept.tables[name] for name in self._shared(kept)}
+            self.tables |= {name: kept.tables[name] for name in shared_relations(self.program, kept.program)}
         self.jobs = Jobs(run)
         self.explicit = GrowingSet("E", EXPLICIT, self.tables, self.jobs)
         self.materialised = GrowingSet("I", MATERIALISED, self.tables, self.jobs)
@@ -126,14 +127,9 @@ class State:
         if kept is not None:
             self._take_over(kept)
 
-    def _shared(self, kept: State) -> list[str]:
-        """Relations of both programs; a hidden one may have the name of another that it replaces."""
-        mine, others = self.program.relations, kept.program.relations
-        return [name for name, r in mine.items() if name in others and others[name].types == r.types]
-
     def _take_over(self, kept: State) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
-        for name in self._shared(kept):
+        for name in shared_relations(self.program, kept.program):
             self.explicit.sizes[name] = kept.explicit.sizes[name]
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
@@ -145,10 +141,7 @@ class State:
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
         """The rules of `kept` that this state's program has no more, and those that it has in addition."""
-        mine, others = ({str(rule): rule for rule in s.program.rules} for s in (self, kept))
-        shared = set(self._shared(kept))
-        gone = [rule for text, rule in others.items() if text not in mine and rule.head.relation.name in shared]
-        come = [rule for text, rule in mine.items() if text not in others]
+        gone, come = changed_rules(kept.program, self.program)
         before = replace(
             self._store, tables={**self.tables, **kept.tables}
         )  # names of hidden relations may be used anew

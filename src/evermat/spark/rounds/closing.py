@@ -32,7 +32,7 @@ from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.state import State
 from evermat.spark.rounds.tasks import Figures, outcome, settle
 
-HELD = 16_000_000  # facts from below that a task may hold
+_BELOW = 16_000_000  # facts from below that a task may hold
 _SMALL = 1_000_000  # facts that one task reads without much ado
 _WRITTEN = 1 << 23  # facts that are written at a time
 _ROOM = 64_000_000  # facts that a task may have before others must take over
@@ -44,7 +44,7 @@ def can_close(state: State, stratum: Stratum) -> bool:
     if found is None or any(state.workshop.shapes[name].home != (column,) for name, column in found.items()):
         return False
     below = _read(stratum) - set(stratum.relations)
-    return sum(most(state.materialised.expression(name)) for name in below) <= HELD
+    return sum(most(state.materialised.expression(name)) for name in below) <= _BELOW
 
 
 def is_small(state: State, stratum: Stratum) -> bool:

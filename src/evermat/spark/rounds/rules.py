@@ -8,10 +8,11 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns.aggregates import listing_plan, lists_groups
-from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
+from evermat.plan.planner import Sizes
 from evermat.plan.roles import Roles
+from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import Check, Match, Plan
-from evermat.program.model import Atom, Literal, Negation, Relation, Rule
+from evermat.program.model import Atom, Relation, Rule
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Found, Job
@@ -24,8 +25,6 @@ from evermat.spark.rounds.tasks import Channel
 if TYPE_CHECKING:
     from evermat.spark.rounds.state import Workshop
 
-# Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
-_BACKWARD, _SUPPORT = -1, -2
 _SMALL = 20_000  # facts that one task reads rather than many
 _PER_TASK = 8_000_000  # facts of the literal that tasks divide between them
 _HELD = 16_000_000  # facts of one literal that a task holds at most
@@ -38,15 +37,7 @@ class Rules:
         self.rules = rules
         self.workshop = workshop
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
-        self._readers: dict[tuple[str, bool], list[tuple[int, int]]] = {}
-        for number, rule in enumerate(rules):
-            for position, literal in enumerate(rule.literals):
-                if rule.aggregate is not None and not (position == 0 and rule.body and _reads(literal, own)):
-                    continue  # when what it aggregates over changes, groups are recomputed instead: see `regroup`
-                if isinstance(literal, Atom):
-                    self._readers.setdefault((literal.relation.name, False), []).append((number, position))
-                elif isinstance(literal, Negation):
-                    self._readers.setdefault((literal.atom.relation.name, True), []).append((number, position))
+        self._starts = Starts(rules, own)
 
     def consequences(
         self,
@@ -57,19 +48,19 @@ class Rules:
         delta_negative: View | None = None,
     ) -> Bag:
         """The heads of rule instances; see the algebra. Rules whose delta is empty are not looked at."""
-        starts: list[tuple[int, int | None]]
-        if delta_positive is None and delta_negative is None:
-            starts = [(number, None) for number in range(len(self.rules))]
-        else:
-            starts = [*self._changed(delta_positive, negated=False), *self._changed(delta_negative, negated=True)]
+        starts = (
+            self._starts.everything()
+            if delta_positive is None and delta_negative is None
+            else [*self._changed(delta_positive, negated=False), *self._changed(delta_negative, negated=True)]
+        )
         roles = Roles(positive, positive if negative is None else negative, delta_positive, delta_negative)
         return Bag(self, starts, roles, "forward")
 
-    def _changed(self, delta: View | None, *, negated: bool) -> Iterator[tuple[int, int]]:
+    def _changed(self, delta: View | None, *, negated: bool) -> Iterator[Start]:
         if delta is not None:
             for name in delta.names:
-                if (readers := self._readers.get((name, negated))) and delta.most(name):
-                    yield from readers
+                if (starts := self._starts.changed(name, negated=negated)) and delta.most(name):
+                    yield from starts
 
     @property
     def heads(self) -> set[str]:
@@ -83,24 +74,12 @@ class Rules:
 
     def derivable(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """Those of some heads that an instance derives: rules are evaluated backwards; see the in-memory engine for aggregates."""
-        names = set(heads.names)
-        starts: list[tuple[int, int | None]] = [
-            (number, _BACKWARD)
-            for number, rule in enumerate(self.rules)
-            if rule.head.relation.name in names and rule.aggregate is None
-        ]
+        starts = self._starts.backward(set(heads.names))
         return Bag(self, starts, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of all instances that derive some heads."""
-        names = set(heads.names)
-        starts: list[tuple[int, int | None]] = [
-            (number, _SUPPORT - position)
-            for number, rule in enumerate(self.rules)
-            if rule.head.relation.name in names
-            for position, literal in enumerate(rule.body)
-            if _reads(literal, self._own)
-        ]
+        starts = self._starts.supports(set(heads.names))
         return Bag(self, starts, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
     def regroup(self, old: View, new: View, gone: dict[str, Any], come: dict[str, Any]) -> tuple[View, View]:
@@ -145,13 +124,7 @@ class Rules:
 
     def plan(self, number: int, start: int | None) -> Plan:
         """The plan of a rule, started from a literal or from nothing."""
-        rule = self.rules[number]
-        sizes = self.sizes(rule)
-        if start is None:
-            return full_plan(rule, sizes)
-        if start == _BACKWARD:
-            return backward_plan(rule, sizes)
-        return support_plan(rule, _SUPPORT - start, sizes) if start <= _SUPPORT else delta_plan(rule, start, sizes)
+        return plan_from(self.rules[number], start, self.sizes(self.rules[number]))
 
     def sizes(self, rule: Rule) -> Sizes:
         """How many facts there are of the relations that a rule reads from below."""
@@ -160,11 +133,6 @@ class Rules:
             for literal in rule.literals
             if isinstance(literal, Atom) and literal.relation.name not in self._own
         }
-
-
-def _reads(literal: Literal, relations: frozenset[str]) -> bool:
-    """Whether a literal is a positive atom of one of some relations."""
-    return isinstance(literal, Atom) and literal.relation.name in relations
 
 
 def _groups_relation(rule: Rule) -> Relation:
@@ -176,7 +144,7 @@ def _groups_relation(rule: Rule) -> Relation:
 class Bag:
     """The heads that some rules derive, over the sets as they were when it was made; they are derived when it is read."""
 
-    def __init__(self, rules: Rules, starts: Sequence[tuple[int, int | None]], roles: Roles[View], kind: str) -> None:
+    def __init__(self, rules: Rules, starts: Sequence[Start], roles: Roles[View], kind: str) -> None:
         self._workshop, self._kind = rules.workshop, kind
         self._plans: list[tuple[Plan, tuple[Read, ...], Rule | None, bool]] = []  # … of an aggregate, only its list
         for number, start in starts:

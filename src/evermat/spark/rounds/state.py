@@ -9,6 +9,7 @@ from pathlib import Path
 from evermat.algebra import Counters
 from evermat.columns.run import Jobs, Run
 from evermat.plan.pivots import pivots
+from evermat.program.difference import changed_rules, shared_relations
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
@@ -106,7 +107,7 @@ class State:
     def __init__(self, program: Program, run: Run, cluster: Cluster, kept: State | None = None) -> None:
         """An empty state, or one that shares the facts of `kept`: the state of the program before a change of rules."""
         self.program, self.cluster = program, cluster
-        shared = [] if kept is None else self._shared(kept)
+        shared = [] if kept is None else shared_relations(program, kept.program)
         shapes = _shapes(program)
         if kept is not None:
             shapes |= {name: kept.workshop.shapes[name] for name in shared}  # files stay in their buckets
@@ -121,11 +122,6 @@ class State:
         self._work: dict[Stratum, int] = {}
         if kept is not None:
             self._take_over(kept, shared)
-
-    def _shared(self, kept: State) -> list[str]:
-        """Relations of both programs; a hidden one may have the name of another that it replaces."""
-        mine, others = self.program.relations, kept.program.relations
-        return [name for name, r in mine.items() if name in others and others[name].types == r.types]
 
     def _take_over(self, kept: State, shared: Sequence[str]) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
@@ -143,10 +139,7 @@ class State:
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
         """The rules of `kept` that this state's program has no more, and those that it has in addition."""
-        mine, others = ({str(rule): rule for rule in s.program.rules} for s in (self, kept))
-        shared = set(self._shared(kept))
-        gone = [rule for text, rule in others.items() if text not in mine and rule.head.relation.name in shared]
-        come = [rule for text, rule in mine.items() if text not in others]
+        gone, come = changed_rules(kept.program, self.program)
         # Names of hidden relations may be used anew: rules that are gone mean the old ones.
         before = Workshop(self.cluster, {**self.workshop.shapes, **kept.workshop.shapes}, self.jobs)
         before.sizes = kept.materialised
