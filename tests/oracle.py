@@ -50,6 +50,19 @@ def materialise(program: Program, explicit: dict[str, set[tuple]]) -> Facts:
     return facts
 
 
+def close(rules, facts: Facts) -> Facts:
+    """All that follows from facts by rules without negation."""
+    closed = {name: set(rows) for name, rows in facts.items()}
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            new = {head(rule, binding) for binding in bindings(rule.body, closed)} - closed[rule.head.relation.name]
+            closed[rule.head.relation.name] |= new
+            changed |= bool(new)
+    return closed
+
+
 def levels(program: Program) -> list[list[str]]:
     """Relations in an order in which what is negated or aggregated comes first."""
     level = dict.fromkeys(program.relations, 0)

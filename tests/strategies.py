@@ -26,6 +26,7 @@ class Sketch:
     name: str
     types: list[str]
     level: int
+    nodes: int = 0  # explicit facts are edges between so many nodes
 
     @property
     def declaration(self) -> str:
@@ -56,6 +57,7 @@ class Features:
     negation: bool = True
     builtins: bool = True
     aggregates: bool = True
+    closures: float = 0.4  # how many programs have rules that close a relation
 
 
 def programs(features: Features = Features()) -> st.SearchStrategy[RandomProgram]:  # noqa: B008
@@ -72,6 +74,9 @@ def random_program(rng: Random, features: Features = Features()) -> RandomProgra
         types = [rng.choice(["number", "number", "number", "symbol"]) for _ in range(arity)]
         relations.append(Sketch(f"r{i}", types, rng.randint(0, 2) if features.recursion else i))
     rules = []
+    if features.recursion and rng.random() < features.closures:
+        for _ in range(rng.choice([1, 1, 2])):
+            rules += _closure(rng, relations)
     for _ in range(rng.randint(1, 7)):
         head = rng.choice(relations)
         readable = [r for r in relations if r.level < head.level or (features.recursion and r.level == head.level)]
@@ -80,12 +85,42 @@ def random_program(rng: Random, features: Features = Features()) -> RandomProgra
     return RandomProgram(relations, rules, random_facts(rng, relations))
 
 
+def _closure(rng: Random, relations: list[Sketch]) -> list[str]:
+    """Rules that close new relations, in one of the usual ways; other rules may read and derive them."""
+    nodes, level = rng.choice([3, 5, 8]), rng.randint(0, 2)
+    names = [f"r{len(relations) + i}" for i in range(3)]
+    r, s, b = names
+    relations += [Sketch(name, ["number", "number"], level, nodes) for name in (r, s)]
+    relations.append(Sketch(b, ["number", "number"], level - rng.randint(0, 1), nodes))
+    transitive = [f"{r}(x, z) :- {r}(x, y), {r}(y, z).", f"{r}(a, c) :- {r}(b, c), {r}(a, b)."]
+    left = [f"{r}(x, z) :- {r}(x, y), {b}(y, z).", f"{r}(x, z) :- {b}(z, y), {r}(x, y)."]
+    right = [f"{r}(x, z) :- {b}(x, y), {r}(y, z).", f"{r}(x, z) :- {r}(y, z), {b}(y, x)."]
+    pair = [f"{s}(y, x) :- {r}(x, y).", f"{r}(y, x) :- {s}(x, y)."]
+    same = [f"{s}(x, y) :- {r}(x, y).", f"{r}(x, y) :- {s}(x, y)."]
+    kinds: list[list[str]] = [
+        [rng.choice(transitive)],
+        [rng.choice(transitive), f"{r}(y, x) :- {r}(x, y)."],
+        [rng.choice(transitive), *pair],
+        [rng.choice(transitive), *pair, f"{s}(x, z) :- {s}(x, y), {s}(y, z)."],
+        [rng.choice(transitive), *same],
+        [rng.choice(transitive), *pair, f"{s}(x, y) :- {s}(y, x)."],
+        [rng.choice(left)],
+        left,
+        [rng.choice(right)],
+        [rng.choice(left), rng.choice(right)],
+        [rng.choice(transitive), rng.choice(left)],
+    ]
+    others = [[], [f"{r}(x, y) :- {b}(x, y)."], [f"{r}(x, y) :- {s}(x, y)."], [f"{s}(x, z) :- {r}(x, y), {r}(z, y)."]]
+    return [*rng.choice(kinds), *rng.choice(others)]
+
+
 def random_facts(rng: Random, relations: list[Sketch], most: int = 8) -> Facts:
     """Explicit facts for any relations; some have none."""
     facts: Facts = {}
     for relation in relations:
         size = rng.choice([0, rng.randint(0, most), rng.randint(0, most)])
-        facts[relation.name] = {tuple(rng.choice(DOMAIN[t]) for t in relation.types) for _ in range(size)}
+        domain = DOMAIN | ({"number": list(range(relation.nodes))} if relation.nodes else {})
+        facts[relation.name] = {tuple(rng.choice(domain[t]) for t in relation.types) for _ in range(size)}
     return facts
 
 

@@ -76,6 +76,7 @@ class Program:
         limit_seconds: float | None = None,
         memory: int | None = None,
         counters: str = "none",
+        algorithm: str = "auto",
         place: str = "auto",
         scratch: str | PathLike[str] | None = None,
     ) -> Materialisation:
@@ -89,31 +90,43 @@ class Program:
             limit_seconds: stop when reasoning takes longer.
             memory: stop when the process uses more bytes.
             counters: which derivation counters to keep for later updates: `none`, `nonrecursive` or `both`.
+            algorithm: `modular`: rules that close a relation are evaluated by graph algorithms; `seminaive`: as all others, instance by
+                instance; or `auto`, which is `modular`.
             place: where Spark has rules evaluated: `driver`, in the memory of this process; `pivot` and `cluster`, by its executors; or `auto`.
             scratch: a folder for files in between; on a cluster, one that all machines share.
 
         Raises:
             DataError: the facts do not fit their relations.
             LimitError: a limit was reached.
+            ProgramError: there is no such algorithm.
         """
         from evermat.algebra import Counters  # noqa: PLC0415
         from evermat.columns.run import Limits  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
+        from evermat.reasoning.materialisation import check_algorithm  # noqa: PLC0415
 
         _check_engine(engine)
-        if counters.upper() not in Counters.__members__:
+        check_algorithm(algorithm)
+        if counters not in ("none", "nonrecursive", "both"):
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
         if isinstance(engine, str):
-            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept)
+            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, algorithm=algorithm)
         from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
 
         if place not in PLACES:
             raise ValueError(f"place {place!r} is not known: use {', '.join(map(repr, PLACES))}")
         folder = None if scratch is None else Path(scratch)
         return materialise_on_spark(
-            self._compiled, facts or {}, engine, place=place, scratch=folder, limits=limits, counters=kept
+            self._compiled,
+            facts or {},
+            engine,
+            place=place,
+            scratch=folder,
+            limits=limits,
+            counters=kept,
+            algorithm=algorithm,
         )
 
     def __repr__(self) -> str:

@@ -31,6 +31,7 @@ from evermat.program.model import Program, Relation
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm, kept_counters
+from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE
 from evermat.spark.exchange import Several
 from evermat.spark.frames import frame_files
 from evermat.spark.reader import write_facts
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
     from evermat.durable_clustered import ClusteredKeeper
 
 
+CLOSURE = "closure"  # the place of a stratum: graphs in the driver, expanded by tasks
+
+
 class ClusteredMaterialisation(Materialisation):
     """All consequences of a program and its explicit facts, in files of a cluster. `close` removes them."""
 
@@ -65,8 +69,9 @@ class ClusteredMaterialisation(Materialisation):
         places: Mapping[Stratum, tuple[str, str]],
         resources: ExitStack,
         keeper: ClusteredKeeper | None = None,
+        algorithm: str = AUTO,
     ) -> None:
-        super().__init__(program, state, run, phases, keeper, engine="spark")  # type: ignore[arg-type]
+        super().__init__(program, state, run, phases, keeper, "spark", algorithm)  # type: ignore[arg-type]
         self._places, self._resources = places, resources
         self._dictionary = Dictionary()  # of facts that somebody has asked to see
 
@@ -134,6 +139,10 @@ class ClusteredMaterialisation(Materialisation):
 
     def _place(self, stratum: Stratum) -> tuple[str, str]:
         return self._places.get(stratum, ("rounds", "materialisation from scratch"))
+
+    def _algorithm_of(self, stratum: Any) -> str:
+        place, _ = self._place(stratum.stratum)
+        return MODULAR if CLOSURE in place else super()._algorithm_of(stratum) if place == "driver" else SEMINAIVE
 
     def _undefined(self) -> Counter[int]:
         return Counter(self._state.workshop.undefined)

@@ -127,8 +127,9 @@ class Keeper:
         """Which of the stored counters are valid after an update, given those of the strata that it reached."""
         known = {stratum.signature: counters for stratum, counters in self._saved.items()}
         return {
-            stratum: min(known.get(stratum.signature, Counters.NONE), valid.get(stratum, Counters.BOTH))
+            stratum: counters.common(valid.get(stratum, counters))
             for stratum in program.strata
+            for counters in [known.get(stratum.signature, Counters.NONE)]
         }
 
     def _write(
@@ -258,9 +259,9 @@ def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, K
 
 def load(store: Store, number: int, program: Program | None = None, wanted: Collection[str] | None = None) -> State:
     """The facts and counters of a version, of all relations or of some; nothing is derived."""
-    kernels.prepare()
     if program is None:
         program = program_of(store, number)
+    kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
     state = State(program, Run())
     for name in program.relations if wanted is None else wanted:
         check_stored(store, number, name)
@@ -452,7 +453,7 @@ def _rows_table(
     codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)
     kinds = (
         (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),
-        (Counters.BOTH, RECURSIVE, state.recursive_counter),
+        (Counters.MODULAR, RECURSIVE, state.recursive_counter),
     )
     counts = {c: counted.counters[name].get(rows) for needed, c, counted in kinds if counters >= needed}
     batch = state.tables[name].take(rows)

@@ -170,7 +170,7 @@ def _stored(
         for version, files in store.files(number, name)
         for file in files
     ]
-    nonrecursive, recursive = counters >= Counters.NONRECURSIVE, counters >= Counters.BOTH
+    nonrecursive, recursive = counters >= Counters.NONRECURSIVE, counters.recursive
     columns = stored_columns(store.schema(number, name))
     return Stored(program.relations[name], shape, columns, tuple(files), nonrecursive, recursive, every)
 
@@ -289,7 +289,7 @@ def _described(
         Counted(counter.files.get(name, ())) if counters >= needed else None
         for needed, counter in (
             (Counters.NONRECURSIVE, state.nonrecursive_counter),
-            (Counters.BOTH, state.recursive_counter),
+            (Counters.MODULAR, state.recursive_counter),
         )
     )
     relation, shape = state.program.relations[name], state.workshop.shapes[name]
@@ -314,7 +314,7 @@ def _changed(update: Update, name: str, result: tuple[FactSet, FactSet], counter
         return Counted((*counter.files.get(name, ()), *change.files.get(name, ())))
 
     nonrecursive = sums(state.nonrecursive_counter, changes[0]) if counters >= Counters.NONRECURSIVE else None
-    recursive = sums(state.recursive_counter, changes[1]) if counters >= Counters.BOTH else None
+    recursive = sums(state.recursive_counter, changes[1]) if counters.recursive else None
     relation, shape = state.program.relations[name], state.workshop.shapes[name]
     return Described(relation, shape, gone, come, same, explicit, nonrecursive, recursive)
 

@@ -29,8 +29,8 @@ from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
+from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
 from evermat.reasoning.rule_change import maintain_rules
-from evermat.reasoning.seminaive import materialise
 from evermat.tabular import Tabular
 
 if TYPE_CHECKING:
@@ -61,8 +61,10 @@ class Materialisation(Mapping[str, "Facts"]):
         phases: Phases,
         keeper: Keeper | None = None,
         engine: str = "memory",
+        algorithm: str = AUTO,
     ) -> None:
         self._program, self._state, self._run, self._phases, self._engine = program, state, run, phases, engine
+        self._algorithm = algorithm
         self._queries: Queries | None = None
         self._keeper = keeper
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
@@ -111,7 +113,8 @@ class Materialisation(Mapping[str, "Facts"]):
         Args:
             insert: explicit facts to insert, by relation; rows, Arrow, pandas, polars or a Spark DataFrame.
             delete: explicit facts to delete.
-            algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c` or `remat`. A change of rules is always done by DRed.
+            algorithm: `auto`, `counting`, `dred`, `dred-c`, `bf`, `bf-c`, `dred-c-mod`, `bf-c-mod` or `remat`. A change of rules is always
+                done by DRed, and rematerialisation where rules close a relation.
             add_rules: rules to add, as text; may contain declarations and facts.
             remove_rules: rules to remove, as text; the names of variables do not matter.
             limit_rounds: stop after so many rounds of rule application.
@@ -238,16 +241,17 @@ class Materialisation(Mapping[str, "Facts"]):
         explicit = sum(state.explicit.count(name) for name in self)
         return {
             "engine": self._engine,
-            "algorithm": "seminaive",
+            "algorithm": MODULAR if MODULAR in map(self._algorithm_of, state.strata) else SEMINAIVE,
             "strata": [
                 {
                     "relations": [name for name in stratum.relations if name in facts],
-                    "algorithm": "seminaive",
+                    "algorithm": self._algorithm_of(rules),
                     "place": place,
                     "counters": state.counters[stratum].name.lower(),
                     "reason": reason,
                 }
-                for stratum in self._program.strata
+                for rules in state.strata
+                for stratum in [rules.stratum]
                 for place, reason in [self._place(stratum)]
             ],
             "seconds": self._phases.wall,
@@ -266,6 +270,10 @@ class Materialisation(Mapping[str, "Facts"]):
         """Where a stratum was computed, and why it was done so."""
         del stratum
         return "memory" if self._engine == "memory" else "driver", "materialisation from scratch"
+
+    def _algorithm_of(self, stratum: Any) -> str:
+        """How a stratum was computed."""
+        return algorithm_for(stratum, self._algorithm)
 
     def undefined(self) -> Iterator[tuple[str, int]]:
         """Rules whose body computed something that has no value, with the number of bindings dropped for it."""
@@ -420,6 +428,7 @@ def materialise_program(
     progress: Progress | None = None,
     phases: Phases | None = None,
     engine: str = "memory",
+    algorithm: str = AUTO,
 ) -> Materialisation:
     """Computes all consequences in the memory of this process; `engine` says whose facts they are.
 
@@ -431,8 +440,8 @@ def materialise_program(
     run = Run(limits, progress)
     state = load_state(program, facts, run, phases)
     with phases.during("reason"):
-        materialise(state, run, counters)
-    return Materialisation(program, state, run, phases, engine=engine)
+        materialise(state, run, counters, algorithm)
+    return Materialisation(program, state, run, phases, engine=engine, algorithm=algorithm)
 
 
 def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Phases) -> State:
@@ -443,7 +452,7 @@ def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Pha
     """
     state = State(program, run)
     with phases.during("encode"):
-        kernels.prepare()
+        kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
         problems: list[Any] = []
         for name in {**facts, **program.facts}:
             try:

@@ -3,6 +3,7 @@
     driver    the columns engine in this process
     task      the columns engine in one task of the cluster: a small stratum of a program whose facts are there
     pivot     the columns engine in the tasks of one job, each with its own buckets (see `spark.rounds.closing`)
+    closure   the graph of a closure in the driver, expanded by tasks (see `spark.rounds.closures`); other recursive rules by rounds
     rounds    the algorithms over files of facts, a job for every round
 
 `auto` begins in the driver if what is given fits. A stratum that outgrows its place is not begun anew: what it has derived goes along, and
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
-from evermat.clustered import ClusteredMaterialisation, load_facts
+from evermat.clustered import CLOSURE, ClusteredMaterialisation, load_facts
 from evermat.columns.run import Limits, Progress, Run
 from evermat.materialisation import Materialisation, load_state
 from evermat.memory import available_bytes
@@ -25,7 +26,9 @@ from evermat.phases import Phases
 from evermat.plan.pivots import pivots
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
-from evermat.reasoning.seminaive import materialise_stratum, saturate
+from evermat.reasoning.materialisation import AUTO, MODULAR, algorithm_for, materialise_stratum
+from evermat.reasoning.modular import materialisation as modular
+from evermat.reasoning.seminaive import begin_stratum, saturate
 from evermat.spark.exchange import Several
 from evermat.spark.rounds.closing import can_close, close, is_small
 from evermat.spark.rounds.cluster import Cluster, default_buckets
@@ -42,6 +45,8 @@ PLACES = ("auto", "driver", "pivot", "cluster")
 _BYTES_PER_FACT = 64  # of memory that a fact in the driver may take, with indexes and what is made on the way
 _MEMORY_SHARE = 0.7  # of the memory that may be used
 
+_EDGES = 20_000_000  # of closures, that may be in the driver
+
 _Placed = tuple[str, str]  # where a stratum was computed, and why there
 
 
@@ -54,6 +59,7 @@ def materialise_on_spark(
     scratch: Path | None = None,
     limits: Limits = Limits(),  # noqa: B008
     counters: Counters = Counters.NONE,
+    algorithm: str = AUTO,
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
     before_cluster: Callable[[], None] = lambda: None,
@@ -70,6 +76,7 @@ def materialise_on_spark(
         scratch: a folder that driver and executors share.
         limits: what may be used.
         counters: which derivation counters to keep.
+        algorithm: how strata are computed, see `reasoning.materialisation`.
         progress: told how far it has come.
         check: called again and again; raises to stop everything.
         before_cluster: called before the first job over facts on the cluster.
@@ -83,7 +90,7 @@ def materialise_on_spark(
     """
     run = Run(limits, progress)
     placing = _Placing(
-        program, spark, place, scratch, run, counters, (check, before_cluster), phases or Phases(), buckets
+        program, spark, place, scratch, run, counters, algorithm, (check, before_cluster), phases or Phases(), buckets
     )
     if place == "driver" or (place == "auto" and _given(facts) <= placing.room):
         return placing.in_driver(facts)
@@ -101,12 +108,14 @@ class _Placing:
         scratch: Path | None,
         run: Run,
         counters: Counters,
+        algorithm: str,
         hooks: tuple[Callable[[], None], Callable[[], None]],
         phases: Phases,
         buckets: int | None,
     ) -> None:
         self._program, self._spark, self._place, self._scratch = program, spark, place, scratch
         self._run, self._counters, self._phases, self._buckets = run, counters, phases, buckets
+        self._algorithm = algorithm
         self._check, self._before_cluster = hooks
         self._places: dict[Stratum, _Placed] = {}
         memory = run.limits.memory or available_bytes()
@@ -122,16 +131,13 @@ class _Placing:
         strata = run.strata(state)
         with self._phases.during("reason"):
             for stratum in strata:
-                before = run.derivations
-                left = materialise_stratum(state, run, stratum, self._counters)
-                state.record_work(stratum.stratum, run.derivations - before)
-                state.record_counters(stratum.stratum, self._counters)
+                left = materialise_stratum(state, run, stratum, self._counters, self._algorithm)
                 if run.outgrown:
                     break
                 self._places[stratum.stratum] = "driver", "all facts fit"
         if not run.outgrown or (not left and len(self._places) + 1 == len(state.strata)):
             run.room = None
-            return Materialisation(program, state, run, self._phases, engine="spark")
+            return Materialisation(program, state, run, self._phases, engine="spark", algorithm=self._algorithm)
         with ExitStack() as stack:
             moved = self._new_state(stack)
             with self._phases.during("move"), moved.cluster.scratch.writing():
@@ -164,7 +170,9 @@ class _Placing:
 
     def _done(self, state: State, stack: ExitStack) -> ClusteredMaterialisation:
         resources = stack.pop_all()
-        return ClusteredMaterialisation(self._program, state, self._run, self._phases, self._places, resources)
+        return ClusteredMaterialisation(
+            self._program, state, self._run, self._phases, self._places, resources, algorithm=self._algorithm
+        )
 
     def _go_on(self, state: State, waiting: FactSet) -> None:
         """The stratum that outgrew the driver from where it was, then all that follow."""
@@ -181,19 +189,21 @@ class _Placing:
         """Computes one stratum on the cluster."""
         own, run = stratum.stratum, self._run
         before = run.derivations
-        first = StratumRules(Stratum(own.relations, own.nonrecursive, ()), state.workshop)
-        materialise_stratum(state, run, first, self._counters)
+        begin_stratum(state, run, stratum, self._counters)
         placed: _Placed = ("rounds", "no recursive rules: one round")
         if own.recursive:
             placed = self._saturate(state, stratum, state.materialised.at(own))
         self._places[own] = placed
         state.record_work(own, run.derivations - before)
-        state.record_counters(own, self._counters)
+        state.record_counters(own, self._counters.by_modules() if placed[0] == CLOSURE else self._counters)
 
     def _saturate(self, state: State, stratum: StratumRules, delta: View) -> _Placed:
         """Adds all that follows from Δ by recursive rules."""
         own, run = stratum.stratum, self._run
-        counter = state.recursive_counter if self._counters >= Counters.BOTH else None
+        counter = state.recursive_counter if self._counters.recursive else None
+        if self._by_modules(state, stratum):
+            modular.saturate(state, run, stratum, delta.listed(), counter)
+            return CLOSURE, "the graph is in the driver, and tasks expand it"
         if self._place == "cluster":
             saturate(state, run, stratum, delta.listed(), counter)
             return "rounds", "as asked for"
@@ -211,6 +221,17 @@ class _Placing:
         count = left.size
         saturate(state, run, stratum, left, counter)
         return f"{place}, then rounds", f"facts became too many for one task; {count:,} were left to go on from"
+
+    def _by_modules(self, state: State, stratum: StratumRules) -> bool:
+        """Whether graph algorithms close the relations of a stratum; not if a graph would be too large for the driver."""
+        if algorithm_for(stratum, self._algorithm) != MODULAR:
+            return False
+        if self._place == "pivot" and can_close(state, stratum.stratum):
+            return False
+        read = {name for closure in stratum.closures for name in closure.reads}
+        if sum(map(state.materialised.count, read)) > _EDGES:
+            stratum.give_up_closures()
+        return bool(stratum.closures)
 
 
 def _given(facts: Mapping[str, Any]) -> int:

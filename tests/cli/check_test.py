@@ -12,11 +12,12 @@ from tests.cli.commands import Evermat
 FOLDER = Path(__file__).parent / "check"
 
 
-def test_everything(evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["everything", "closures"])
+def test_whole_texts(name: str, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
-    code, out, err = evermat_command("check", "everything.dl")
+    code, out, err = evermat_command("check", f"{name}.dl")
     assert (code, err) == (0, "")
-    golden = FOLDER / "everything.txt"
+    golden = FOLDER / f"{name}.txt"
     if os.environ.get("EVERMAT_UPDATE_GOLDEN"):
         golden.write_text(out, encoding="utf-8")
     assert out == golden.read_text(encoding="utf-8")

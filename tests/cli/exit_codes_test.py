@@ -277,7 +277,7 @@ def test_stats(folder: Path, evermat_command: Evermat) -> None:
     assert list(stats["seconds"]) == list(stats["cpu_seconds"]) == ["start", "read", "encode", "reason", "write"]
     assert stats["engine"] == "memory"
     assert stats["facts"] == {"edge": 3, "path": 6}
-    assert (stats["explicit"], stats["derived"], stats["derivations"], stats["undefined"]) == (3, 6, 6, 0)
+    assert (stats["explicit"], stats["derived"], stats["derivations"], stats["undefined"]) == (3, 6, 9, 0)
     assert [set(stratum) for stratum in stats["strata"]] == [
         {"relations", "algorithm", "place", "counters", "reason"}
     ] * 2

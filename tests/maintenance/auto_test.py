@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import evermat
 from evermat.reasoning import auto
 from tests.maintenance.updates import applied, assert_right, random_update
-from tests.strategies import random_program
+from tests.strategies import Features, random_program
 
 CLOSURE = """
 .decl e(x:number, y:number)
@@ -21,6 +21,7 @@ t(x, y) :- e(x, y).
 t(x, z) :- t(x, y), e(y, z).
 far(y) :- t(0, y), !e(0, y).
 """
+PATHS = CLOSURE.replace("e(y, z).", "e(y, z), x != z.")  # the test keeps it from being a closure
 LENGTHS = """
 .decl e(x:number, y:number)
 .decl d(x:number, n:number)
@@ -42,7 +43,7 @@ def chosen(text: str, counters: str, **change: dict[str, list[tuple[int, ...]]])
     [("none", "bf", "dred"), ("nonrecursive", "bf-c", "counting"), ("both", "dred-c", "counting")],
 )
 def test_deletions_with_and_without_counters(counters: str, recursive: str, nonrecursive: str) -> None:
-    found = chosen(CLOSURE, counters, delete={"e": [(5, 6)]})
+    found = chosen(PATHS, counters, delete={"e": [(5, 6)]})
     assert found["t"][0] == recursive
     assert found["far"][0] == nonrecursive
     assert all(reason for _, reason in found.values())
@@ -50,8 +51,17 @@ def test_deletions_with_and_without_counters(counters: str, recursive: str, nonr
 
 @pytest.mark.parametrize(("counters", "algorithm"), [("none", "dred"), ("nonrecursive", "bf-c"), ("both", "dred-c")])
 def test_insertions_keep_the_counters_that_are_valid(counters: str, algorithm: str) -> None:
-    found = chosen(CLOSURE, counters, insert={"e": [(30, 31)]})
+    found = chosen(PATHS, counters, insert={"e": [(30, 31)]})
     assert found["t"] == (algorithm, "nothing can be lost: insertion only, keeping the counters that are valid")
+
+
+@pytest.mark.parametrize("counters", ["none", "nonrecursive", "both"])
+def test_closures_are_maintained_by_modules(counters: str) -> None:
+    for change in ({"delete": {"e": [(5, 6)]}}, {"insert": {"e": [(30, 31)]}, "delete": {"e": [(5, 6)]}}):
+        assert chosen(CLOSURE, counters, **change)["t"] == ("bf-c-mod", "rules close a relation")
+    reason = "rules close a relation; nothing can be lost, so that counters stay valid"
+    expected = ("dred-c-mod", reason) if counters == "both" else ("bf-c-mod", "rules close a relation")
+    assert chosen(CLOSURE, counters, insert={"e": [(30, 31)]})["t"] == expected
 
 
 @pytest.mark.parametrize("counters", ["none", "nonrecursive"])
@@ -63,9 +73,11 @@ def test_rules_that_compute_are_not_checked_backwards(counters: str) -> None:
 @pytest.mark.parametrize(
     ("text", "relation", "counters", "given_up"),
     [
-        (CLOSURE, "t", "both", ["dred-c", "bf-c"]),
-        (CLOSURE, "t", "nonrecursive", ["bf-c"]),
-        (CLOSURE, "t", "none", ["bf"]),
+        (PATHS, "t", "both", ["dred-c", "bf-c"]),
+        (PATHS, "t", "nonrecursive", ["bf-c"]),
+        (PATHS, "t", "none", ["bf"]),
+        (CLOSURE, "t", "both", ["bf-c-mod"]),
+        (CLOSURE, "t", "none", ["bf-c-mod"]),
         (LENGTHS, "d", "both", ["dred-c"]),
         (LENGTHS, "d", "none", ["dred"]),
     ],
@@ -88,10 +100,10 @@ def test_what_goes_on_for_too_long_is_given_up(
 
 
 @settings(max_examples=150, deadline=None)
-@given(rng=st.randoms(use_true_random=True))
-def test_giving_up_leaves_no_trace(rng: Random) -> None:
-    """Whenever attempts are given up, facts and counters are right in the end."""
-    random = random_program(rng)
+@given(rng=st.randoms(use_true_random=True), closures=st.sampled_from([0.0, 1.0]))
+def test_giving_up_leaves_no_trace(rng: Random, closures: float) -> None:
+    """Whenever attempts are given up, facts, counters and modules are right in the end."""
+    random = random_program(rng, Features(closures=closures))
     m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
     explicit = random.facts
     with pytest.MonkeyPatch.context() as patch:
@@ -100,7 +112,7 @@ def test_giving_up_leaves_no_trace(rng: Random) -> None:
         for _ in range(4):
             patch.setattr(auto, "_FEW", rng.randint(0, 30))
             delete, insert = random_update(rng, random.relations, explicit)
-            m.update(insert=insert, delete=delete, algorithm=rng.choice(["auto", "auto", "dred-c"]))
+            m.update(insert=insert, delete=delete, algorithm=rng.choice(["auto", "auto", "dred-c", "dred-c-mod"]))
             explicit = applied(explicit, delete, insert)
             assert_right(m, random, explicit)
 

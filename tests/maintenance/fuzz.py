@@ -13,6 +13,7 @@ from random import Random
 
 import evermat
 from evermat.reasoning import auto
+from evermat.reasoning.materialisation import ALGORITHMS as FROM_SCRATCH
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_revision, random_update
 from tests.strategies import Features, random_program
 
@@ -22,11 +23,13 @@ def run_seed(seed: int) -> str:
     rng = Random(seed)
     algorithm = rng.choice([*ALGORITHMS, "any", "rules"])
     auto._FEW = rng.choice([0, 5, 20, 50_000])  # attempts of `auto` are given up at any time
-    random = random_program(rng, Features(recursion=algorithm != "counting"))
+    closures = rng.choice([0.0, Features.closures, 1.0])
+    random = random_program(rng, Features(recursion=algorithm != "counting", closures=closures))
     m = evermat.Program.parse(random.text).materialise(
-        random.facts, counters=rng.choice(["none", "nonrecursive", "both"])
+        random.facts, counters=rng.choice(["none", "nonrecursive", "both"]), algorithm=rng.choice(FROM_SCRATCH)
     )
     explicit = random.facts
+    assert_right(m, random, explicit)
     for _ in range(rng.randint(1, 8)):
         delete, insert = random_update(rng, random.relations, explicit)
         chosen = rng.choice(ALGORITHMS[1:]) if algorithm in ("any", "rules") else algorithm

@@ -22,6 +22,7 @@ CHAIN = """
 t(x, y) :- e(x, y).
 t(x, z) :- t(x, y), e(y, z).
 """
+PATHS = CHAIN.replace("e(y, z).", "e(y, z), x != z.")  # the test keeps it from being a closure, which takes no rounds
 
 
 class Stopped(BaseException):
@@ -72,7 +73,7 @@ def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
         changed = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(60) if i != 30]})
         try:
             timer.start()
-            m.update(delete={"e": [(30, 31)]}, algorithm=ALGORITHMS[1 + round_ % 5])
+            m.update(delete={"e": [(30, 31)]}, algorithm=ALGORITHMS[1 + round_ % 8])
             timer.join()
             time.sleep(0.001)
         except KeyboardInterrupt:
@@ -90,7 +91,7 @@ def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_limit_rolls_back(
     engine: Engine, algorithm: str, limit: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    m = engine.materialise(CHAIN, {"e": [(i, i + 1) for i in range(10)]}, counters="both")
+    m = engine.materialise(PATHS, {"e": [(i, i + 1) for i in range(10)]}, counters="both")
     before = facts_of(m)
     monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # look at memory every time
     with pytest.raises(evermat.LimitError):
@@ -140,6 +141,6 @@ def test_bad_input_changes_nothing(engine: Engine) -> None:
         m.update(algorithm="bf_c")
     assert str(unknown.value) == (
         "error[E270]: there is no algorithm `bf_c`\n"
-        "  = note: known are auto, counting, dred, dred-c, bf, bf-c, remat\n"
+        "  = note: known are auto, counting, dred, dred-c, bf, bf-c, dred-c-mod, bf-c-mod, remat\n"
         "  = help: did you mean `bf-c`?"
     )

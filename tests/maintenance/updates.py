@@ -11,13 +11,17 @@ import numpy as np
 import evermat
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation
+from evermat.columns.closures import ClosureModule
+from evermat.columns.edges import CHANGED
 from evermat.materialisation import Materialisation
+from evermat.program.builtins import Type
 from evermat.program.model import Rule
+from evermat.program.strata import Stratum
 from tests import oracle
 from tests.spark import in_process
 from tests.strategies import Facts, Features, RandomProgram, Sketch, random_facts, random_rule
 
-ALGORITHMS = ("counting", "dred", "dred-c", "bf", "bf-c", "remat", "auto")
+ALGORITHMS = ("counting", "dred", "dred-c", "bf", "bf-c", "dred-c-mod", "bf-c-mod", "remat", "auto")
 
 
 def random_update(rng: Random, relations: list[Sketch], explicit: Facts) -> tuple[Facts, Facts]:
@@ -68,6 +72,36 @@ def assert_right(m: Materialisation, random: RandomProgram, explicit: Facts) -> 
     else:
         for table in m._state.tables.values():
             assert set(np.unique(table.state[: table.count]).tolist()) <= {0, 2, 3}
+        for rules in m._state.strata:
+            for module in rules.closures:
+                if module.is_valid:
+                    assert_module_right(m, rules.stratum, module, explicit)
+
+
+def assert_module_right(m: Materialisation, stratum: Stratum, module: ClosureModule, explicit: Facts) -> None:
+    """What other rules derive is external; what is external holds; and all that holds follows from it."""
+    if any(t is not Type.NUMBER for name in module.names for t in m._program.relations[name].types):
+        return  # values are not what users see
+    facts, edges = everything(m), module.edges
+    external: dict[str, set[tuple]] = {}
+    for number, part in enumerate(edges.parts):
+        held = {tuple(fact) for fact in edges.facts_of(number, edges.everything())[1].T.tolist()}
+        if part.is_step:
+            assert held == facts[part.relation]
+        else:
+            assert external.setdefault(part.relation, held) == held
+    assert not (edges.table.state[: edges.table.count] & CHANGED).any()
+    assert not edges.marks.any()
+    for name, held in external.items():
+        others: Counter = Counter(explicit.get(name, ()))
+        for rule in [*stratum.nonrecursive, *stratum.plain]:
+            if rule.head.relation.name == name:
+                others += derivations(rule, facts)
+        assert set(others) <= held <= facts[name]
+        if module.isolated:
+            assert held == set(others)
+    closed = oracle.close(module.closure.rules, facts | external)
+    assert all(closed[name] == facts[name] for name in external)
 
 
 def assert_counters_right(m: Materialisation, explicit: Facts) -> None:
@@ -77,7 +111,8 @@ def assert_counters_right(m: Materialisation, explicit: Facts) -> None:
     for stratum in program.strata:
         valid = state.valid_counters(stratum)
         kinds = [(Counters.NONRECURSIVE, stratum.nonrecursive, state.nonrecursive_counter)]
-        kinds += [(Counters.BOTH, stratum.recursive, state.recursive_counter)]
+        counted = stratum.plain if valid is Counters.MODULAR else stratum.recursive
+        kinds += [(Counters.MODULAR, counted, state.recursive_counter)]
         for needed, rules, counter in kinds:
             if valid < needed:
                 continue

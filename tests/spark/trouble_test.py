@@ -57,6 +57,7 @@ def test_a_scratch_folder_that_becomes_full(
     Path("program.dl").write_text(CLOSURE, encoding="utf-8")
     Path("edge.facts").write_text("".join(f"{x}\t{y}\n" for x, y in EDGES), encoding="utf-8")
     options = ["--engine", "spark", "--place", where, "-D", "out", "--stats", "stats.json", "--state", "state"]
+    options += ["--algorithm", "seminaive"]
     with small_disk(tmp_path / "disk", "600k") as disk:
         done = evermat_command("run", "program.dl", *options, "--scratch", disk)
         assert (done.code, done.out) == (6, "")

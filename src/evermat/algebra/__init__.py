@@ -6,7 +6,7 @@ what can be read, a *set* what can also grow, a *bag* the heads of rule instance
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
@@ -21,11 +21,33 @@ OwnFacts: TypeAlias = Any
 
 
 class Counters(IntEnum):
-    """Which derivation counters of a stratum are kept and valid."""
+    """Which derivation counters of a stratum are kept and valid.
+
+    `MODULAR`: C_nr, and C_r of the recursive rules that are in no closure. `BOTH`: C_nr, and C_r of all recursive rules; where there
+    are no closures the two are the same, and it is called `BOTH`.
+    """
 
     NONE = 0
     NONRECURSIVE = 1
-    BOTH = 2
+    MODULAR = 2
+    BOTH = 3
+
+    @property
+    def recursive(self) -> bool:
+        """Whether recursive derivations are counted, of whatever rules."""
+        return self > Counters.NONRECURSIVE
+
+    def include(self, needed: Counters) -> bool:
+        """Whether whoever needs some counters has them here."""
+        return self == needed or (self > needed and not needed.recursive)
+
+    def common(self, other: Counters) -> Counters:
+        """What is valid where either may be."""
+        return self if self == other else min(self, other, Counters.NONRECURSIVE)
+
+    def by_modules(self) -> Counters:
+        """What is kept of a stratum whose recursive rules are split into modules, if this is asked for."""
+        return Counters.MODULAR if self.recursive else self
 
 
 class TooManyInstancesError(Exception):
@@ -136,6 +158,89 @@ class Rules(Protocol):
         """Aggregates: what the groups touched by a change lose and gain."""
 
 
+Take: TypeAlias = Callable[[OwnFacts], View]
+"""Adds facts to a set and hands back those that were new to it and to all that it is a part of."""
+
+
+class Module(Protocol):
+    """Some recursive rules of a stratum, Π, with an algorithm of their own.
+
+    Which rules a closure stands for says `program.closures`. Its *external* facts X are those of its relations that are explicit, or that
+    other rules derive; its *internal* ones follow from them by its own rules. Invariant between updates, while it is valid: the facts of its
+    relations in I are what follows from X by Π; and X holds every fact that is explicit or that another rule derives.
+    It may hold more: a fact that only Π derives any more costs time and does no harm.
+    """
+
+    def add(self, take: Take, present: OwnView, delta: OwnView) -> View:
+        """Add, Definition 3: takes the smallest J with Π[I ∪ J : Δ ∪ J] ⊆ I ∪ J, where I is `present`; the facts of J that are new.
+
+        Δ are facts from elsewhere: they become external.
+        """
+
+    def empty(self) -> Module:
+        """The same rules, without facts: to derive everything again beside what there is."""
+
+    def clear(self) -> None:
+        """Has no facts from now on."""
+
+    def rebuild(self, external: OwnView, present: OwnView) -> None:
+        """Becomes valid for a materialisation: has these external facts."""
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it fits the materialisation."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The relations that it closes."""
+
+    def during(self, update: Any, gone: dict[str, Any], come: dict[str, Any]) -> ModuleUpdate:
+        """The module in an update, by which lower strata have lost and gained facts as for `Rules.consequences`."""
+
+
+class ModuleUpdate(Protocol):
+    """A module in an update of its stratum. What it does to its own facts is undone with the update.
+
+    The first half serves DRed^c-Mod, the second B/F^c-Mod, the third both. What it hands back it knows already: it need not be told.
+    """
+
+    def lost_by_change(self) -> OwnFacts:
+        """Diff, Definition 5: the consequences lost because lower strata have changed; and what of Π depends on those."""
+
+    def delete(self, delta: OwnView) -> OwnFacts:
+        """Del, Definition 6: facts of I that Π derives, in any number of steps, from deleted ones.
+
+        Facts with nonrecursive derivations may be among them; the caller leaves them out, as well as those that are deleted already.
+        """
+
+    def rederive(self) -> OwnFacts:
+        """Red, Definition 7: all facts of D that Π derives, in any number of steps, from what is left."""
+
+    def forget(self, facts: OwnView) -> None:
+        """Facts that have no nonrecursive derivation any more: they are external no more, unless other recursive rules may derive them."""
+
+    def cut(self, delta: OwnView) -> OwnFacts:
+        """Facts that are not external and cannot have a proof any more, now that Δ has none and steps of lower strata are lost."""
+
+    def touched(self) -> OwnFacts:
+        """External facts to be checked: those without which facts that have lost derivations, by what was cut last, would have no proof."""
+
+    def supports(self, goals: OwnView) -> OwnFacts:
+        """External facts that take part in any possible proof of some facts by Π; those of which it is known that they hold may be left out."""
+
+    def prove(self, goals: OwnView, proved: OwnView) -> OwnFacts:
+        """Those of some facts that follow by Π from external ones that are proved or have nonrecursive derivations."""
+
+    def note(self, facts: OwnView) -> None:
+        """Facts of its relations that hold already are derived by other rules: they become external."""
+
+    def gained_by_change(self) -> OwnFacts:
+        """Diff for what lower strata have gained, closed like `add`."""
+
+    def add(self, delta: OwnView) -> OwnFacts:
+        """Add, for an update: what follows by Π from new facts. Facts that hold already may be among it."""
+
+
 class StratumRules(Protocol):
     """The rules of one stratum for one engine."""
 
@@ -150,6 +255,14 @@ class StratumRules(Protocol):
     @property
     def recursive(self) -> Rules:
         """Π_r of the stratum."""
+
+    @property
+    def closures(self) -> Sequence[Module]:
+        """Modules of the recursive rules that close relations."""
+
+    @property
+    def plain(self) -> Rules:
+        """The recursive rules that are in no closure: the seminaive module."""
 
 
 class State(Protocol):
@@ -208,6 +321,9 @@ class Run(Protocol):
     def next_round(self) -> None:
         """Notes that a round begins; raises `LimitError` if a limit is reached."""
 
+    def check_facts(self) -> None:
+        """Raises `LimitError` if there are more facts than may be; for whoever adds many in the last round."""
+
 
 class Update(Protocol):
     """One update: E⁻ and E⁺ cleaned of what changes nothing, D and A, and working sets. Left without commit, all is rolled back."""
@@ -253,6 +369,13 @@ class Update(Protocol):
 
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
+
+    def check_facts(self) -> None:
+        """As for a run."""
+
+    @property
+    def outgrown(self) -> bool:
+        """As for a run; an update never is."""
 
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""

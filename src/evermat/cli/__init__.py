@@ -80,6 +80,7 @@ class Algorithm(StrEnum):
     """How the materialisation is computed."""
 
     AUTO = "auto"
+    MODULAR = "modular"
     SEMINAIVE = "seminaive"
 
 
@@ -144,7 +145,7 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    del algorithm, schemes  # there is one of each so far
+    del schemes  # there is one so far
     from evermat.phases import Phases
 
     phases = Phases()
@@ -160,7 +161,7 @@ def run(
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
         checked = read_program(program)
     warn(checked.warnings)
-    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark)
+    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark, algorithm)
 
 
 @app.command()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from evermat.plan.pivots import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
+from evermat.program.closures import Member
 from evermat.program.inference import count_of
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 from evermat.program.strata import Stratum
@@ -33,11 +34,15 @@ def _lines(program: Program) -> Iterator[str]:
         yield f"stratum {number}" + (" (recursive)" if stratum.recursive else "")
         for name in stratum.relations:
             yield f"  {_declaration(program.relations[name])}{_inputs_outputs(program, name)}"
+        modules = list(_modules(stratum))
         if stratum.recursive:
             yield f"  pivot: {_pivot(program, stratum)}"
+        for i, (name, _) in enumerate(modules, 1):
+            yield f"  module {i}: {name}"
+        module_of = {rule: f" (module {i})" for i, (_, rules) in enumerate(modules, 1) for rule in rules}
         for title, rules in (("nonrecursive", stratum.nonrecursive), ("recursive", stratum.recursive)):
             for rule in rules:
-                yield f"  {title} rule {_place(program, rule)}"
+                yield f"  {title} rule {_place(program, rule)}{module_of.get(rule, '')}"
                 yield f"    {rule}"
                 yield from _plans(rule, sizes)
 
@@ -71,6 +76,21 @@ def _inputs_outputs(program: Program, name: str) -> str:
 def _pivot(program: Program, stratum: Stratum) -> str:
     found = pivots(stratum) or {}
     return ", ".join(f"{name}.{program.relations[name].columns[i].name}" for name, i in found.items()) or "none"
+
+
+def _modules(stratum: Stratum) -> Iterator[tuple[str, tuple[Rule, ...]]]:
+    """What evaluates the recursive rules: each closure, and seminaive evaluation for the rest."""
+    for closure in stratum.closures:
+        flipped = closure.members[0].flipped  # only of a linear closure; then its bases are seen from there
+        name = f"{closure.kind} closure of {_members(closure.members, flipped)}"
+        yield name + (f" by steps of {_members(closure.bases, flipped)}" if closure.bases else ""), closure.rules
+    if stratum.plain:
+        yield "seminaive", stratum.plain
+
+
+def _members(members: tuple[Member, ...], flipped: bool) -> str:
+    *others, last = [m.relation + (" (turned)" if m.flipped != flipped else "") for m in members]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _place(program: Program, rule: Rule) -> str:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,7 @@ def run_program(
     stats: Path | None,
     state: Path | None = None,
     spark: SparkOptions | None = None,
+    algorithm: str = "auto",
 ) -> None:
     """Does the whole job. Nothing is written unless everything went well.
 
@@ -70,11 +72,19 @@ def run_program(
             with phases.during("read"):
                 given = read_inputs(program, facts)
             materialised = materialise_program(
-                program, given, limits=limits, counters=counters, progress=progress, phases=phases
+                program,
+                given,
+                limits=limits,
+                counters=counters,
+                progress=progress,
+                phases=phases,
+                algorithm=algorithm,
             )
         else:
             session = stack.enter_context(spark_session(program.source.name, spark, phases, progress))
-            materialised = _materialise_on_spark(program, facts, session, spark, limits, counters, progress, phases)
+            materialised = _materialise_on_spark(
+                program, facts, session, spark, limits, counters, algorithm, progress, phases
+            )
             if not materialised.on_cluster:
                 stack.close()  # Spark has done its part
         stack.callback(materialised.close)
@@ -108,6 +118,7 @@ def _materialise_on_spark(
     options: SparkOptions,
     limits: Limits,
     counters: Counters,
+    algorithm: str,
     progress: Callable[[str], None],
     phases: Phases,
 ) -> Materialisation:
@@ -131,6 +142,7 @@ def _materialise_on_spark(
             scratch=options.scratch,
             limits=limits,
             counters=counters,
+            algorithm=algorithm,
             progress=progress,
             check=check_signals,
             before_cluster=allow_pandas,
@@ -144,7 +156,8 @@ def spark_session(
 ) -> Iterator[SparkSession]:
     """A session for the block, called like this in Spark's user interface."""
     progress("starting Spark")
-    threading.Thread(target=kernels.prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
+    prepare = partial(kernels.prepare, closures=True)
+    threading.Thread(target=prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
     with ExitStack() as stack:
         with phases.during("start"):
             from evermat.spark.session import session, stores_classes

@@ -15,6 +15,7 @@ from numba.core import sigutils
 from evermat.columns import (
     jit,
     kernels_dense,  # noqa: F401
+    kernels_graphs,  # noqa: F401
     kernels_groups,  # noqa: F401
     kernels_texts,  # noqa: F401
     kernels_tuples,  # noqa: F401
@@ -168,19 +169,34 @@ _COMMON = (
     *("chain_rows", "fill_bitmap", "gather_batch", "gather_rows", "groups_direct", "insert_bitmap", "insert_hashed"),
     *("join_all", "keys_of_rows", "merge_rows", "range_of_rows", "read_rows", "span_of_column"),
 )
+# What closures need besides.
+_CLOSURES = (
+    *(
+        "clear",
+        "condense",
+        "count_pairs",
+        "edges_between",
+        "fill_direct",
+        "fill_slots",
+        "find_components",
+        "insert_direct",
+    ),
+    *("find_strong_components", "link", "list_by_key", "range_of_batch", "reach", "spread", "write_pairs"),
+)
 
 
-def prepare() -> None:
-    """Load the kernels that nearly every program needs, so that reasoning does not wait for them one after the other.
+def prepare(*, closures: bool) -> None:
+    """Load the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
 
     Those that were never compiled on this machine are left alone: it may be that they are not needed.
     """
     if jit.CACHE_FOLDER is None:
         return
     files = [path.name for path in jit.CACHE_FOLDER.rglob("*.nbi")]
+    wanted = {*_COMMON, *(_CLOSURES if closures else ())}
     for kernel, signatures in jit.KERNELS:
         name = kernel.__name__
-        if name in _COMMON and any(f".{name}-" in file for file in files):
+        if name in wanted and any(f".{name}-" in file for file in files):
             _compile(kernel, signatures[0])
 
 

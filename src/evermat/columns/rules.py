@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -66,7 +67,7 @@ class Rules:
             else [*self._changed(delta_positive, negated=False), *self._changed(delta_negative, negated=True)]
         )
         roles = Roles(positive, positive if negative is None else negative, delta_positive, delta_negative)
-        return Bag(self, jobs, roles, "forward")
+        return Heads(self, jobs, roles, "forward")
 
     def _changed(self, delta: View | None, *, negated: bool) -> Iterator[Start]:
         if delta is not None:
@@ -90,12 +91,12 @@ class Rules:
         Aggregate rules are left out: their results change only with their groups (see `regroup`).
         """
         jobs = self._starts.backward(set(heads.names))
-        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
+        return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of all instances that derive some heads."""
         jobs = self._starts.supports(set(heads.names))
-        return Bag(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
+        return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
     def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
         """Aggregate rules: the results that groups touched by a change lose and gain.
@@ -192,8 +193,25 @@ class Selections:
         return found
 
 
-class Bag:
-    """The heads that some rules derive; they are derived when the bag is read."""
+class Bag(ABC):
+    """Facts that are derived when the bag is read."""
+
+    @property
+    @abstractmethod
+    def heads(self) -> dict[str, None]:
+        """The relations of which it may hold facts, each once."""
+
+    @abstractmethod
+    def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
+        """Sends the facts to the sinks of their relations; with `counted` as often as they are derived."""
+
+    def announce(self, tables: Mapping[str, Table]) -> None:
+        """Lets tables make room, if it is known beforehand how many facts will come."""
+        del tables
+
+
+class Heads(Bag):
+    """The heads that some rules derive."""
 
     def __init__(self, rules: Rules, jobs: list[Start], roles: Roles[View], kind: str) -> None:
         self._rules, self._jobs, self._kind = rules, jobs, kind
@@ -201,7 +219,6 @@ class Bag:
 
     @property
     def heads(self) -> dict[str, None]:
-        """The relations of which it may hold facts, each once."""
         return dict.fromkeys(map(self._rules.handed_out, self._jobs))
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.algebra import Counters
+from evermat.columns.closures import closure_modules
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import Buffers
 from evermat.columns.operations import Sink
+from evermat.columns.pairs import InMemory
 from evermat.columns.pipeline import Store
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
@@ -42,6 +44,7 @@ class GrowingSet(Dataset):
     def add(self, facts: View | Bag) -> Fresh:
         """Adds facts and hands back the new ones."""
         if isinstance(facts, Bag):
+            facts.announce(self.tables)
             facts.read(self._sinks, counted=False)
         ranges: dict[str, tuple[int, int]] = {}
         for name in facts.heads if isinstance(facts, Bag) else facts.names:
@@ -103,6 +106,8 @@ class StratumRules:
         own = frozenset(stratum.relations)
         self.nonrecursive = Rules(stratum.nonrecursive, own, store)
         self.recursive = Rules(stratum.recursive, own, store)
+        self.plain = Rules(stratum.plain, own, store)
+        self.closures = closure_modules(stratum.closures, InMemory(store), self.plain.heads)
 
 
 class State:

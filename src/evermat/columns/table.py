@@ -288,6 +288,15 @@ class Table:
         if full and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
+    def expect(self, coming: int, greatest: tuple[int, ...]) -> None:
+        """Make room for so many tuples, with values that are not greater than these: growing step by step costs more than adding."""
+        self.end_tally()
+        if len(self.rows) < self.count + coming:
+            self._reserve(self.count + coming)
+        if not self._dense:
+            low, high = self._range()
+            self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + coming)
+
     def _has_room(self, coming: int) -> bool:
         """Whether there is room for so many new rows; it is made, unless there would be too many."""
         if len(self.rows) - self.count < coming:
@@ -343,16 +352,17 @@ class Table:
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
         return low, high
 
-    def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64]) -> bool:
-        """Build the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it."""
+    def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], facts: int | None = None) -> bool:
+        """Build the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it for so many facts."""
+        facts = self.count if facts is None else facts
         if self._form is _Form.HASH or (self.arity and int(low.min()) < 0):
             return False
         size = math.prod(int(h) + 1 for h in high)
         bitmap = self._form is _Form.BITMAP
         if bitmap:
-            most = max(BITS_ALWAYS, BITS_PER_FACT * self.count)
+            most = max(BITS_ALWAYS, BITS_PER_FACT * facts)
         else:
-            most = max(PLACES_PER_FACT * self.count, min(PLACES_PER_FACT_IF_SHORT * self.count, SHORT))
+            most = max(PLACES_PER_FACT * facts, min(PLACES_PER_FACT_IF_SHORT * facts, SHORT))
         if size > most or not (self.wide or all(int(h) <= _INT32.max for h in high)):
             return False
         self._words = self._ids = None  # freed before the new one is made; filled at once, as in `_use_hash`

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from evermat.algebra import TooManyInstancesError
 from evermat.columns.counter import Counter as RowCounter
-from evermat.columns.counter import Counts, Touched
+from evermat.columns.counter import Touched
+from evermat.columns.journal import Journal
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
@@ -144,18 +145,6 @@ class Touch:
         return self._counter.note(counter, counter.touch_tuples(batch, n, weights, self._sign))
 
 
-@dataclass(slots=True)
-class _Journal:
-    """The counts that rows had before they were touched."""
-
-    entries: list[tuple[RowCounter, Rows, Counts]] = field(default_factory=list)
-
-    def undo(self, first: int = 0) -> None:
-        for counter, rows, counts in reversed(self.entries[first:]):
-            counter.restore(rows, counts)
-        del self.entries[first:]
-
-
 class JournaledCounter:
     """A derivation counter during an update.
 
@@ -163,7 +152,7 @@ class JournaledCounter:
     marked is in the set: most instances of dense data end there.
     """
 
-    def __init__(self, counted: CountedSet, journal: _Journal, run: Run) -> None:
+    def __init__(self, counted: CountedSet, journal: Journal, run: Run) -> None:
         self.tables, self.counters = counted.tables, counted.counters
         self._journal, self._run = journal, run
         self._target: WorkingSet | None = None
@@ -193,7 +182,7 @@ class JournaledCounter:
         """Takes note of rows that were touched for the first time."""
         rows, before = touched
         if len(rows):
-            self._journal.entries.append((counter, rows, before))
+            self._journal.note(counter, rows, before)
             self._marked.append((counter, rows))
         return rows
 
@@ -233,12 +222,12 @@ class Update:
         state.jobs.run = run
         self._free = list(_FREE_BITS)
         self._sets: list[WorkingSet] = []
-        self._journal = _Journal()
+        self.journal = Journal()
         self.overdeleted = self.new("D")
         self.added = self.new("A")
         self.deleted, self.inserted = self.new("E-"), self.new("E+")
-        self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self._journal, run)
-        self.recursive_counter = JournaledCounter(state.recursive_counter, self._journal, run)
+        self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self.journal, run)
+        self.recursive_counter = JournaledCounter(state.recursive_counter, self.journal, run)
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
         coming, going = Listed(state.tables, inserted), Listed(state.tables, deleted)
         self.inserted.add(coming)
@@ -264,7 +253,7 @@ class Update:
         counters = (self.nonrecursive_counter, self.recursive_counter)
         for counter in counters:
             counter.settle()
-        sets, entries, figures = len(self._sets), len(self._journal.entries), dict(self.figures)
+        sets, entries, figures = len(self._sets), len(self.journal.entries), dict(self.figures)
         try:
             with self.run.limited(most):
                 yield
@@ -272,7 +261,7 @@ class Update:
             self.release(*self._sets[sets:])
             self.overdeleted.drop(stratum.relations)
             self.added.drop(stratum.relations)
-            self._journal.undo(entries)
+            self.journal.undo(entries)
             for counter in counters:
                 counter.settle()
             self.figures = figures
@@ -286,6 +275,15 @@ class Update:
         """A round begins; raises `LimitError` if a limit is reached."""
         self.run.next_round()
 
+    def check_facts(self) -> None:
+        """Raises `LimitError` if there are more facts than may be."""
+        self.run.check_facts()
+
+    @property
+    def outgrown(self) -> bool:
+        """An update ends where it began."""
+        return False
+
     def result(self) -> tuple[Listed, Listed]:
         """The facts that I loses and gains when the update is committed."""
         return (self.overdeleted - self.added).listed(), (self.added - self.state.materialised).listed()
@@ -293,7 +291,7 @@ class Update:
     def counted(self, name: str) -> Rows:
         """The rows of a relation whose counters were touched."""
         own = (self.state.nonrecursive_counter.counters[name], self.state.recursive_counter.counters[name])
-        touched = [rows for counter, rows, _ in self._journal.entries if counter in own]
+        touched = [rows for counted, rows, _ in self.journal.entries if counted in own]
         return np.unique(np.concatenate(touched)) if touched else NO_ROWS
 
     def commit(self, lost: Listed, gained: Listed) -> None:
@@ -317,7 +315,7 @@ class Update:
                 dataset.sizes[name] += len(rows)
         self.nonrecursive_counter.settle()
         self.recursive_counter.settle()
-        self._journal.entries.clear()
+        self.journal.entries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -327,6 +325,6 @@ class Update:
     ) -> None:
         """Undoes what was not committed, and frees the bits of all working sets."""
         with uninterrupted():
-            self._journal.undo()
+            self.journal.undo()
             for working in self._sets:
                 working.clear()

@@ -147,6 +147,9 @@ class Listed(View):
     def select(self, name: str) -> Selection:
         return listed(self.rows(name))
 
+    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        return np.isin(rows, self.rows(name))
+
     def __bool__(self) -> bool:
         return bool(self._found)
 

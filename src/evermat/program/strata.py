@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from evermat import errors
 from evermat.errors import Problems
+from evermat.program.closures import Closure, find_closures
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 _SHOWN = 12  # relations of a cycle that are shown
@@ -19,11 +20,15 @@ _SHOWN = 12  # relations of a cycle that are shown
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stratum:
-    """The relations of one stratum, and the rules that derive them."""
+    """The relations of one stratum, and the rules that derive them.
+
+    The recursive rules are split into modules: the closures, and the plain ones.
+    """
 
     relations: tuple[str, ...]
     nonrecursive: tuple[Rule, ...]
     recursive: tuple[Rule, ...]
+    closures: tuple[Closure, ...] = ()
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -31,9 +36,15 @@ class Stratum:
         return self.nonrecursive + self.recursive
 
     @property
+    def plain(self) -> tuple[Rule, ...]:
+        """The recursive rules of no closure."""
+        closed = {rule for closure in self.closures for rule in closure.rules}
+        return tuple(rule for rule in self.recursive if rule not in closed)
+
+    @property
     def signature(self) -> tuple[tuple[str, ...], ...]:
         """What decides which derivations are counted where: equal for strata of two programs that count alike."""
-        kinds = (self.nonrecursive, self.recursive)
+        kinds = (self.nonrecursive, self.recursive, self.plain)
         return (tuple(sorted(self.relations)), *(tuple(sorted(map(str, rules))) for rules in kinds))
 
 
@@ -151,12 +162,10 @@ def _group(
         members = set(names)
         rules = [rule for name in names for rule in rules_of.get(name, ())]
         split = [(rule, _reads(rule, members)) for rule in rules]
+        nonrecursive_rules = tuple(rule for rule, is_recursive in split if not is_recursive)
+        recursive_rules = tuple(rule for rule, is_recursive in split if is_recursive)
         strata.append(
-            Stratum(
-                tuple(names),
-                tuple(rule for rule, is_recursive in split if not is_recursive),
-                tuple(rule for rule, is_recursive in split if is_recursive),
-            )
+            Stratum(tuple(names), nonrecursive_rules, recursive_rules, find_closures(recursive_rules, members))
         )
     return tuple(strata)
 

@@ -5,12 +5,14 @@ What it goes by, in this order:
 1. A stratum whose list of groups is recursive is rematerialised: no algorithm maintains it.
 2. A change that reaches a large part of the facts below is cheaper to do from scratch.
 3. Without recursive rules every algorithm with counters does what Counting does; without counters DRed is as good.
-4. Where nothing is deleted, insertion is the same for all: the one is taken that keeps the counters that there are.
-5. Recursive rules and deletions: how much depends on a fact cannot be seen beforehand. So the cheapest algorithm is attempted, and given up when
+4. Where rules close a relation, modules do it: B/F^c-Mod deletes exactly, and what it costs to close again lies in what has changed.
+   It is given up like others.
+5. Where nothing is deleted, insertion is the same for all: the one is taken that keeps the counters that there are.
+6. Recursive rules and deletions: how much depends on a fact cannot be seen beforehand. So the cheapest algorithm is attempted, and given up when
    it has considered too many instances, measured by those of a materialisation from scratch: first DRed^c, if its counters are
    valid, which is best where little is overdeleted; then B/F, with its counter if that is valid, which checks before it deletes and on dense data saves most
    of what DRed overdeletes and derives again; at last rematerialisation.
-6. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
+7. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
    takes the place of B/F.
 """
 
@@ -34,11 +36,13 @@ def choose(update: Update, stratum: StratumRules) -> list[Attempt]:
     if first is not None:
         return [Attempt(first)]
     what, valid = stratum.stratum, update.state.valid_counters(stratum.stratum)
+    if stratum.closures:
+        return _modular_attempts(update, stratum)
     computes = any(isinstance(literal, Test) and _computes(literal) for rule in what.recursive for literal in rule.body)
     work = update.state.work(what)
     few = max(_FEW, int(_MOST_FOR_DRED * work))
     attempts = []
-    if valid >= Counters.BOTH:
+    if valid is Counters.BOTH:
         attempts.append(
             Attempt(
                 Choice(what, "dred-c", valid, "recursive rules and deletions, and all derivations are counted"), few
@@ -60,12 +64,27 @@ def choose(update: Update, stratum: StratumRules) -> list[Attempt]:
     return attempts
 
 
+def _modular_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
+    """What to attempt where rules close a relation."""
+    what, state = stratum.stratum, update.state
+    valid, work = state.valid_counters(what), state.work(what)
+    closed = "rules close a relation"
+    if not _loses(update, stratum) and valid is Counters.MODULAR:
+        return [
+            Attempt(Choice(what, "dred-c-mod", valid, f"{closed}; nothing can be lost, so that counters stay valid"))
+        ]
+    return [
+        Attempt(Choice(what, "bf-c-mod", valid, closed), max(_FEW, int(_MOST_FOR_BF * work))),
+        Attempt(Choice(what, "remat", valid, f"from scratch there are about {work:,} instances")),
+    ]
+
+
 def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
     """The algorithm, if it can be told from the program and the change."""
     what, state = stratum.stratum, update.state
     valid = state.valid_counters(what)
     if any(rule.aggregate for rule in what.recursive):
-        return fixed_choice(state, what, "remat")
+        return fixed_choice(state, stratum, "remat")
     share = _changed_share(update, stratum)
     if share > _LARGE:
         return Choice(what, "remat", valid, f"{share:.0%} of what the stratum reads has changed")
@@ -73,6 +92,8 @@ def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
         if valid >= Counters.NONRECURSIVE:
             return Choice(what, "counting", valid, "no recursive rules, and derivations are counted")
         return Choice(what, "dred", valid, "no recursive rules, and derivations are not counted")
+    if stratum.closures:
+        return None
     if not _loses(update, stratum):
         name = {Counters.NONE: "dred", Counters.NONRECURSIVE: "bf-c", Counters.BOTH: "dred-c"}[valid]
         return Choice(what, name, valid, "nothing can be lost: insertion only, keeping the counters that are valid")

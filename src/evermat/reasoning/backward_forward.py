@@ -11,10 +11,11 @@ proved, or every unproved fact of C is in X, and then no unproved goal has a pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from evermat.algebra import StratumRules, Update, View, WorkingSet
+from evermat.algebra import ModuleUpdate, Rules, StratumRules, Update, View, WorkingSet
+from evermat.program.strata import Stratum
 from evermat.reasoning.insertion import Views, insert
 
 AddAxioms: TypeAlias = Callable[[WorkingSet, View], None]
@@ -51,7 +52,7 @@ def delete_unproved(
     recursive = stratum.recursive
     touched.add(recursive.consequences(views.old, **views.gone))
     delta = update.new("ΔD")
-    checking = Checking(update, views, stratum, add_axioms)
+    checking = Checking(update, views, stratum.stratum, recursive, add_axioms)
     while goals := (touched - update.overdeleted - checking.proved).listed():
         update.next_round()
         checking.check(goals)
@@ -65,15 +66,24 @@ def delete_unproved(
 
 
 class Checking:
-    """The search for proofs in one stratum."""
+    """The search for proofs in one stratum, by recursive rules and, where there are, by closures in their place."""
 
-    def __init__(self, update: Update, views: Views, stratum: StratumRules, add_axioms: AddAxioms) -> None:
-        self._update, self._views, self._recursive, self._add_axioms = update, views, stratum.recursive, add_axioms
+    def __init__(
+        self,
+        update: Update,
+        views: Views,
+        stratum: Stratum,
+        recursive: Rules,
+        add_axioms: AddAxioms,
+        closures: Sequence[ModuleUpdate] = (),
+    ) -> None:
+        self._update, self._views, self._recursive, self._add_axioms = update, views, recursive, add_axioms
+        self._closures = closures
         self.checked, self.proved = update.new("C"), update.new("P")
         self._delayed, self._expanded = update.new("Y"), update.new("X")
         self._proving = update.new("ΔP")
         # Proofs use proved facts of this stratum and whatever survives below it.
-        self._known = self.proved | views.surviving.below(stratum.stratum)
+        self._known = self.proved | views.surviving.below(stratum)
 
     def check(self, goals: View) -> None:
         """CHECK: looks for proofs of the goals until all are proved or nothing is left to look at."""
@@ -87,18 +97,27 @@ class Checking:
             self._update.next_round()
             self._expanded.add(frontier)
             front = self.checked.add(self._recursive.supports(frontier, views.surviving, views.blocked))
+            for closure in self._closures:
+                front = front | self.checked.add(closure.supports(frontier))
 
     def _saturate(self, front: View) -> None:
         """SATURATE: proves what is an axiom or was proved before it was asked for, and what follows from it."""
         found = self._update.new("NP")
         found.add(front & self._delayed)
         self._add_axioms(found, front - found)
+        self._add_connected(found)
         while self._proving.replace((found & self.checked) - self.proved):
             self._delayed.add(found - self.checked)
             self.proved.add(self._proving)
             found.add(self._recursive.consequences(self._known, self._views.blocked, delta_positive=self._proving))
+            self._add_connected(found)
         self._delayed.add(found - self.checked)
         self._update.release(found)
+
+    def _add_connected(self, found: WorkingSet) -> None:
+        """Adds the facts in question that follow, by closures, from what is proved."""
+        for closure in self._closures:
+            found.add(closure.prove((self.checked - self.proved).listed(), self.proved | found))
 
     def finish(self) -> None:
         """Frees the sets; C, P, Y and X are relative to D, which is final for this stratum."""

@@ -25,16 +25,22 @@ from evermat.reasoning import (
     rematerialise,
 )
 from evermat.reasoning.insertion import Views
+from evermat.reasoning.modular import backward_forward as modular_backward_forward
+from evermat.reasoning.modular import dred_counting as modular_dred_counting
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
-    """A way to maintain one stratum; `needs` and `keeps` are the counters that must be valid before and are after."""
+    """A way to maintain one stratum; `needs` and `keeps` are the counters that must be valid before and are after.
+
+    One that works by modules says what takes its place where no rules close a relation: it would do the same.
+    """
 
     name: str
     maintain: Callable[[Update, Views, StratumRules], None]
     needs: Counters
     keeps: Counters
+    without_closures: str = ""
 
 
 ALGORITHMS = {
@@ -45,6 +51,8 @@ ALGORITHMS = {
         Algorithm("dred-c", dred_counting.maintain, Counters.BOTH, Counters.BOTH),
         Algorithm("bf", backward_forward.maintain, Counters.NONE, Counters.NONE),
         Algorithm("bf-c", backward_forward_counting.maintain, Counters.NONRECURSIVE, Counters.NONRECURSIVE),
+        Algorithm("dred-c-mod", modular_dred_counting.maintain, Counters.MODULAR, Counters.MODULAR, "dred-c"),
+        Algorithm("bf-c-mod", modular_backward_forward.maintain, Counters.NONRECURSIVE, Counters.NONRECURSIVE, "bf-c"),
         Algorithm("remat", rematerialise.maintain, Counters.NONE, Counters.NONE),
     )
 }
@@ -97,11 +105,7 @@ def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules],
     choices = []
     for stratum in update.strata():
         if is_reached(update, stratum.stratum):
-            attempts = (
-                choose(update, stratum)
-                if name == AUTO
-                else [Attempt(fixed_choice(update.state, stratum.stratum, name))]
-            )
+            attempts = choose(update, stratum) if name == AUTO else [Attempt(fixed_choice(update.state, stratum, name))]
             choices.append(_maintain_stratum(update, views, stratum, attempts))
     return choices
 
@@ -111,8 +115,11 @@ def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attem
     given_up = ""
     for attempt in attempts:
         algorithm = ALGORITHMS[attempt.choice.algorithm]
-        if update.state.valid_counters(stratum.stratum) < algorithm.needs:
+        if not update.state.valid_counters(stratum.stratum).include(algorithm.needs):
             recount(update.state, stratum, algorithm.needs)
+        if not algorithm.without_closures:
+            for closure in stratum.closures:
+                closure.clear()
         if attempt.most is None:
             algorithm.maintain(update, views, stratum)
             return replace(attempt.choice, reason=given_up + attempt.choice.reason)
@@ -129,16 +136,19 @@ def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attem
 def kept_counters(state: State, choices: list[Choice]) -> dict[Stratum, Counters]:
     """Which counters are still valid once an update is committed, of the strata that it reached."""
     return {
-        choice.stratum: min(state.valid_counters(choice.stratum), ALGORITHMS[choice.algorithm].keeps)
+        choice.stratum: state.valid_counters(choice.stratum).common(ALGORITHMS[choice.algorithm].keeps)
         for choice in choices
     }
 
 
-def fixed_choice(state: State, stratum: Stratum, name: str) -> Choice:
+def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     """The algorithm that was asked for, unless it cannot do the stratum."""
-    if any(rule.aggregate for rule in stratum.recursive):
-        return Choice(stratum, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
-    return Choice(stratum, name, state.valid_counters(stratum), "as asked for")
+    own = stratum.stratum
+    if any(rule.aggregate for rule in own.recursive):
+        return Choice(own, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
+    if not stratum.closures:
+        name = ALGORITHMS[name].without_closures or name
+    return Choice(own, name, state.valid_counters(own), "as asked for")
 
 
 def is_reached(update: Update, stratum: Stratum) -> bool:
@@ -162,6 +172,7 @@ def recount(state: State, stratum: StratumRules, counters: Counters) -> None:
     counter: Any = state.nonrecursive_counter
     counter.add(state.explicit.at(stratum.stratum))
     counter.add(stratum.nonrecursive.consequences(materialised))
-    if counters >= Counters.BOTH:
-        state.recursive_counter.add(stratum.recursive.consequences(materialised))
+    if counters.recursive:
+        counted = stratum.plain if counters is Counters.MODULAR else stratum.recursive
+        state.recursive_counter.add(counted.consequences(materialised))
     state.record_counters(stratum.stratum, counters)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from evermat.algebra import StratumRules, Update
+from functools import partial
+
+from evermat.algebra import StratumRules, Update, View
 from evermat.reasoning.insertion import Views
+from evermat.reasoning.modular import seminaive_module
+from evermat.reasoning.modular.materialisation import saturate_by
 
 
 def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
@@ -13,10 +17,14 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     new = again | views.new.below(stratum.stratum)
     again.add(explicit.at(stratum.stratum))
     again.add(stratum.nonrecursive.consequences(new))
-    fresh = again.listed()
-    while delta.replace(fresh):
-        update.next_round()
-        fresh = again.add(stratum.recursive.consequences(new, delta_positive=delta))
+
+    def hold(facts: View) -> View:
+        delta.replace(facts)
+        return delta
+
+    plain = partial(seminaive_module.add, stratum.plain, update.next_round, hold, again.add)
+    closures = [closure.empty() for closure in stratum.closures]
+    saturate_by(stratum, closures, plain, again.add, new, again.listed(), update)
     update.overdeleted.add(update.state.materialised.at(stratum.stratum) - again)
     update.added.add(again - update.state.materialised)
     update.release(again, delta)

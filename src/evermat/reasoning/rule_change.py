@@ -1,7 +1,8 @@
 """A change of rules, as an update: what still holds is kept.
 
 The facts that a removed rule derived are treated like deleted ones, and those that an added rule derives like inserted ones; DRed, over the new
-rules, does the rest. Counters of the strata concerned are not valid afterwards.
+rules, does the rest. Strata with rules that close a relation are rematerialised, which is cheaper than to consider all instances of such rules.
+Counters of the strata concerned are not valid afterwards.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -
         changed = not {*removed.heads, *added.heads}.isdisjoint(own.relations)
         if not changed and not is_reached(update, own):
             continue
-        choice = fixed_choice(update.state, own, "dred")
+        choice = fixed_choice(update.state, stratum, "remat" if stratum.closures else "dred")
         if choice.algorithm == "remat":
             rematerialise(update, views, stratum)
         else:

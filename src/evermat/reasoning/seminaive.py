@@ -19,25 +19,19 @@ from __future__ import annotations
 from evermat.algebra import Bag, Counter, Counters, Run, Set, State, StratumRules, View
 
 
-def materialise(state: State, run: Run, counters: Counters = Counters.NONE) -> None:
-    """Computes I from E; I must be empty."""
-    for stratum in run.strata(state):
-        before = run.derivations
-        materialise_stratum(state, run, stratum, counters)
-        state.record_work(stratum.stratum, run.derivations - before)
-        state.record_counters(stratum.stratum, counters)
-
-
 def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> View:
     """Computes one stratum, all below it being complete; what is left to be done, as `saturate`."""
-    materialised = state.materialised
-    nonrecursive = state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
-    recursive = state.recursive_counter if counters >= Counters.BOTH else None
+    recursive = state.recursive_counter if counters.recursive else None
+    return saturate(state, run, stratum, begin_stratum(state, run, stratum, counters), recursive)
 
+
+def begin_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> View:
+    """Line 3: adds to I the explicit facts of a stratum and what its nonrecursive rules derive, and hands it back as Δ."""
+    materialised = state.materialised
+    counter = state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
     run.next_round()
-    explicit = _add(materialised, state.explicit.at(stratum.stratum), nonrecursive)
-    derived = _add(materialised, stratum.nonrecursive.consequences(materialised), nonrecursive)
-    return saturate(state, run, stratum, explicit | derived, recursive)
+    explicit = _add(materialised, state.explicit.at(stratum.stratum), counter)
+    return explicit | _add(materialised, stratum.nonrecursive.consequences(materialised), counter)
 
 
 def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View:

@@ -75,7 +75,7 @@ class Absorbing:
 
     def _absorb(self, waiting: _Waiting, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
-        states = [_Absorption(target, dictionary) for target in self.targets]
+        states = [Absorption(target, dictionary) for target in self.targets]
         for number, payload in waiting:
             channel = self.channels[number]
             facts = part.only(*from_arrow(unpack(payload), channel.shape, dictionary), channel.shape, dictionary)
@@ -121,7 +121,7 @@ class _Waiting:
             self._file.close()
 
 
-class _Absorption:
+class Absorption:
     """One target in one bucket."""
 
     def __init__(self, target: Target, dictionary: Dictionary) -> None:

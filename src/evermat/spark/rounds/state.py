@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evermat.algebra import Counters
+from evermat.columns.closures import closure_modules
 from evermat.columns.run import Jobs, Run
 from evermat.plan.pivots import pivots
 from evermat.program.difference import changed_rules, shared_relations
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
+from evermat.spark.rounds.closures import OnCluster
 from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows
 from evermat.spark.rounds.expressions import Counted, Expression, Files
 from evermat.spark.rounds.packing import FactFile, Shape
@@ -97,6 +99,12 @@ class StratumRules:
         own = frozenset(stratum.relations)
         self.nonrecursive = Rules(stratum.nonrecursive, own, workshop)
         self.recursive = Rules(stratum.recursive, own, workshop)
+        self.plain = Rules(stratum.plain, own, workshop)
+        self.closures = closure_modules(stratum.closures, OnCluster(workshop), self.plain.heads)
+
+    def give_up_closures(self) -> None:
+        """From now on all recursive rules are evaluated instance by instance: a graph would be too large for the driver."""
+        self.plain, self.closures = self.recursive, []
 
 
 class State:
@@ -183,10 +191,14 @@ class State:
 
 
 def _shapes(program: Program) -> dict[str, Shape]:
-    """The shapes of all relations. Where recursive rules hand a column on, that decides on the bucket: heads stay where they are found."""
+    """The shapes of all relations. Where recursive rules hand a column on, that decides on the bucket: heads stay where they are found.
+
+    So they do if the sources of a closure decide.
+    """
     homes: dict[str, int] = {}
     for stratum in program.strata:
         homes |= pivots(stratum) or {}
+        homes |= {m.relation: int(m.flipped) for closure in stratum.closures for m in closure.members}
     return {
         name: Shape.of(relation.types, (homes[name],) if name in homes else None)
         for name, relation in program.relations.items()

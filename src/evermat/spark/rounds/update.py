@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from evermat.algebra import TooManyInstancesError
+from evermat.columns.journal import Journal
 from evermat.columns.run import Run
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.rules import Bag
@@ -66,6 +67,7 @@ class Update:
             counter.put_together()
         self.nonrecursive_counter = UpdateCounter(state.nonrecursive_counter)
         self.recursive_counter = UpdateCounter(state.recursive_counter)
+        self.journal = Journal()  # of the graphs of closures
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
         self.deleted.replace((deleted & state.explicit) - inserted)
         self.inserted.replace(inserted - state.explicit)
@@ -84,7 +86,7 @@ class Update:
         """Work on a stratum that is undone when it considers more instances; see the algebra."""
         counters = (self.nonrecursive_counter, self.recursive_counter)
         before = [dict(counter.changes.files) for counter in counters]
-        figures = dict(self.figures)
+        entries, figures = len(self.journal.entries), dict(self.figures)
         try:
             with self.run.limited(most):
                 yield
@@ -93,6 +95,7 @@ class Update:
             self.added.drop(stratum.relations)
             for counter, files in zip(counters, before, strict=True):
                 counter.changes.files = files
+            self.journal.undo(entries)
             self.figures = figures
             raise
 
@@ -103,6 +106,15 @@ class Update:
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
         self.run.next_round()
+
+    def check_facts(self) -> None:
+        """Raises `LimitError` if there are more facts than may be."""
+        self.run.check_facts()
+
+    @property
+    def outgrown(self) -> bool:
+        """An update ends where it began."""
+        return False
 
     def result(self) -> tuple[FactSet, FactSet]:
         """The facts that I loses and gains when the update is committed."""
@@ -121,6 +133,7 @@ class Update:
         self.state.explicit.take_over(explicit)
         self.nonrecursive_counter.commit()
         self.recursive_counter.commit()
+        self.journal.entries.clear()
 
     def __enter__(self) -> Self:
         return self
@@ -129,4 +142,5 @@ class Update:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was not committed is forgotten; its files go with it."""
+        self.journal.undo()
         self.run.leave()

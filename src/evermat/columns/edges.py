@@ -1,0 +1,198 @@
+"""The edges of a closure: a graph that facts enter and leave.
+
+An edge stands for external facts of a closure's members (see `program.closures`) and for steps of its bases. A linear closure, R = X ∘ B*, has values
+twice: as *sources*, from which external facts lead to the values proper, between which steps lead on. So in every closure
+its facts are the pairs that paths connect, in a linear one those that begin at a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns import kernels_graphs as kernels
+from evermat.columns.table import STATES, Batch, Rows, Table, Truth
+from evermat.program.closures import Closure
+
+Nodes: TypeAlias = npt.NDArray[np.int32]
+States: TypeAlias = npt.NDArray[np.uint16]
+
+CHANGED = 1 << 15  # of an edge's state: it is in question now. The other bits say what it stands for.
+_STATES = np.arange(STATES, dtype=np.uint32)
+LIVE: Truth = ((_STATES & (CHANGED - 1)) != 0).astype(np.uint8)
+LIVE_OR_CHANGED: Truth = (_STATES != 0).astype(np.uint8)
+
+
+class Part(NamedTuple):
+    """Facts that are edges: external ones of a member, or steps of a base; turned if flipped."""
+
+    relation: str
+    flipped: bool
+    is_step: bool
+    from_source: bool
+
+    def turned(self, batch: Batch) -> Batch:
+        """Facts as edges, or edges as facts."""
+        return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
+
+
+def parts_of(closure: Closure) -> list[Part]:
+    """The parts of a closure. A symmetric one has each member in both directions."""
+    linear = bool(closure.bases)
+    turns = (False, True) if closure.symmetric else (False,)
+    members = [
+        Part(member.relation, member.flipped != turned, is_step=False, from_source=linear)
+        for member in closure.members
+        for turned in turns
+    ]
+    bases = [Part(base.relation, base.flipped, is_step=True, from_source=False) for base in closure.bases]
+    return members + bases
+
+
+class Edges:
+    """The edges of one closure, between numbered nodes.
+
+    Invariants: each edge has one row in `table`, with a bit of its state for each part of which it is a fact; one without any is not there.
+    The edges of a node are linked, in both directions.
+    """
+
+    def __init__(self, closure: Closure) -> None:
+        self.parts = parts_of(closure)
+        self.linear, self.symmetric = bool(closure.bases), closure.symmetric
+        self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
+        self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
+        self._first_out, self._first_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._next_out, self._next_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
+        self._linked = 0
+
+    # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, number: int, facts: Batch) -> Rows:
+        """Facts of a part become edges; the edges that were not there before."""
+        edges = self.table.locate(self._ends(number, facts, add=True))
+        self._link()
+        return self._change(edges, number, present=True)
+
+    def remove(self, number: int, facts: Batch) -> Rows:
+        """Facts of a part are edges no more, if they were; the edges that are not there any more."""
+        return self._change(self.find(number, facts), number, present=False)
+
+    def find(self, number: int, facts: Batch) -> Rows:
+        """The edges of those facts of a part that have one; it may be there for other reasons."""
+        ends = self._ends(number, facts, add=False)
+        edges = self.table.find(np.ascontiguousarray(ends[:, (ends >= 0).all(axis=0)]))
+        return edges[edges >= 0]
+
+    def restore(self, edges: Rows, states: States) -> None:
+        """Gives edges the states that they had."""
+        self.table.state[edges] = states
+
+    def _change(self, edges: Rows, number: int, *, present: bool) -> Rows:
+        """Sets or clears the bit of a part; the edges that come or go by it."""
+        states, bit = self.table.state, np.uint16(1 << number)
+        edges = _distinct(edges[((states[edges] & bit) != 0) != present])
+        before = states[edges]
+        if self.noted is not None and len(edges):
+            self.noted(self, edges, before)
+        after = before | bit if present else before & ~bit
+        states[edges] = after
+        changed: Rows = edges[(before != 0) != (after != 0)]
+        return changed
+
+    def _link(self) -> None:
+        """Puts new edges into the lists of their nodes."""
+        if len(self._first_out) < self.nodes.count:
+            room = len(self.nodes.rows)
+            self._first_out, self._first_in = (_longer(a, room, -1) for a in (self._first_out, self._first_in))
+            self.marks, self.positions = _longer(self.marks, room, 0), _longer(self.positions, room, 0)
+        if len(self._next_out) < self.table.count:
+            room = len(self.table.rows)
+            self._next_out, self._next_in = (_longer(a, room, -1) for a in (self._next_out, self._next_in))
+        kernels.link(
+            self.table.rows, self._linked, self.table.count,
+            self._first_out, self._next_out, self._first_in, self._next_in,
+        )  # fmt: skip
+        self._linked = self.table.count
+
+    # ── Nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ends_of(self, number: int, facts: Batch) -> tuple[Nodes, Nodes]:
+        """The nodes of facts of a part, all of which have nodes."""
+        tails, heads = self._ends(number, facts, add=False).astype(np.int32)
+        assert int(min(tails.min(initial=0), heads.min(initial=0))) >= 0
+        return tails, heads
+
+    def _ends(self, number: int, facts: Batch, *, add: bool) -> Batch:
+        """The nodes of facts; with `add` they are made where there are none, else it is -1 there."""
+        part = self.parts[number]
+        tails, heads = part.turned(facts)
+        return np.stack([self._node(tails, add=add, source=part.from_source), self._node(heads, add=add)])
+
+    def _node(self, values: npt.NDArray[np.int64], *, add: bool, source: bool = False) -> npt.NDArray[np.int64]:
+        keys = np.empty((2, len(values)), np.int64)
+        keys[0], keys[1] = values, int(source)
+        return (self.nodes.locate(keys) if add else self.nodes.find(keys)).astype(np.int64)
+
+    def values_of(self, nodes: Nodes) -> npt.NDArray[np.int64]:
+        """The values of nodes."""
+        values: npt.NDArray[np.int64] = self.nodes.rows[nodes, 0].astype(np.int64)
+        return values
+
+    def may_begin(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+        """Which nodes the paths of facts may begin at."""
+        begins: npt.NDArray[np.bool_] = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
+        return begins
+
+    # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:
+        """Those of some edges that are facts of a part, and these facts."""
+        chosen = edges[(self.table.state[edges] & (1 << number)) != 0]
+        return chosen, self.parts[number].turned(self.values_of(self.table.rows[chosen].T))
+
+    def everything(self) -> Rows:
+        """All edges that are there."""
+        return np.flatnonzero(self.table.state[: self.table.count]).astype(np.int32)
+
+    # ── Searches ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ahead(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
+        """Some nodes and all that can be reached from them, over edges of `truth` and nodes marked `within`; they are marked."""
+        return self._reach(seeds, truth, self._first_out, self._next_out, 1, mark, within)
+
+    def behind(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
+        """Some nodes and all from which they can be reached."""
+        return self._reach(seeds, truth, self._first_in, self._next_in, 0, mark, within)
+
+    def _reach(
+        self, seeds: npt.NDArray[Any], truth: Truth, first: Nodes, following: Nodes, column: int, mark: int, within: int
+    ) -> Nodes:
+        out = np.empty(self.nodes.count, np.int32)
+        found = kernels.reach(
+            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth, first, following,
+            column, self.marks, mark, within, out,
+        )  # fmt: skip
+        return out[:found]
+
+    def between(self, nodes: Nodes, mark: int, truth: Truth) -> Rows:
+        """The edges of `truth` from some nodes to marked ones."""
+        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._first_out, self._next_out)
+        out = np.empty(kernels.edges_between(*given, np.empty(0, np.int32)), np.int32)
+        kernels.edges_between(*given, out)
+        return out
+
+
+def _longer(array: Any, room: int, filler: int) -> Any:
+    longer = np.full(room, filler, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _distinct(rows: Rows) -> Rows:
+    """The rows, each once, in order; np.unique is slow."""
+    ordered = np.sort(rows)
+    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered

@@ -1,0 +1,55 @@
+"""A materialisation from scratch, stratum by stratum: Mat, or Mat-Mod where rules close relations."""
+
+from __future__ import annotations
+
+from evermat import errors
+from evermat.algebra import Counters, Run, State, StratumRules, View
+from evermat.errors import Problem, ProgramError, did_you_mean
+from evermat.reasoning import seminaive
+from evermat.reasoning.modular import materialisation as modular
+
+SEMINAIVE, MODULAR, AUTO = "seminaive", "modular", "auto"
+ALGORITHMS = (AUTO, MODULAR, SEMINAIVE)
+
+
+def check_algorithm(name: str) -> None:
+    """Refuses a name that is none.
+
+    Raises:
+        ProgramError: with the names that there are.
+    """
+    if name not in ALGORITHMS:
+        details = {"name": name, "known": ", ".join(ALGORITHMS)}
+        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, list(ALGORITHMS))))
+
+
+def algorithm_for(stratum: StratumRules, asked: str) -> str:
+    """How a stratum is computed: by modules where rules close relations, unless something else was asked for."""
+    return MODULAR if stratum.closures and asked != SEMINAIVE else SEMINAIVE
+
+
+def materialise(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
+    """Computes I from E; I must be empty."""
+    for stratum in run.strata(state):
+        materialise_stratum(state, run, stratum, counters, algorithm)
+
+
+def materialise_stratum(
+    state: State, run: Run, stratum: StratumRules, counters: Counters, algorithm: str = AUTO
+) -> View | None:
+    """Computes one stratum, all below it being complete, and notes what it took.
+
+    Hands back what is left to be done by recursive rules if the run has outgrown its place; see `seminaive.saturate`.
+    """
+    before = run.derivations
+    if algorithm_for(stratum, algorithm) == MODULAR:
+        counters = counters.by_modules()
+        delta = seminaive.begin_stratum(state, run, stratum, counters)
+        left = modular.saturate(state, run, stratum, delta, state.recursive_counter if counters.recursive else None)
+        if left is not None:  # its instances will be considered again
+            counters = min(counters, Counters.NONRECURSIVE)
+    else:
+        left = seminaive.materialise_stratum(state, run, stratum, counters)
+    state.record_work(stratum.stratum, run.derivations - before)
+    state.record_counters(stratum.stratum, counters)
+    return left

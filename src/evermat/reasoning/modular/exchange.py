@@ -1,0 +1,43 @@
+"""How modules work together: each is given what the others have made, until nobody makes anything new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from evermat.algebra import View
+
+_Module = TypeVar("_Module")
+
+
+def exchange(
+    modules: Sequence[_Module],
+    given: Mapping[_Module, View],
+    work: Callable[[_Module, View], View | None],
+) -> None:
+    """Has every module work on what it is given, and on what others make of theirs; never on what it has made itself.
+
+    `work` hands back what a module has made that is new to all, or None if nothing. Modules take turns, so each sees at once what
+    those before it have made, and no two facts meet in one module twice.
+    """
+    waiting: dict[_Module, list[View]] = {module: [given[module]] for module in modules}
+    while any(waiting.values()):
+        for module in modules:
+            views, waiting[module] = waiting[module], []
+            facts = _together(views)
+            if facts is None or not (made := work(module, facts)):
+                continue
+            for other in modules:
+                if other is not module:
+                    waiting[other].append(made)
+
+
+def _together(views: list[View]) -> View | None:
+    """All facts of some views; None if there are none."""
+    filled = [view for view in views if view]
+    if not filled:
+        return None
+    facts = filled[0]
+    for view in filled[1:]:
+        facts = facts | view
+    return facts

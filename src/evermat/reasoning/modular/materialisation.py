@@ -1,0 +1,81 @@
+r"""Mat-Mod: Algorithm 2 of *Modular materialisation of Datalog programs*.
+
+     9  Δ₁ := … := Δₙ := ∅
+    11  while Δ ≠ ∅
+    12      I := I ∪ Δ
+    13      for each module i
+    14          Δᵢ := Addᵢ[I, I, Δ \ Δᵢ]
+    15      Δ := Δ₁ ∪ … ∪ Δₙ
+
+Here a module's facts are in I as soon as it has made them, and the modules after it are given them in the same round: fewer rounds,
+and still every instance of a rule of the seminaive module is considered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+from evermat.algebra import Counter, Module, OwnFacts, Run, State, StratumRules, Take, View
+from evermat.reasoning.modular import seminaive_module
+from evermat.reasoning.modular.exchange import exchange
+
+
+def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View | None:
+    """Adds to I all that follows from Δ, which is in I already; `counter` is C_r of the seminaive module where it is kept.
+
+    If the run has outgrown its place, hands back facts from which everything follows; some of it is in I.
+    """
+
+    def take(facts: OwnFacts) -> View:
+        return state.materialised.add(facts)
+
+    def take_counted(facts: OwnFacts) -> View:
+        return state.materialised.add(facts if counter is None else counter.add(facts))
+
+    for closure in stratum.closures:
+        closure.clear()
+    plain = partial(seminaive_module.add, stratum.plain, run.next_round, lambda facts: facts, take_counted)
+    saturate_by(stratum, stratum.closures, plain, take, state.materialised, delta, run)
+    if not run.outgrown:
+        return None
+    # Where modules work together nobody knows how far each has come. By itself a closure begins anew, from its external facts.
+    return state.materialised.at(stratum.stratum) if len(stratum.closures) > 1 or stratum.plain.heads else delta
+
+
+class Rounds(Protocol):
+    """A run or an update, as far as it is asked here."""
+
+    @property
+    def outgrown(self) -> bool: ...
+    def next_round(self) -> None: ...
+    def check_facts(self) -> None: ...
+
+
+def saturate_by(
+    stratum: StratumRules,
+    closures: Sequence[Module],
+    plain: Callable[[View, View], View],
+    take: Take,
+    present: View,
+    delta: View,
+    run: Rounds,
+) -> None:
+    """Adds all that follows from Δ, which is in `present`, by closures and by a function for plain rules.
+
+    Ends early if the run has outgrown its place.
+    """
+    modules: list[Callable[[View, View], View]] = [partial(closure.add, take) for closure in closures]
+    if stratum.plain.heads:
+        modules.append(plain)
+
+    def work(add: Callable[[View, View], View], given: View) -> View | None:
+        run.next_round()
+        if run.outgrown:
+            return None
+        made = add(present, given)
+        run.check_facts()
+        return made
+
+    exchange(modules, dict.fromkeys(modules, delta), work)
