@@ -154,7 +154,7 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
             assert {name: cluster.session.conf.get(name) for name in stars._SETTINGS} == settings
             assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
-        with pytest.raises(evermat.LimitError, match="limit of 0[.]0 seconds is reached"):
+        with pytest.raises(evermat.LimitError, match=r"limit of 0[.]0 seconds is reached"):
             components(state.materialised, MEMBERS, state, Run(Limits(seconds=0.0)))
         assert_as_before()
 

@@ -166,7 +166,7 @@ def run(
 
 @app.command()
 def check(program: ProgramFile) -> None:
-    """Show types, strata, recursive and nonrecursive rules, and plans of a program."""
+    """Show types, strata, recursive and nonrecursive rules, modules and plans of a program."""
     from evermat.cli.check import describe
     from evermat.program.compile import read_program
 

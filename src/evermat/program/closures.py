@@ -18,8 +18,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from evermat.program.components import strong_components
 from evermat.program.model import Atom, Rule, Term, Variable
 
+MOST_PARTS = 14  # an engine has a bit for each
 _Node = tuple[str, bool]  # a relation, and whether its pairs are turned
 _Pair = tuple[Term, ...]
 
@@ -58,6 +60,11 @@ class Closure:
         """`transitive`, `symmetric-transitive` or `linear`."""
         return "linear" if self.bases else "symmetric-transitive" if self.symmetric else "transitive"
 
+    @property
+    def parts(self) -> int:
+        """For how many reasons there may be an edge: members, in each direction that counts, and bases."""
+        return len(self.members) * (2 if self.symmetric else 1) + len(self.bases)
+
 
 def find_closures(recursive: Sequence[Rule], own: Collection[str]) -> tuple[Closure, ...]:
     """The closures among the recursive rules of a stratum, whose relations are `own`; in the order of their first rules.
@@ -69,7 +76,8 @@ def find_closures(recursive: Sequence[Rule], own: Collection[str]) -> tuple[Clos
     closed = {member.relation for closure in transitive for member in closure.members}
     closures = transitive + _linear(rules, own, closed)
     place = {rule: i for i, rule in enumerate(rules)}
-    return tuple(sorted(closures, key=lambda closure: place[closure.rules[0]]))
+    small = [closure for closure in closures if closure.parts <= MOST_PARTS]
+    return tuple(sorted(small, key=lambda closure: place[closure.rules[0]]))
 
 
 def _has_only_pairs(rule: Rule) -> bool:
@@ -122,7 +130,9 @@ def _classes(rules: Iterable[Rule], own: Collection[str]) -> list[_Class]:
                 edges[atoms[1].relation.name, way].append((atoms[0].relation.name, way != turned))
     classes = []
     known: set[str] = set()
-    for component in _components(edges):
+    place = {node: i for i, node in enumerate(edges)}
+    components = [sorted(component, key=place.__getitem__) for component in strong_components(edges)]
+    for component in sorted(components, key=lambda component: place[component[0]]):
         first, _ = component[0]
         if first not in known:  # otherwise it is a class from its other side
             symmetric = (first, True) in component
@@ -134,42 +144,6 @@ def _classes(rules: Iterable[Rule], own: Collection[str]) -> list[_Class]:
 
 def _is_copy(rule: Rule) -> bool:
     return len(rule.body) == 1 and {*rule.head.terms} == {*_atoms(rule)[1].terms}
-
-
-def _components(edges: dict[_Node, list[_Node]]) -> list[list[_Node]]:
-    """Strongly connected components; they and their nodes in the order of the nodes (Kosaraju, without recursion)."""
-    finished: list[_Node] = []
-    seen: set[_Node] = set()
-    for start, first in edges.items():
-        if start in seen:
-            continue
-        seen.add(start)
-        work = [(start, iter(first))]
-        while work:
-            node, rest = work[-1]
-            for after in rest:
-                if after not in seen:
-                    seen.add(after)
-                    work.append((after, iter(edges[after])))
-                    break
-            else:
-                finished.append(node)
-                work.pop()
-    before: dict[_Node, list[_Node]] = {node: [] for node in edges}
-    for node, targets in edges.items():
-        for target in targets:
-            before[target].append(node)
-    root_of: dict[_Node, _Node] = {}
-    for root in reversed(finished):
-        waiting = [root] if root not in root_of else []
-        for node in waiting:
-            if node not in root_of:
-                root_of[node] = root
-                waiting += [source for source in before[node] if source not in root_of]
-    components: dict[_Node, list[_Node]] = {}
-    for node in edges:
-        components.setdefault(root_of[node], []).append(node)
-    return list(components.values())
 
 
 # --- the kinds ---------------------------------------------------------------------------------------------

@@ -7,12 +7,13 @@ is of the head's own stratum. Every relation has a stratum, also one that no rul
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evermat import errors
 from evermat.errors import Problems
 from evermat.program.closures import Closure, find_closures
+from evermat.program.components import strong_components
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 _SHOWN = 12  # relations of a cycle that are shown
@@ -62,7 +63,7 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
     uses: dict[str, list[_Use]] = {name: [] for name in program.relations}
     for rule in program.rules:
         uses[rule.head.relation.name] += _uses(rule)
-    components = _components(program.relations, {name: [u.relation for u in found] for name, found in uses.items()})
+    components = strong_components({name: [u.relation for u in found] for name, found in uses.items()})
     component_of = {name: i for i, component in enumerate(components) for name in component}
     sound = True
     for name, found in uses.items():
@@ -92,47 +93,6 @@ def _uses(rule: Rule) -> Iterator[_Use]:
                 yield _Use(literal.relation.name, True, rule)
             case Negation():
                 yield _Use(literal.atom.relation.name, True, rule)
-
-
-def _components(nodes: Iterable[str], uses: dict[str, list[str]]) -> list[list[str]]:
-    """Strongly connected components, each after those that it uses (Tarjan, without recursion)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    on_stack: set[str] = set()
-    components: list[list[str]] = []
-    for start in nodes:
-        if start in index:
-            continue
-        work = [(start, iter(uses[start]))]
-        index[start] = low[start] = len(index)
-        stack.append(start)
-        on_stack.add(start)
-        while work:
-            node, rest = work[-1]
-            for below in rest:
-                if below not in index:
-                    index[below] = low[below] = len(index)
-                    stack.append(below)
-                    on_stack.add(below)
-                    work.append((below, iter(uses[below])))
-                    break
-                if below in on_stack:
-                    low[node] = min(low[node], index[below])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    component = []
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        component.append(member)
-                        if member == node:
-                            break
-                    components.append(component[::-1])
-    return components
 
 
 def _group(
