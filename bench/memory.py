@@ -21,7 +21,7 @@ from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.memory import resident_bytes
 from evermat.program.compile import compile_program
-from evermat.reasoning.seminaive import materialise
+from evermat.reasoning.materialisation import SEMINAIVE, materialise
 from evermat.source import Source
 
 PROGRAM = """
@@ -39,7 +39,7 @@ def measured(nodes: int, edges: int, counters: Counters, indexes: list[tuple[int
     before = resident_bytes()
     state = State(program, run)
     state.load("E", np.ascontiguousarray(np.array(next(rows for _, rows in dag(nodes, edges))).T))
-    materialise(state, run, counters)
+    materialise(state, run, counters, SEMINAIVE)
     closure = state.tables["T"]
     for columns in indexes:
         closure.index(columns).refresh()

@@ -31,8 +31,12 @@ from bench.workloads import FULL, QUICK, dag_edges, w1, w2
 PARTS = ("linear", "small", "chain")
 CORES, MEMORY = 2, "8g"
 PATIENCE = 600.0  # seconds for one process
-PLACES = {"pivot": "pivot", "rounds": "cluster"}
-"""Our ways, and what `--place` calls them."""
+PLACES = {
+    "closure": ("--place", "cluster"),
+    "pivot": ("--place", "pivot", "--algorithm", "seminaive"),
+    "rounds": ("--place", "cluster", "--algorithm", "seminaive"),
+}
+"""Our ways, and how to ask for them."""
 PEERS: Mapping[str, tuple[str, ...]] = {
     "loop": ("loop", "--partitions", "8", "--no-adaptive"),
     "kept": ("kept", "--partitions", "4", "--no-adaptive"),
@@ -41,8 +45,9 @@ PEERS: Mapping[str, tuple[str, ...]] = {
 """Spark alone, with the settings that were chosen; bench/README.md says which were tried."""
 WAYS = (*PLACES, *PEERS)
 TITLES = {
-    "pivot": "Evermat, `--place pivot`",
-    "rounds": "Evermat, `--place cluster`",
+    "closure": "Evermat, `--place cluster`: a closure",
+    "pivot": "Evermat, `--place pivot --algorithm seminaive`",
+    "rounds": "Evermat, `--place cluster --algorithm seminaive`",
     "loop": "PySpark, loop",
     "kept": "PySpark, loop, partitioned by the first column",
     "recursive": "Spark, `WITH RECURSIVE`",
@@ -113,7 +118,7 @@ def ours(way: str, folder: Path) -> dict[str, Any]:
     """The closure by one of our ways."""
     (folder / "program.dl").write_text(PROGRAM, encoding="utf-8")
     spark = ["--engine", "spark", "--master", f"local[{CORES}]", "--conf", f"spark.driver.memory={MEMORY}"]
-    command = ["run", "program.dl", *spark, "--place", PLACES[way], "--stats", f"{way}.json"]
+    command = ["run", "program.dl", *spark, *PLACES[way], "--stats", f"{way}.json"]
     ended = timed([sys.executable, "-m", "evermat", *command], folder)
     if ended.code != 0:
         return failure(ended)

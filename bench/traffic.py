@@ -22,11 +22,11 @@ import numpy as np
 from bench.environment import environment
 from bench.harness import write_facts
 from bench.report import preamble, save, table
-from bench.rounds import PROGRAM, adopt_orphans, small_dag
+from bench.rounds import PLACES, PROGRAM, adopt_orphans, small_dag
 from bench.scaling import RESULTS
 
 PARTS = ("workers", "large")
-PLACES = {"pivot": "pivot", "rounds": "cluster"}
+
 PRODUCT = """
 .decl a(x:number) .input a
 .decl b(y:number) .input b
@@ -64,8 +64,8 @@ def workers(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
         home = folder / f"cluster{count}"
         home.mkdir()
         with cluster(home, workers=count) as started:
-            for way, name in PLACES.items():
-                options = ("--master", started.master, "--scratch", str(folder / "scratch"), "--place", name)
+            for way, asked in PLACES.items():
+                options = ("--master", started.master, "--scratch", str(folder / "scratch"), *asked)
                 told = run(place, started.environment, *options)
                 if told["said"] != ["path", str(workload.expected.rows)]:
                     raise SystemExit(f"wrong: {told['said']}")

@@ -268,7 +268,7 @@ def randoms() -> Any:
     return given(rng=st.randoms(use_true_random=True))
 
 
-few = settings(max_examples=300, deadline=None)
+few = settings(max_examples=25, deadline=None)
 
 
 # ── Closures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
