@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from evermat.durable_clustered import ClusteredKeeper
 
 
-CLOSURE = "closure"  # the place of a stratum: graphs in the driver, expanded by tasks
+# Places of strata: graphs in the driver, expanded by tasks; components over DataFrames.
+CLOSURE, STARS = "closure", "stars"
 
 
 class ClusteredMaterialisation(Materialisation):
@@ -142,7 +143,9 @@ class ClusteredMaterialisation(Materialisation):
 
     def _algorithm_of(self, stratum: Any) -> str:
         place, _ = self._place(stratum.stratum)
-        return MODULAR if CLOSURE in place else super()._algorithm_of(stratum) if place == "driver" else SEMINAIVE
+        if place == "driver":
+            return super()._algorithm_of(stratum)
+        return MODULAR if CLOSURE in place or STARS in place else SEMINAIVE
 
     def _undefined(self) -> Counter[int]:
         return Counter(self._state.workshop.undefined)

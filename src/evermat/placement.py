@@ -4,6 +4,7 @@
     task      the columns engine in one task of the cluster: a small stratum of a program whose facts are there
     pivot     the columns engine in the tasks of one job, each with its own buckets (see `spark.rounds.closing`)
     closure   the graph of a closure in the driver, expanded by tasks (see `spark.rounds.closures`); other recursive rules by rounds
+    stars     components over DataFrames (see `spark.rounds.stars`): a symmetric closure whose graph the driver cannot hold
     rounds    the algorithms over files of facts, a job for every round
 
 `auto` begins in the driver if what is given fits. A stratum that outgrows its place is not begun anew: what it has derived goes along, and
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
-from evermat.clustered import CLOSURE, ClusteredMaterialisation, load_facts
+from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
 from evermat.columns.run import Limits, Progress, Run
 from evermat.materialisation import Materialisation, load_state
 from evermat.memory import available_bytes
@@ -34,6 +35,7 @@ from evermat.spark.rounds.closing import can_close, close, is_small
 from evermat.spark.rounds.cluster import Cluster, default_buckets
 from evermat.spark.rounds.moving import move
 from evermat.spark.rounds.sets import FactSet, View
+from evermat.spark.rounds.stars import close_by_stars
 from evermat.spark.rounds.state import State, StratumRules
 from evermat.spark.scratch import Scratch
 
@@ -195,15 +197,22 @@ class _Placing:
             placed = self._saturate(state, stratum, state.materialised.at(own))
         self._places[own] = placed
         state.record_work(own, run.derivations - before)
-        state.record_counters(own, self._counters.by_modules() if placed[0] == CLOSURE else self._counters)
+        by_modules = placed[0] in (CLOSURE, STARS)
+        state.record_counters(own, self._counters.by_modules() if by_modules else self._counters)
 
     def _saturate(self, state: State, stratum: StratumRules, delta: View) -> _Placed:
         """Adds all that follows from Δ by recursive rules."""
         own, run = stratum.stratum, self._run
         counter = state.recursive_counter if self._counters.recursive else None
-        if self._by_modules(state, stratum):
-            modular.saturate(state, run, stratum, delta.listed(), counter)
-            return CLOSURE, "the graph is in the driver, and tasks expand it"
+        if self._by_modules(stratum, state):
+            if self._fits(stratum, state):
+                modular.saturate(state, run, stratum, delta.listed(), counter)
+                return CLOSURE, "the graph is in the driver, and tasks expand it"
+            closures = [module.closure for module in stratum.closures]
+            stratum.give_up_closures()
+            if not own.plain and len(closures) == 1 and closures[0].symmetric:
+                close_by_stars(closures[0], state, run)
+                return STARS, "the graph is too large for the driver"
         if self._place == "cluster":
             saturate(state, run, stratum, delta.listed(), counter)
             return "rounds", "as asked for"
@@ -222,16 +231,16 @@ class _Placing:
         saturate(state, run, stratum, left, counter)
         return f"{place}, then rounds", f"facts became too many for one task; {count:,} were left to go on from"
 
-    def _by_modules(self, state: State, stratum: StratumRules) -> bool:
-        """Whether graph algorithms close the relations of a stratum; not if a graph would be too large for the driver."""
+    def _by_modules(self, stratum: StratumRules, state: State) -> bool:
+        """Whether graph algorithms close the relations of a stratum."""
         if algorithm_for(stratum, self._algorithm) != MODULAR:
             return False
-        if self._place == "pivot" and can_close(state, stratum.stratum):
-            return False
+        return self._place != "pivot" or not can_close(state, stratum.stratum)
+
+    def _fits(self, stratum: StratumRules, state: State) -> bool:
+        """Whether the graphs of closures may be in the driver."""
         read = {name for closure in stratum.closures for name in closure.reads}
-        if sum(map(state.materialised.count, read)) > _EDGES:
-            stratum.give_up_closures()
-        return bool(stratum.closures)
+        return sum(map(state.materialised.count, read)) <= _EDGES
 
 
 def _given(facts: Mapping[str, Any]) -> int:

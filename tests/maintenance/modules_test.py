@@ -268,7 +268,7 @@ def randoms() -> Any:
     return given(rng=st.randoms(use_true_random=True))
 
 
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=12, deadline=None)
 
 
 # ── Closures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -354,7 +354,7 @@ def test_overdeletion_and_rederivation(kind: str, rng: Random) -> None:
             made = at.read(during.delete(at.view(delta)))
             least = depending(instances(rules, left | surviving, set()), delta, at.positive)
             most = depending(over_all, delta)
-            assert least - delta <= made
+            assert (least & left) - delta <= made
             assert made <= most | delta
             update.overdeleted.add(at.view(at.unfounded(made)))
             delta = set()
@@ -454,7 +454,7 @@ def test_facts_that_hold_become_external_when_others_derive_them(kind: str, rng:
 # ── The seminaive module ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @randoms()
 def test_the_seminaive_module_adds_what_follows(rng: Random) -> None:
     with random_stage(PLAIN, rng) as at:
@@ -478,7 +478,7 @@ def test_the_seminaive_module_adds_what_follows(rng: Random) -> None:
             assert at.read(again) == expected
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @randoms()
 def test_the_seminaive_module_in_an_update(rng: Random) -> None:
     """Diff, Del, Red and Add, with changes by other modules in between; and C_r in the end."""
@@ -608,6 +608,7 @@ EXAMPLES = {
         ".decl q(x:number, y:number) .decl u(x:number, y:number) r(x, y) :- q(x, y). u(x, y) :- r(x, y)." + TRANSITIVE,
         {"q": {(0, 1), (1, 2)}},
         ({}, {"r": {(0, 1)}}),
+        ({}, {"r": {(1, 2), (5, 6)}}),
         ({}, {"r": {(0, 2)}}),
         ({"q": {(0, 1)}}, {}),
         ({"r": {(0, 1)}}, {}),

@@ -178,3 +178,38 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
         cluster.check = lambda: None
         assert set(found_in(m).values()) == {0}
     assert not list(tmp_path.iterdir())
+
+
+def test_a_closure_whose_graph_is_too_large_for_the_driver(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evermat.placement._EDGES", 2)
+    program = evermat.Program.parse(
+        ".decl e(x:symbol, y:symbol) .decl same(x:symbol, y:symbol) eqrel same(x, y) :- e(x, y)."
+    )
+    given = [("a", "b"), ("b", "c"), ("d", "e"), ("f", "f")]
+    with program.materialise({"e": given}, engine=spark, place="cluster", scratch=tmp_path, counters="both") as m:
+        assert set(m["same"]) == {(x, y) for part in ("abc", "de", "f") for x in part for y in part}
+        (told,) = [stratum for stratum in m.stats["strata"] if "same" in stratum["relations"]]
+        assert (told["place"], told["algorithm"], told["counters"]) == ("stars", "modular", "modular")
+        m.update({"e": [("c", "d")]}, {"e": [("a", "b")]})  # from now on by rounds
+        assert set(m["same"]) == {(x, y) for part in ("bcde", "f") for x in part for y in part}
+
+
+def test_tasks_expand_the_graph_of_a_closure(spark: Any, tmp_path: Path) -> None:
+    """On a real Spark: by sources in their buckets, with texts, and through updates."""
+    program = evermat.Program.parse(
+        ".decl e(x:symbol, y:symbol) .decl up(x:symbol, y:symbol) .decl down(x:symbol, y:symbol)"
+        " up(x, y) :- e(x, y). up(x, z) :- up(x, y), up(y, z). down(y, x) :- up(x, y). up(y, x) :- down(x, y)."
+    )
+    given = list(pairwise("abcdefgh"))
+    with program.materialise({"e": given}, engine=spark, place="cluster", scratch=tmp_path) as m:
+        graph = nx.DiGraph(given)
+        for change in ({"delete": {"e": [("d", "e")]}}, {"insert": {"e": [("h", "a"), ("d", "e")]}}):
+            m.update(**change, algorithm="bf-c-mod")
+            graph.remove_edges_from(change.get("delete", {}).get("e", []))
+            graph.add_edges_from(change.get("insert", {}).get("e", []))
+            expected = set(nx.transitive_closure(graph).edges)
+            assert set(m["up"]) == expected
+            assert set(m["down"]) == {(y, x) for x, y in expected}
+        assert {s["place"] for s in m.stats["strata"] if "up" in s["relations"]} == {"closure"}

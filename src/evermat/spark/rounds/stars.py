@@ -27,13 +27,15 @@ from evermat import errors
 from evermat.columns.run import Run
 from evermat.errors import EvermatError, Problem, ResourceError
 from evermat.program.builtins import Type
-from evermat.program.model import Column, Relation
+from evermat.program.closures import Closure
+from evermat.program.model import Atom, Column, Relation, Rule, Variable
 from evermat.spark.frames import frame_files
 from evermat.spark.jobs import failure, named, run_watched
 from evermat.spark.rounds.cluster import Cluster
 from evermat.spark.rounds.loading import load
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.reading import frame_of
+from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.state import State
 from evermat.spark.scratch import Scratch
@@ -63,6 +65,18 @@ def components_relation(members: Sequence[Relation]) -> Relation:
     node = members[0].columns[0]
     columns = tuple(Column(end, node.type, node.declared) for end in ("node", "root"))
     return Relation(name, columns, hidden=True)
+
+
+def close_by_stars(closure: Closure, state: State, run: Run) -> None:
+    """Adds to I all that follows by a symmetric closure from the facts of its members in I; nothing else may derive these."""
+    names = [member.relation for member in closure.members]
+    found = components(state.materialised, names, state, run)
+    relations = [state.program.relations[name] for name in names]
+    same = components_relation(relations)
+    x, y, root = (Variable(name, same.types[0]) for name in ("x", "y", "root"))
+    body = (Atom(same, (x, root)), Atom(same, (y, root)))
+    rules = [Rule(Atom(relation, (x, y)), body, closure.rules[0].span) for relation in relations]
+    state.materialised.add(Rules(rules, frozenset(), state.workshop).consequences(found))
 
 
 def components(view: View, members: Sequence[str], state: State, run: Run) -> FactSet:
@@ -177,12 +191,10 @@ def _large_star(edges: DataFrame, observation: Observation) -> DataFrame:
 def _small_star(edges: DataFrame, observation: Observation) -> DataFrame:
     """The edges after a small-star. Of those that are there twice one is left before it; after it some may be there twice again."""
     from pyspark.sql import Window  # noqa: PLC0415
-    from pyspark.sql.functions import col, count, count_if, first, lag, lit, when  # noqa: PLC0415
+    from pyspark.sql.functions import col, count, count_if, lit, min, when  # noqa: A004, PLC0415
 
-    # One shuffle and one sort show both the least neighbour and what is there twice.
-    upwards = Window.partitionBy("high").orderBy("low")
-    with_least = edges.select("*", first("low").over(upwards).alias("least"), lag("low").over(upwards).alias("before"))
-    once = with_least.where(col("before").isNull() | (col("before") < col("low")))
+    once = edges.repartition("high").distinct()  # one shuffle is enough for all that follows
+    once = once.select("*", min("low").over(Window.partitionBy("high")).alias("least"))
     moves = col("least") < col("low")
     observed = once.observe(observation, count(lit(1)).alias("rows"), count_if(moves).alias("moved"))
     return observed.select(when(moves, col("low")).otherwise(col("high")).alias("high"), col("least").alias("low"))
