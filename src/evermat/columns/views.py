@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +114,10 @@ class Fresh(View):
     @property
     def names(self) -> Iterable[str]:
         return self.ranges
+
+    def listed(self) -> Any:
+        """Itself: rows do not move."""
+        return self
 
     def __bool__(self) -> bool:
         return bool(self.ranges)

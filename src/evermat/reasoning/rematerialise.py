@@ -22,9 +22,15 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
         delta.replace(facts)
         return delta
 
-    plain = partial(seminaive_module.add, stratum.plain, update.next_round, hold, again.add)
-    closures = [closure.empty() for closure in stratum.closures]
-    saturate_by(stratum, closures, plain, again.add, new, again.listed(), update)
+    steps = (stratum.plain, update.next_round, hold, again.add)
+    if stratum.closures:
+        closures = [closure.empty() for closure in stratum.closures]
+        plain = partial(seminaive_module.add, *steps)
+        saturate_by(stratum, closures, plain, again.add, new, again.listed(), update)
+    else:
+        for _ in seminaive_module.steps(*steps, new, again.listed()):
+            pass
     update.overdeleted.add(update.state.materialised.at(stratum.stratum) - again)
     update.added.add(again - update.state.materialised)
+    update.check_facts()
     update.release(again, delta)

@@ -63,10 +63,14 @@ class Modules:
         def add(module: ModuleUpdate, given: View) -> View:
             update.next_round()
             found.add(module.add(given))
-            update.check_facts()
-            return update.added.add((found - new).listed())
+            return take()
 
-        first = update.added.add((found - new).listed())
+        def take() -> View:
+            fresh = update.added.add((found - new).listed())
+            update.check_facts()
+            return fresh
+
+        first = take()
         exchange(self.all, {module: (first - made[module]).listed() for module in self.all}, add)
 
     def finish(self) -> None:

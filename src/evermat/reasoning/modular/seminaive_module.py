@@ -7,13 +7,15 @@ that it is given them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from evermat.algebra import OwnFacts, Rules, StratumRules, Take, Update, View
 from evermat.reasoning.insertion import Views
 
 Tell = Callable[[View], None]
+
+_PUT_TOGETHER = 8  # steps, before what they have made becomes one set
 
 
 def add(
@@ -29,12 +31,27 @@ def add(
     `hold` makes of facts that were taken a set that rules can tell from others.
     """
     made: View | None = None
+    for count, step in enumerate(steps(rules, next_round, hold, take, present, delta), 1):
+        made = step if made is None else made | step
+        if count % _PUT_TOGETHER == 0:
+            made = made.listed()
+    assert made is not None
+    return made
+
+
+def steps(
+    rules: Rules,
+    next_round: Callable[[], None],
+    hold: Callable[[View], View],
+    take: Take,
+    present: View,
+    delta: View,
+) -> Iterator[View]:
+    """What follows from Δ in one step, in two, and so on, until there is nothing new."""
     while delta:
         next_round()
         delta = take(rules.consequences(present, delta_positive=hold(delta)))
-        made = delta if made is None else made | delta
-    assert made is not None
-    return made
+        yield delta
 
 
 class SeminaiveUpdate:
