@@ -144,6 +144,27 @@ def test_names_of_algorithms_are_checked() -> None:
     )
 
 
+LONG = """
+.decl e(x:number, y:number) .decl d(x:number)
+d(y) :- d(x), e(x, y).
+"""
+
+
+@pytest.mark.parametrize(
+    "beside", ["", "r(x, x) :- d(x), x < 0. d(x) :- r(x, x)." + TRANSITIVE], ids=["alone", "closure"]
+)
+@pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", "remat", "auto"])
+@on_engines
+def test_other_rules_may_take_many_rounds(engine: Engine, algorithm: str, beside: str) -> None:
+    """More rounds than an engine can tell sets apart."""
+    n = 40
+    m = engine.materialise(LONG + beside, {"e": chain(n), "d": [(0,)]}, counters="both")
+    assert len(m["d"]) == n + 1
+    for change, left in (("delete", n // 2 + 1), ("insert", n + 1)):
+        m.update(**{change: {"e": [(n // 2, n // 2 + 1)]}}, algorithm=algorithm)
+        assert len(m["d"]) == left
+
+
 # ── What is deleted ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -253,7 +274,7 @@ def test_an_interrupt_during_a_closure_changes_nothing(engine: Engine, algorithm
 
 @pytest.mark.parametrize("limit", [{"limit_facts": 150}, {"limit_seconds": 0.0}, {"memory": 1}])
 @pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", "remat", "auto"])
-@pytest.mark.parametrize("text", [TRANSITIVE, SYMMETRIC, LINEAR])
+@pytest.mark.parametrize("text", [TRANSITIVE, SYMMETRIC, LINEAR], ids=["transitive", "symmetric", "linear"])
 @on_engines
 def test_a_limit_rolls_back_closures(
     engine: Engine, text: str, algorithm: str, limit: dict[str, float], monkeypatch: pytest.MonkeyPatch
