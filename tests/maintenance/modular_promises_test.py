@@ -247,7 +247,7 @@ def stop_after(events: int, patch: pytest.MonkeyPatch) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", "remat", "auto"])
-@randomly(memory=10, spark=2)
+@randomly(memory=10, spark=1)
 def test_an_interrupt_during_a_closure_changes_nothing(engine: Engine, algorithm: str, rng: Random) -> None:
     random = random_program(rng, CLOSED)
     m = engine.materialise(random.text, random.facts, counters=rng.choice(["none", "both"]))

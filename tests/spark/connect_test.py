@@ -87,7 +87,7 @@ try:
     for where in ("pivot", "cluster"):
         given = {"e": spark.sql("select 1 x, 2 y union all select 2, 3")}
         with program.materialise(given, engine=spark, place=where, scratch=scratch, counters="both") as m:
-            assert m.stats["strata"][1]["place"] == {"pivot": "pivot", "cluster": "rounds"}[where], m.stats
+            assert m.stats["strata"][1]["place"] == {"pivot": "pivot", "cluster": "closure"}[where], m.stats
             assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)} and set(m["far"]) == {(1,), (2,)}
             assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(1, 2), (1, 3), (2, 3)}
             assert set(m.query("p(1, x)")) == {(2,), (3,)}

@@ -211,7 +211,8 @@ if place == "driver":  # which asks Spark for nothing but what it is given
     given["edge"] = frame.mapInArrow(Held(iter, moments["input"], folder / "input").__call__, frame.schema)
 if "fixpoint" in moments:
     hold(*moments["fixpoint"], folder / "fixpoint")
-with evermat.Program.parse(REASONING).materialise(given, engine=spark, place=place, scratch=folder / "scratch") as m:
+program, scratch = evermat.Program.parse(REASONING), folder / "scratch"
+with program.materialise(given, engine=spark, place=place, scratch=scratch, algorithm="seminaive") as m:
     tell(m)
     if "update" in moments:
         hold(*moments["update"], folder / "update")
@@ -338,6 +339,8 @@ def test_executors_that_are_lost_again_and_again(running: Cluster, tmp_path: Pat
         "scratch",
         "-D",
         "out",
+        "--algorithm",
+        "seminaive",
     ]
     settings = ["--conf", "spark.task.maxFailures=2", "--stats", "stats.json"]
     with starting(running, COMMAND, str(tmp_path), "derive path", "run", "program.dl", *options, *settings) as driver:

@@ -20,8 +20,10 @@ from evermat.spark.rounds import stars
 from evermat.spark.rounds.packing import buckets_of, read_file
 from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.stars import components, components_relation
+from tests.spark.standalone_test import LONG
 
 pytestmark = pytest.mark.xdist_group("spark")
+LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
 
 Edges = list[tuple[Any, Any]]
 
@@ -112,6 +114,7 @@ def test_loops_and_single_edges(spark: Any, tmp_path: Path) -> None:
         assert found_in(m) == {1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 6, 7: 6}
 
 
+@LASTING
 def test_a_chain_takes_few_iterations(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number is about the logarithm of the length, whatever the order of the nodes."""
     iterations = 0
@@ -141,6 +144,7 @@ def test_nothing(spark: Any, tmp_path: Path) -> None:
         assert state.cluster.jobs > before
 
 
+@LASTING
 def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     """A limit at the beginning, an interrupt amid the iterations, a failure of Spark; all is well afterwards."""
     edges = list(pairwise(range(30)))

@@ -210,14 +210,24 @@ def test_nothing_is_derived_when_a_state_is_opened(tmp_path: Path, monkeypatch: 
     assert facts_at(tmp_path / "state") == expected
 
 
-@pytest.mark.parametrize("algorithm", ["bf-c", "dred", "auto"])
+@pytest.mark.parametrize("algorithm", ["bf-c", "dred", "dred-c-mod", "auto"])
 def test_counters_that_were_valid_are_valid_again(tmp_path: Path, algorithm: str) -> None:
     with saved(tmp_path / "state") as m, evermat.open(tmp_path / "state") as found:
-        assert set(found._state.counters.values()) == {Counters.BOTH}
+        assert set(found._state.counters.values()) == {Counters.BOTH, Counters.MODULAR}
         m.update({"edge": [(5, 0)]}, algorithm=algorithm)
         expected = list(m._state.counters.values())
     with evermat.open(tmp_path / "state") as found:
         assert list(found._state.counters.values()) == expected
+        assert_recomputed(found)
+
+
+def test_counters_of_other_rules_are_not_taken_for_those_of_all(tmp_path: Path) -> None:
+    """What is stored counts the rules that are in no closure; DRed^c counts all, and writes only what changes."""
+    with saved(tmp_path / "state") as m:
+        m.update({"edge": [(5, 0)]}, algorithm="dred-c")
+        assert set(m._state.counters.values()) == {Counters.BOTH}
+    with evermat.open(tmp_path / "state") as found:
+        assert set(found._state.counters.values()) == {Counters.BOTH, Counters.NONRECURSIVE}
         assert_recomputed(found)
 
 
