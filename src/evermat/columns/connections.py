@@ -102,13 +102,9 @@ def still(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: 
     if not len(tails):
         return NO_CONNECTIONS
     with _in_question(edges, gone):
-        to, away = edges.behind(tails, LIVE_OR_CHANGED, _TO), edges.ahead(heads, LIVE_OR_CHANGED, _FROM)
-        edges.ahead(to, LIVE, _AHEAD)
-        nodes = edges.behind(away, LIVE, _WITHIN, within=_AHEAD)
+        to, away, nodes, left = _left(edges, tails, heads)
         inside = edges.marks & _WITHIN
-        return _numbered(
-            edges, nodes, edges.between(nodes, _WITHIN, LIVE), None, to[inside[to] != 0], away[inside[away] != 0]
-        )
+        return _numbered(edges, nodes, left, None, to[inside[to] != 0], away[inside[away] != 0])
 
 
 def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: Rows) -> Connections:
@@ -141,9 +137,15 @@ def may_depend(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], g
     if not len(tails):
         return _NO_NODES
     with _in_question(edges, gone):
-        to, away = edges.behind(tails, LIVE_OR_CHANGED, _TO), edges.ahead(heads, LIVE_OR_CHANGED, _FROM)
-        edges.ahead(to, LIVE, _AHEAD)
-        return edges.between(edges.behind(away, LIVE, _WITHIN, within=_AHEAD), _WITHIN, LIVE)
+        return _left(edges, tails, heads)[-1]
+
+
+def _left(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any]) -> tuple[Nodes, Nodes, Nodes, Rows]:
+    """Nodes that reached some edges, nodes that these reached, and the nodes and edges that are left between the two."""
+    to, away = edges.behind(tails, LIVE_OR_CHANGED, _TO), edges.ahead(heads, LIVE_OR_CHANGED, _FROM)
+    edges.ahead(to, LIVE, _AHEAD)
+    nodes = edges.behind(away, LIVE, _WITHIN, within=_AHEAD)
+    return to, away, nodes, edges.between(nodes, _WITHIN, LIVE)
 
 
 def on_paths(edges: Edges, tails: Nodes, heads: Nodes) -> Rows:
