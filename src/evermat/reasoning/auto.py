@@ -23,6 +23,7 @@ from evermat.program.model import Apply, Atom, Negation, Test
 from evermat.reasoning.maintenance import Attempt, Choice, fixed_choice
 
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch
+_LARGE_FOR_CLOSURES = 0.1  # the same where rules close a relation, if something is lost: to close again costs little
 
 # When attempts are given up: shares of the instances of a materialisation from scratch.
 _MOST_FOR_DRED = 0.03
@@ -86,7 +87,7 @@ def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
     if any(rule.aggregate for rule in what.recursive):
         return fixed_choice(state, stratum, "remat")
     share = _changed_share(update, stratum)
-    if share > _LARGE:
+    if share > (_LARGE_FOR_CLOSURES if stratum.closures and _loses(update, stratum) else _LARGE):
         return Choice(what, "remat", valid, f"{share:.0%} of what the stratum reads has changed")
     if not what.recursive:
         if valid >= Counters.NONRECURSIVE:
