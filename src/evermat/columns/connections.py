@@ -19,7 +19,7 @@ from evermat.columns.edges import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes
 from evermat.columns.reachability import Graph, Pairs, connected
 from evermat.columns.table import Batch, Rows, Truth
 
-CHUNK = 1 << 14
+CHUNK = 1 << 15
 _TO, _FROM, _AHEAD, _WITHIN = 1, 2, 4, 8  # marks of nodes
 _NO_NODES: Nodes = np.empty(0, np.int32)
 
