@@ -213,6 +213,8 @@ class _Placing:
             if not own.plain and len(closures) == 1 and closures[0].symmetric:
                 close_by_stars(closures[0], state, run)
                 return STARS, "the graph is too large for the driver"
+            # Of what the driver has derived, Δ may hold external facts only: rules would not see what follows from the rest.
+            delta = state.materialised.at(own)
         if self._place == "cluster":
             saturate(state, run, stratum, delta.listed(), counter)
             return "rounds", "as asked for"

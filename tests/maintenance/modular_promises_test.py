@@ -11,12 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat import placement
+from evermat.columns import connections
 from evermat.columns.run import Run
 from evermat.materialisation import Materialisation
 from evermat.reasoning import auto
 from tests import oracle
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import applied, assert_counters_right, assert_right, everything, facts_of, random_update
+from tests.spark.in_process import materialise_in_process
 from tests.strategies import Features, random_program
 
 CLOSED = Features(closures=1.0)
@@ -354,3 +357,27 @@ def test_an_attempt_is_given_up_in_the_middle_of_a_closure(monkeypatch: pytest.M
         m.update(delete={"r": {(7, 8)}}, algorithm=algorithm)
         assert len(m["r"]) == 7 * 8 // 2 + 12 * 13 // 2
         m.update(insert={"r": {(7, 8)}}, algorithm=algorithm)
+
+
+@pytest.mark.parametrize("edges", [0, 10**6], ids=["too large", "fits"])
+@pytest.mark.parametrize("few_sources", [False, True])
+@pytest.mark.parametrize("text", [TRANSITIVE, SYMMETRIC, LINEAR], ids=["transitive", "symmetric", "linear"])
+def test_a_closure_that_outgrows_the_driver_in_its_middle(
+    text: str, edges: int, few_sources: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Part of its facts are there when the cluster goes on, whether the graph may be in the driver or not."""
+    relation = "e" if text == LINEAR else "r"
+    facts = {relation: {*chain(20)}}
+    if few_sources:  # their facts are found in another order
+        text, facts = (
+            text.replace("r(x, y) :- e(x, y).", ""),
+            {relation: {*chain(36)}, "r": {(100, 0), *facts.get("r", ())}},
+        )
+    for name, value in {"_EDGES": edges, "available_bytes": lambda: 60 * placement._BYTES_PER_FACT}.items():
+        monkeypatch.setattr(placement, name, value)
+    program, expected = evermat.Program.parse(text), oracle.materialise(oracle.read(text), facts)
+    for few in (7, 9, 12):  # the facts of a node, too, are there in part
+        monkeypatch.setattr(connections, "CHUNK", few)
+        with materialise_in_process(program, facts, place="auto") as m:
+            assert any("driver, then" in stratum["place"] for stratum in m.stats["strata"])
+            assert facts_of(m) == expected

@@ -26,9 +26,8 @@ from evermat.columns.views import Listed, View
 from evermat.program.model import Atom, Negation, Rule
 from evermat.reasoning import dred_counting
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.modular import seminaive_module
 from evermat.reasoning.modular.modules import Modules
-from evermat.reasoning.modular.seminaive_module import SeminaiveUpdate
+from evermat.reasoning.modular.seminaive_module import Seminaive, SeminaiveUpdate
 from tests import oracle
 from tests.maintenance.updates import applied, assert_right
 from tests.strategies import Facts, RandomProgram, Sketch
@@ -472,7 +471,7 @@ def test_the_seminaive_module_adds_what_follows(rng: Random) -> None:
             if not given_:  # a module is called only if there is something new
                 continue
             new = again | at.views.old.below(at.rules.stratum)
-            made = seminaive_module.add(at.rules.plain, lambda: None, hold, again.add, new, given_)
+            made = Seminaive(at.rules.plain, lambda: None, hold, again.add).add(new, given_)
             expected = closed(rules, present | delta | lower) - lower
             assert at.read(made) == expected - present - delta
             assert at.read(again) == expected

@@ -25,6 +25,7 @@ import evermat
 from evermat import placement
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
+from evermat.columns import connections
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Limits, Run
 from evermat.columns.values import decode_rows
@@ -172,6 +173,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (closing, "_SMALL", 0),  # no stratum is done by one task
             (closing, "_ROOM", rng.randint(1, 4 * few)),  # tasks give up, and rounds go on
             (connecting, "_HELD", few),  # a bucket's pairs are written part by part
+            (connections, "CHUNK", few),  # a closure outgrows the driver in its middle
             (placement, "_EDGES", few),  # graphs are too large for the driver
         ):
             assert hasattr(module, name)

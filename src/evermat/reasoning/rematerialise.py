@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from evermat.algebra import StratumRules, Update, View
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.modular import seminaive_module
 from evermat.reasoning.modular.materialisation import saturate_by
+from evermat.reasoning.modular.seminaive_module import Seminaive
 
 
 def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
@@ -22,13 +20,12 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
         delta.replace(facts)
         return delta
 
-    steps = (stratum.plain, update.next_round, hold, again.add)
+    plain = Seminaive(stratum.plain, update.next_round, hold, again.add)
     if stratum.closures:
         closures = [closure.empty() for closure in stratum.closures]
-        plain = partial(seminaive_module.add, *steps)
-        saturate_by(stratum, closures, plain, again.add, new, again.listed(), update)
+        saturate_by(closures, plain, again.add, new, again.listed(), update)
     else:
-        for _ in seminaive_module.steps(*steps, new, again.listed()):
+        for _ in plain.steps(new, again.listed()):
             pass
     update.overdeleted.add(update.state.materialised.at(stratum.stratum) - again)
     update.added.add(again - update.state.materialised)

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Protocol
 
 from evermat.algebra import Counter, Module, OwnFacts, Run, State, StratumRules, Take, View
-from evermat.reasoning.modular import seminaive_module
 from evermat.reasoning.modular.exchange import exchange
+from evermat.reasoning.modular.seminaive_module import Seminaive
 
 
 def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View | None:
@@ -36,8 +36,8 @@ def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter
 
     for closure in stratum.closures:
         closure.clear()
-    plain = partial(seminaive_module.add, stratum.plain, run.next_round, lambda facts: facts, take_counted)
-    saturate_by(stratum, stratum.closures, plain, take, state.materialised, delta, run)
+    plain = Seminaive(stratum.plain, run.next_round, lambda facts: facts, take_counted)
+    saturate_by(stratum.closures, plain, take, state.materialised, delta, run)
     if not run.outgrown:
         return None
     # Where modules work together nobody knows how far each has come. By itself a closure begins anew, from its external facts.
@@ -54,21 +54,20 @@ class Rounds(Protocol):
 
 
 def saturate_by(
-    stratum: StratumRules,
     closures: Sequence[Module],
-    plain: Callable[[View, View], View],
+    plain: Seminaive,
     take: Take,
     present: View,
     delta: View,
     run: Rounds,
 ) -> None:
-    """Adds all that follows from Δ, which is in `present`, by closures and by a function for plain rules.
+    """Adds all that follows from Δ, which is in `present`, by closures and by plain rules.
 
     Ends early if the run has outgrown its place.
     """
     modules: list[Callable[[View, View], View]] = [partial(closure.add, take) for closure in closures]
-    if stratum.plain.heads:
-        modules.append(plain)
+    if plain.rules.heads:
+        modules.append(plain.add)
 
     def work(add: Callable[[View, View], View], given: View) -> View | None:
         run.next_round()

@@ -8,6 +8,7 @@ that it is given them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from evermat.algebra import OwnFacts, Rules, StratumRules, Take, Update, View
@@ -18,40 +19,34 @@ Tell = Callable[[View], None]
 _PUT_TOGETHER = 8  # steps, before what they have made becomes one set
 
 
-def add(
-    rules: Rules,
-    next_round: Callable[[], None],
-    hold: Callable[[View], View],
-    take: Take,
-    present: View,
-    delta: View,
-) -> View:
-    """Add, Definition 3: takes all that follows from Δ, step by step, and hands it back.
+@dataclass(frozen=True)
+class Seminaive:
+    """Evaluates rules step by step: takes all that follows.
 
     `hold` makes of facts that were taken a set that rules can tell from others.
     """
-    made: View | None = None
-    for count, step in enumerate(steps(rules, next_round, hold, take, present, delta), 1):
-        made = step if made is None else made | step
-        if count % _PUT_TOGETHER == 0:
-            made = made.listed()
-    assert made is not None
-    return made
 
+    rules: Rules
+    next_round: Callable[[], None]
+    hold: Callable[[View], View]
+    take: Take
 
-def steps(
-    rules: Rules,
-    next_round: Callable[[], None],
-    hold: Callable[[View], View],
-    take: Take,
-    present: View,
-    delta: View,
-) -> Iterator[View]:
-    """What follows from Δ in one step, in two, and so on, until there is nothing new."""
-    while delta:
-        next_round()
-        delta = take(rules.consequences(present, delta_positive=hold(delta)))
-        yield delta
+    def add(self, present: View, delta: View) -> View:
+        """Add, Definition 3: takes all that follows from Δ, and hands it back."""
+        made: View | None = None
+        for count, step in enumerate(self.steps(present, delta), 1):
+            made = step if made is None else made | step
+            if count % _PUT_TOGETHER == 0:
+                made = made.listed()
+        assert made is not None
+        return made
+
+    def steps(self, present: View, delta: View) -> Iterator[View]:
+        """What follows from Δ in one step, in two, and so on, until there is nothing new."""
+        while delta:
+            self.next_round()
+            delta = self.take(self.rules.consequences(present, delta_positive=self.hold(delta)))
+            yield delta
 
 
 class SeminaiveUpdate:
