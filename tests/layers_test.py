@@ -33,6 +33,7 @@ LAYERS = {
         "durable",
         "durable_clustered",
         "facts",
+        "forbidden",
         "history",
         "materialisation",
         "placement",

@@ -21,13 +21,15 @@ from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Limits, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
-from evermat.columns.values import encode_rows
+from evermat.columns.values import decode_rows, encode_rows
 from evermat.errors import DataError, Problem
 from evermat.facts import is_dataframe, relation_of, suits, table_of
+from evermat.forbidden import forbidden_relations, refuse
 from evermat.interrupts import held_back
 from evermat.materialisation import Given, Materialisation, maintain_all, update_stats
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation
+from evermat.program.query import Query
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm, kept_counters
@@ -40,7 +42,7 @@ from evermat.spark.rounds.loading import load
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.reading import facts_of, frame_of, holds
 from evermat.spark.rounds.rules import Rules
-from evermat.spark.rounds.sets import FactSet
+from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.state import State
 from evermat.spark.rounds.update import Update
 from evermat.spark.scratch import Scratch
@@ -113,21 +115,13 @@ class ClusteredMaterialisation(Materialisation):
         if self._queries is None or self._queries.program is not self._program:
             self._queries = Queries(self._program)
         query = self._queries.compile(text)
-        state = self._state
-        state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
-        known, state.workshop.undefined = state.workshop.undefined, Counter()  # what a query drops is its own business
-        made = FactSet("an answer", state.workshop)
-        for name, relation in query.relations.items():
-            state.workshop.shapes[name] = Shape.of(relation.types)
-        try:
-            for rule in query.rules:  # in an order in which all that a rule reads is complete
-                made.add(Rules([rule], frozenset(), state.workshop).consequences(state.materialised | made))
-        finally:
-            undefined, state.workshop.undefined = sum(state.workshop.undefined.values()), known
-        table = Table(query.answer.arity)
-        for batch in facts_of(made, query.answer.name, self._dictionary):
-            table.add_new(batch, 0)
-        return Answer(query.answer, table, self._dictionary, undefined)
+        self._state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
+        return _evaluate(query, self._state, self._state.materialised, self._dictionary)
+
+    def refuse_forbidden(self) -> None:
+        """Raises `DataError` if there are facts that the program forbids."""
+        materialised = self._state.materialised
+        _refuse_forbidden(self._state, materialised, materialised, self._dictionary)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -235,6 +229,8 @@ def update_state(
         with phases.during("reason"):
             choices = maintain_all(update, algorithm, state, kept)
             lost, gained = update.result()
+            after = (state.materialised - update.overdeleted) | update.added
+            _refuse_forbidden(state, after, gained, dictionary)
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         inserted, deleted = (ClusteredChanges(program.relations, v, dictionary) for v in (gained, lost))
         valid = kept_counters(state, choices)
@@ -249,6 +245,34 @@ def update_state(
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
+
+
+def _evaluate(query: Query, state: State, facts: View, dictionary: Dictionary) -> Answer:
+    """The answer to a query over some facts of a state."""
+    known, state.workshop.undefined = state.workshop.undefined, Counter()  # what a query drops is its own business
+    made = FactSet("an answer", state.workshop)
+    for name, relation in query.relations.items():
+        state.workshop.shapes[name] = Shape.of(relation.types)
+    try:
+        for rule in query.rules:  # in an order in which all that a rule reads is complete
+            made.add(Rules([rule], frozenset(), state.workshop).consequences(facts | made))
+    finally:
+        undefined, state.workshop.undefined = sum(state.workshop.undefined.values()), known
+    table = Table(query.answer.arity)
+    for batch in facts_of(made, query.answer.name, dictionary):
+        table.add_new(batch, 0)
+    return Answer(query.answer, table, dictionary, undefined)
+
+
+def _refuse_forbidden(state: State, facts: View, new: FactSet, dictionary: Dictionary) -> None:
+    """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
+    found = {}
+    for name in forbidden_relations(state.program):
+        if new.count(name):
+            types = state.program.relations[name].types
+            batches = facts_of(new, name, dictionary)
+            found[name] = [row for batch in batches for row in decode_rows(batch, types, dictionary)]
+    refuse(state.program, found, lambda query: _evaluate(query, state, facts, dictionary))
 
 
 def open_clustered(

@@ -264,6 +264,10 @@ CHANGE_COLUMNS = _kind(
     "a Parquet file of changes has a column `op`, perhaps a column `relation`, and those of the relation",
 )
 
+# --- 350-359: what a program forbids -------------------------------------------------------------------------
+FORBIDDEN = _kind(350, "`{fact}` is forbidden, but it {how}", "{why}")
+MORE_FORBIDDEN = _kind(351, "and {count} more facts of `{relation}`, which is forbidden")
+
 # --- 610-619: memory ----------------------------------------------------------------------------------------
 SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")
 SCRATCH_NOT_SHARED = _kind(

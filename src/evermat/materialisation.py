@@ -18,15 +18,18 @@ from evermat.columns.selection import Selection
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
+from evermat.columns.values import decode_rows
+from evermat.columns.views import View
 from evermat.errors import DataError, Problem
 from evermat.facts import encode_facts, encode_given
+from evermat.forbidden import forbidden_relations, refuse
 from evermat.interrupts import held_back
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum
-from evermat.query import Answer, Queries
+from evermat.query import Answer, Queries, evaluate
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
@@ -156,6 +159,11 @@ class Materialisation(Mapping[str, "Facts"]):
     def _revised(self, program: Program, run: Run) -> State:
         """A state for a program with other rules that shares the facts."""
         return State(program, run, kept=self._state)
+
+    def refuse_forbidden(self) -> None:
+        """Raises `DataError` if there are facts that the program forbids."""
+        materialised = self._state.materialised
+        _refuse_forbidden(self._state, materialised, materialised, self._run)
 
     # --- the state directory -------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -346,6 +354,8 @@ def update_state(
         with phases.during("reason"):
             choices = maintain_all(update, algorithm, state, kept)
             lost, gained = update.result()
+            after = (state.materialised - update.overdeleted) | update.added
+            _refuse_forbidden(state, after, gained, run)
         explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
         inserted, deleted = (Changes.of(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
         valid = kept_counters(state, choices)
@@ -359,6 +369,17 @@ def update_state(
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
     return Change(inserted, deleted, stats)
+
+
+def _refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:
+    """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
+    found = {}
+    for name in forbidden_relations(state.program):
+        rows = new.rows(name)
+        if len(rows):
+            types = state.program.relations[name].types
+            found[name] = list(decode_rows(state.tables[name].take(rows), types, state.dictionary))
+    refuse(state.program, found, lambda query: evaluate(query, state, facts, run))
 
 
 def maintain_all(update: Any, algorithm: str, state: Any, kept: Any) -> list[Choice]:
@@ -441,7 +462,9 @@ def materialise_program(
     state = load_state(program, facts, run, phases)
     with phases.during("reason"):
         materialise(state, run, counters, algorithm)
-    return Materialisation(program, state, run, phases, engine=engine, algorithm=algorithm)
+        made = Materialisation(program, state, run, phases, engine=engine, algorithm=algorithm)
+        made.refuse_forbidden()
+    return made
 
 
 def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Phases) -> State:

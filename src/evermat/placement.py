@@ -94,9 +94,14 @@ def materialise_on_spark(
     placing = _Placing(
         program, spark, place, scratch, run, counters, algorithm, (check, before_cluster), phases or Phases(), buckets
     )
-    if place == "driver" or (place == "auto" and _given(facts) <= placing.room):
-        return placing.in_driver(facts)
-    return placing.on_cluster(facts)
+    fits = place == "driver" or (place == "auto" and _given(facts) <= placing.room)
+    made = placing.in_driver(facts) if fits else placing.on_cluster(facts)
+    try:
+        made.refuse_forbidden()
+    except BaseException:
+        made.close()
+        raise
+    return made
 
 
 class _Placing:

@@ -23,6 +23,7 @@ from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Table
+from evermat.columns.views import View
 from evermat.plan.planner import Sizes, full_plan
 from evermat.plan.steps import Match, Plan, Role
 from evermat.program import query as compiled
@@ -100,22 +101,37 @@ class Queries:
             ProgramError: with all errors of the query.
             LimitError: a limit was reached.
         """
-        query = self.compile(text)
-        made = {name: Table(relation.arity) for name, relation in query.relations.items()}
-        store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
-        evaluation = _Evaluation(state, store, made, self._scans)
-        for rule in query.rules:
-            evaluation.derive(rule)
-        return Answer(query.answer, made[query.answer.name], state.dictionary, evaluation.undefined)
+        return evaluate(self.compile(text), state, state.materialised, run, self._scans)
+
+
+def evaluate(
+    query: compiled.Query,
+    state: State,
+    facts: View,
+    run: Run,
+    scans: Counter[tuple[str, tuple[int, ...]]] | None = None,
+) -> Answer:
+    """The answer to a query over some facts of a state; `scans` tells how often relations were scanned for others."""
+    made = {name: Table(relation.arity) for name, relation in query.relations.items()}
+    store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
+    evaluation = _Evaluation(state, facts, store, made, Counter() if scans is None else scans)
+    for rule in query.rules:
+        evaluation.derive(rule)
+    return Answer(query.answer, made[query.answer.name], state.dictionary, evaluation.undefined)
 
 
 class _Evaluation:
     """The rules of one query over the facts of a state."""
 
     def __init__(
-        self, state: State, store: Store, made: Mapping[str, Table], scans: Counter[tuple[str, tuple[int, ...]]]
+        self,
+        state: State,
+        facts: View,
+        store: Store,
+        made: Mapping[str, Table],
+        scans: Counter[tuple[str, tuple[int, ...]]],
     ) -> None:
-        self._state, self._store, self._made, self._scans = state, store, made, scans
+        self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
         self._sizes = {name: state.materialised.count(name) for name in state.tables}
         self.undefined = 0
 
@@ -140,7 +156,7 @@ class _Evaluation:
 
     def _select(self, _role: Role, relation: Relation) -> Selection:
         table = self._made.get(relation.name)
-        return self._state.materialised.select(relation.name) if table is None else Selection(0, table.count)
+        return self._facts.select(relation.name) if table is None else Selection(0, table.count)
 
     def _sink(self, table: Table) -> Sink:
         run = self._store.jobs.run

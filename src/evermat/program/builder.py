@@ -20,6 +20,7 @@ from evermat.program.syntax import (
     Compare,
     Declaration,
     Directive,
+    Equation,
     Expression,
     Formula,
     Ignored,
@@ -28,12 +29,13 @@ from evermat.program.syntax import (
     Not,
     Or,
     Parameter,
+    Pragma,
     Truth,
     TypeDeclaration,
     Var,
     Wildcard,
 )
-from evermat.program.terms import BadEscapeError, literal_term, unescape
+from evermat.program.terms import SAME_AS, BadEscapeError, literal_term, unescape
 from evermat.program.token import Token
 from evermat.source import Span
 
@@ -96,6 +98,10 @@ class Builder(Transformer[Token, Any]):
     def prefix(self, *_tokens: Token) -> None:
         """Nothing to build: the lexer has taken note of it."""
 
+    def pragma(self, keyword: Token, key: Token, value: Token | None) -> Any:
+        span = Span(keyword.start_pos, (value or key).end_pos)
+        return Pragma(_string(key), _string(value) if value else "", span)
+
     def ignored(self, keyword: Token, *_rest: Any) -> Any:
         return Ignored(keyword.value, span_of(keyword))
 
@@ -126,6 +132,10 @@ class Builder(Transformer[Token, Any]):
 
     def heads(self, *atoms: Atom) -> list[Atom]:
         return list(atoms)
+
+    def equation(self, left: Expression, right: Expression) -> Equation:
+        span = Span(left.span.start, right.span.end)
+        return Equation(Name(SAME_AS, span), [left, right], span)
 
     def atom(self, name: Token, arguments: list[Expression] | None, end: Token) -> Atom:
         return Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))

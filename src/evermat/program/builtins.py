@@ -98,11 +98,9 @@ TESTS: dict[str, Type] = {  # the types that both sides of a test may share
     "<=": ORDERED,
     ">": ORDERED,
     ">=": ORDERED,
-    "match": Type.SYMBOL,
-    "contains": Type.SYMBOL,
-    "!match": Type.SYMBOL,
-    "!contains": Type.SYMBOL,
 }
+# Tests of a text, which may be a symbol or the spelling of a term, by a symbol.
+TEXT_TESTS = frozenset({"match", "contains", "!match", "!contains"})
 NEGATED = {"=": "!=", "<": ">=", "<=": ">", "match": "!match", "contains": "!contains"}
 NEGATED |= {b: a for a, b in NEGATED.items()}
 

@@ -103,6 +103,7 @@ def typed_program(source: Source, problems: Problems) -> Program:
         inputs=tuple(names.inputs),
         outputs=tuple(names.outputs),
         sizes=tuple(names.sizes),
+        equality=names.equality,
     )
 
 

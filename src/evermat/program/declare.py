@@ -1,7 +1,9 @@
 """Names: relations, their columns, and where they are read from and written to.
 
 RDF names need no declaration: a class is a unary, a property a binary relation of terms. In a program that mentions
-`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`.
+`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
+a program that asks for the classes of something, `rdf:type(x, c)`. A program that declares `other_triple(s, p, o)` keeps
+there what has no relation of its own: RDF names without a declaration stand for such triples.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from evermat.program.syntax import (
     Compare,
     Declaration,
     Directive,
+    Equation,
     Expression,
     Formula,
     Ignored,
@@ -31,6 +34,7 @@ from evermat.program.syntax import (
     Not,
     Or,
     Parameter,
+    Pragma,
     Statement,
     Unread,
 )
@@ -39,9 +43,12 @@ from evermat.program.types import Types
 from evermat.source import Span
 
 _TRIPLE = ("s", "p", "o")
+TRIPLE, OTHER_TRIPLE = "triple", "other_triple"
+EQUALITY = "equality"  # the name of the pragma
+AXIOMATISE, OFF = EQUALITIES = ("axiomatise", "off")
 _IGNORED = {
     ".plan": "the order of literals is chosen from what is bound and from the sizes of relations",
-    ".pragma": "there are no pragmas",
+    ".pragma": "there is no such pragma",
     ".limitsize": "limits are set for the whole run: --limit-facts",
 }
 _RDF_HINT = "an RDF name with one column is a class, with two a property; anything else needs a `.decl`"
@@ -63,7 +70,7 @@ class Uses:
 
     def __init__(self, relations: dict[str, Relation], problems: Problems) -> None:
         self.relations, self.problems = relations, problems
-        self.uses_triples = "triple" in relations
+        self.triples = _triples_of(relations)  # where RDF names without a relation are looked for
         self._implicit: set[str] = set()  # RDF names without a declaration
         self._unread: set[str] = set()  # names whose declaration has a mistake in it
 
@@ -77,10 +84,12 @@ class Uses:
 
     def check(self, atom: Atom) -> bool:
         """Whether the relation of an atom is known and has as many columns; declares RDF names."""
+        if RDF_TYPE not in self.relations and (class_ := _class_of(atom)):
+            atom.name, atom.arguments = class_, atom.arguments[:1]
         name, found = atom.name.text, len(atom.arguments)
         relation = self.relations.get(name)
         if relation is None and atom.name.is_iri and found in (1, 2):
-            if not self.uses_triples:
+            if not self.triples:
                 self.relations[name] = _term_relation(name, ("s", "o")[:found], atom.name.span)
                 self._implicit.add(name)
             return True
@@ -105,7 +114,7 @@ class Uses:
 
     def resolve(self, clause: Clause) -> Clause:
         """The clause with RDF atoms turned into triples, if this program uses triples."""
-        if not self.uses_triples:
+        if not self.triples:
             return clause
         body = None if clause.body is None else self._triples(clause.body)
         return Clause([self._triple(head) for head in clause.heads], body, clause.span)
@@ -117,7 +126,7 @@ class Uses:
         name = Literal("term", atom.name.text, atom.name.span)
         type_ = Literal("term", RDF_TYPE, atom.name.span)
         arguments = [subject, name, *value] if value else [subject, type_, name]
-        return Atom(Name("triple", atom.name.span), arguments, atom.span)
+        return Atom(Name(self.triples, atom.name.span), arguments, atom.span)
 
     def _triples(self, formula: Formula) -> Formula:
         match formula:
@@ -159,18 +168,36 @@ class Names(Uses):
             if isinstance(statement, Declaration):
                 self._declare(statement, types)
         atoms = [atom for s in statements if isinstance(s, Clause) for atom in clause_atoms(s)]
-        self.uses_triples = "triple" in self.relations or any(
-            atom.name.text == "triple" and len(atom.arguments) == len(_TRIPLE) for atom in atoms
-        )
-        if self.uses_triples and "triple" not in self.relations:
-            self.relations["triple"] = _term_relation("triple", _TRIPLE, None)
+        if TRIPLE not in self.relations and any(map(self._asks_for_triples, atoms)):
+            self.relations[TRIPLE] = _term_relation(TRIPLE, _TRIPLE, None)
+        self.triples = _triples_of(self.relations)
+        self.equality = any(isinstance(atom, Equation) for atom in atoms)
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
         self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
         for statement in statements:
             if isinstance(statement, Directive):
                 self._direct(statement)
+            elif isinstance(statement, Pragma) and statement.key == EQUALITY:
+                self._choose_equality(statement)
+            elif isinstance(statement, Pragma):
+                problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
             elif isinstance(statement, Ignored):
                 problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
+
+    def _asks_for_triples(self, atom: Atom) -> bool:
+        """Whether an atom is about triples whose class or property is not known."""
+        name, found = atom.name.text, len(atom.arguments)
+        if name == RDF_TYPE and found == 2:
+            return name not in self.relations and _class_of(atom) is None
+        return name == TRIPLE and found == len(_TRIPLE)
+
+    def _choose_equality(self, pragma: Pragma) -> None:
+        """Whether equal terms are the same everywhere; without a pragma they are if a head says that terms are equal."""
+        if pragma.value not in EQUALITIES:
+            shown = " or ".join(f"`{value}`" for value in EQUALITIES)
+            details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
+            self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
+        self.equality = pragma.value == AXIOMATISE
 
     # --- declarations ---
 
@@ -196,7 +223,13 @@ class Names(Uses):
             if "eqrel" in qualifiers and not has_pairs:
                 self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
             equivalence = "eqrel" in qualifiers and has_pairs
-            relation = Relation(name.text, tuple(columns), equivalence=equivalence, span=name.span)
+            relation = Relation(
+                name.text,
+                tuple(columns),
+                equivalence=equivalence,
+                forbidden="forbidden" in qualifiers,
+                span=name.span,
+            )
             self.relations[name.text] = relation
             if "input" in qualifiers:
                 self.inputs.append(Io(relation))
@@ -271,6 +304,22 @@ class Names(Uses):
 
 def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
     return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
+
+
+def _triples_of(relations: dict[str, Relation]) -> str:
+    """The relation of all triples, or of those that have no other; empty if there is none."""
+    if TRIPLE in relations:
+        return TRIPLE
+    other = relations.get(OTHER_TRIPLE)
+    return OTHER_TRIPLE if other is not None and other.types == (Type.TERM,) * len(_TRIPLE) else ""
+
+
+def _class_of(atom: Atom) -> Name | None:
+    """The class C of an atom `rdf:type(x, C)`."""
+    match atom.arguments:
+        case [_, Literal("term", str() as name, span)] if atom.name.text == RDF_TYPE and name.startswith("<"):
+            return Name(name, span)
+    return None
 
 
 def _contains(clause: Clause, atoms: set[int]) -> bool:

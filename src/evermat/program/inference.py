@@ -13,7 +13,17 @@ from typing import NamedTuple
 from evermat import errors
 from evermat.errors import Problems
 from evermat.program import model
-from evermat.program.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type, fault_of_pattern
+from evermat.program.builtins import (
+    AGGREGATES,
+    ANY,
+    FUNCTIONS,
+    NUMERIC,
+    RANGES,
+    TESTS,
+    TEXT_TESTS,
+    Type,
+    fault_of_pattern,
+)
 from evermat.program.lower import FlatLiteral, FlatRule, Grouping
 from evermat.program.model import ANYTHING, Relation
 from evermat.program.syntax import Atom, Call, Cast, Compare, Expression, Literal, Not, Var, Wildcard
@@ -147,7 +157,10 @@ class _Inference:
                     self.infer_atom(atom)
                 case Compare(operator, left, right):
                     first, second = self._infer(left), self._infer(right)
-                    if self._narrow(left, first, TESTS[operator], "`{}` takes it", operator):
+                    if operator in TEXT_TESTS:
+                        self._narrow(left, first, Type.SYMBOL, "`{}` takes it", operator)
+                        self._narrow(right, second, Type.SYMBOL | Type.TERM, "`{}` takes it", operator)
+                    elif self._narrow(left, first, TESTS[operator], "`{}` takes it", operator):
                         self._merge(right, second, first)
                 case Grouping():
                     self._infer_grouping(literal)

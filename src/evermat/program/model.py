@@ -42,6 +42,7 @@ class Relation:
     name: str
     columns: tuple[Column, ...]
     equivalence: bool = False
+    forbidden: bool = False  # a fact in it is an error
     hidden: bool = False
     span: Span | None = None
     origin: str = ""
@@ -280,6 +281,7 @@ class Program:
     warnings: tuple[Problem, ...] = ()
     written: tuple[Rule, ...] = ()  # the rules before the passes
     base: Source | None = None  # the text before any revision, if there were any
+    equality: bool = False  # whether relations are closed under owl:sameAs
     revisions: tuple[tuple[str, str], ...] = ()  # texts added and removed since, in order
     strata: tuple[Stratum, ...] = field(default=())
 

@@ -18,7 +18,7 @@ from evermat.program.builtins import ANY, Type
 from evermat.program.declare import Uses, clause_atoms
 from evermat.program.inference import type_rule
 from evermat.program.lower import lower, outer_variables
-from evermat.program.model import Column, Program, Relation, Rule
+from evermat.program.model import Column, Program, Relation, Row, Rule
 from evermat.program.parser import parse
 from evermat.program.passes import PASSES
 from evermat.program.safety import check_safety
@@ -104,6 +104,24 @@ class Queries:
         rules = [Rule(model.Atom(answer, rule.head.terms), rule.body, rule.span) for rule in rules]
         return self._rewritten(answer, rules, uses.relations | {HEAD: answer}, problems)
 
+    def instances(self, rule: Rule, row: Row) -> Query | None:
+        """What has to be computed to see by which instances one of the program's rules derives a fact.
+
+        The answer has a column for each variable of the body, in the order of `body_variables`. None if the head is no such fact.
+        """
+        tests: list[model.Literal] = []
+        for term, value in zip(rule.head.terms, row, strict=True):
+            if isinstance(term, model.Variable):
+                tests.append(model.Test("=", term, model.Constant(value, term.type)))
+            elif isinstance(term, model.Constant) and term.value != value:
+                return None
+        variables = body_variables(rule)
+        columns = tuple(Column(variable.name, variable.type, str(variable.type)) for variable in variables)
+        answer = Relation(HEAD, columns, hidden=True)
+        problems = Problems(self.program.source)
+        derived = Rule(model.Atom(answer, tuple(variables)), (*rule.body, *tests), rule.span)
+        return self._rewritten(answer, [derived], {HEAD: answer}, problems)
+
     def _rewritten(
         self, answer: Relation, rules: list[Rule], relations: dict[str, Relation], problems: Problems
     ) -> Query:
@@ -117,6 +135,12 @@ class Queries:
         ordered = tuple(rule for s in strata for rule in s.rules if rule.head.relation.name not in known)
         made = {name: relation for name, relation in whole.relations.items() if name not in known}
         return Query(answer, ordered, made)
+
+
+def body_variables(rule: Rule) -> list[model.Variable]:
+    """The variables that the body of a rule has in atoms, in the order of their first appearance."""
+    atoms = [literal for literal in rule.body if isinstance(literal, model.Atom)]
+    return list(dict.fromkeys(model.variables_of(*atoms)))
 
 
 class _Text:

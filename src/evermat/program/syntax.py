@@ -93,6 +93,11 @@ class Atom:
 
 
 @dataclass(slots=True)
+class Equation(Atom):
+    """`x = y` as a head: the fact that two terms are the same, under the name that RDF has for it."""
+
+
+@dataclass(slots=True)
 class Compare:
     """A comparison `= != < <= > >=` or a test `match`, `contains`, possibly negated (`!match`)."""
 
@@ -195,6 +200,15 @@ class Directive:
 
 
 @dataclass(slots=True)
+class Pragma:
+    """`.pragma "key" "value"`."""
+
+    key: str
+    value: str
+    span: Span
+
+
+@dataclass(slots=True)
 class Ignored:
     """A statement that is accepted but has no effect."""
 
@@ -210,4 +224,4 @@ class Unread:
     names: list[str]
 
 
-Statement = Clause | Declaration | TypeDeclaration | Directive | Ignored | Unread
+Statement = Clause | Declaration | TypeDeclaration | Directive | Pragma | Ignored | Unread

@@ -8,6 +8,7 @@ Value = int | float | str
 
 XSD_STRING = "http://www.w3.org/2001/XMLSchema#string"
 RDF_TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+SAME_AS = "<http://www.w3.org/2002/07/owl#sameAs>"
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0"}
 _ESCAPES |= {c: c for c in "\\\"'"}

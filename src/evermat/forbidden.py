@@ -1,0 +1,72 @@
+"""Relations declared `forbidden`: a fact in one of them is an error, which is told with the rule and the facts it follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+
+from evermat import errors
+from evermat.errors import DataError, Problem
+from evermat.program.model import Atom, Constant, Negation, Program, Row, Rule, Variable
+from evermat.program.query import Queries, Query, body_variables
+
+_FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
+
+
+def forbidden_relations(program: Program) -> list[str]:
+    """The names of the relations that must be empty."""
+    return [name for name, relation in program.relations.items() if relation.forbidden]
+
+
+def refuse(program: Program, found: Mapping[str, Iterable[Row]], answer: Callable[[Query], Iterable[Row]]) -> None:
+    """Says why facts are forbidden, if there are any.
+
+    Args:
+        program: the program.
+        found: the facts of all forbidden relations.
+        answer: computes the answer to a query over all facts.
+
+    Raises:
+        DataError: there are forbidden facts.
+    """
+    problems: list[Problem] = []
+    for name, facts in found.items():
+        rows = sorted(facts)
+        problems += [_explain(program, name, row, answer) for row in rows[:_FACTS]]
+        if len(rows) > _FACTS:
+            details = {"count": f"{len(rows) - _FACTS:,}", "relation": name}
+            problems.append(Problem(errors.MORE_FORBIDDEN, details))
+    if problems:
+        raise DataError(problems)
+
+
+def _explain(program: Program, name: str, row: Row, answer: Callable[[Query], Iterable[Row]]) -> Problem:
+    relation = program.relations[name]
+    fact = str(Atom(relation, tuple(map(Constant, row, relation.types))))
+    queries = Queries(program)
+    for rule in program.written:
+        query = queries.instances(rule, row) if rule.head.relation.name == name else None
+        instances = sorted(answer(query)) if query is not None else []
+        if instances:
+            shown = [_instance(rule, binding) for binding in islice(instances, _INSTANCES)]
+            more = f" (and {len(instances) - _INSTANCES:,} more)" if len(instances) > _INSTANCES else ""
+            details = {"fact": fact, "how": "follows", "why": f"from {'; from '.join(shown)}{more}"}
+            return Problem(errors.FORBIDDEN, details, program.source, rule.span)
+    return Problem(errors.FORBIDDEN, {"fact": fact, "how": "is given", "why": ""})
+
+
+def _instance(rule: Rule, binding: Row) -> str:
+    """The facts that one instance of a rule is about."""
+    values = dict(zip(body_variables(rule), binding, strict=True))
+
+    def ground(atom: Atom) -> Atom:
+        terms = [Constant(values[t], t.type) if isinstance(t, Variable) and t in values else t for t in atom.terms]
+        return Atom(atom.relation, tuple(terms))
+
+    told = []
+    for literal in rule.body:
+        if isinstance(literal, Atom):
+            told.append(f"`{ground(literal)}`")
+        elif isinstance(literal, Negation):
+            told.append(f"`!{ground(literal.atom)}`")
+    return ", ".join(dict.fromkeys(told)) or "the rule alone"
