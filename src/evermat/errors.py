@@ -177,8 +177,8 @@ CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "{what} read from it")
 IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
 RDF_INPUT = _kind(
     303,
-    "`{path}` is an RDF file of a kind that is not read here",
-    "relations are read from delimiter-separated text, JSON lines (.jsonl), Parquet (.parquet) and N-Triples (.nt)",
+    "`{path}` is an ontology in {form}, not RDF data",
+    "`--ontology {path}` makes rules of its axioms",
 )
 TOO_FEW_COLUMNS = _kind(304, "{what} has {found}, but `{relation}` has {expected}", "{missing} missing")
 TOO_MANY_COLUMNS = _kind(305, "{what} has {found}, but `{relation}` has {expected}", "{why}")
@@ -220,18 +220,19 @@ SAME_FILE = _kind(
 )
 RDF_OUTPUT = _kind(
     326,
-    "`{path}` would be an RDF file, and RDF output is not available in this version",
-    "relations are written as delimiter-separated text, JSON lines (.jsonl) and Parquet (.parquet)",
+    "`{path}` cannot be written: {why}",
+    "{rule}",
 )
 BAD_TRIPLE = _kind(
     327,
-    "this line is not N-Triples: {why}",
-    "a line of a .nt file is a subject, a predicate, an object and a dot",
+    "this line is not {form}: {why}",
+    "a line of a {ending} file is a subject, a predicate, an object{graph} and a dot",
 )
 TRIPLE_COLUMNS = _kind(
     328,
     "`{path}` holds triples, but {why}",
-    "three columns of type `term` or `symbol` are read from a .nt file: subject, predicate and object",
+    "triples are facts of relations with three columns of type `term` or `symbol` (subject, property, object) or four "
+    "(and the graph), and of those named by an IRI: a class has one column, a property two",
 )
 MORE_DATA_ERRORS = _kind(329, "and {more}: only the first {limit} of `{path}` are shown")
 
@@ -263,10 +264,42 @@ CHANGE_COLUMNS = _kind(
     "{what} in `{path}`",
     "a Parquet file of changes has a column `op`, perhaps a column `relation`, and those of the relation",
 )
+CHANGE_NAME = _kind(
+    344,
+    "`{path}` does not say whether its triples are inserted or deleted",
+    "the name of an RDF file of changes says so before its ending: `x.add.nt` inserts, `x.del.nt` deletes",
+)
+CHANGE_NOWHERE = _kind(
+    345,
+    "the program has no relation for {what}",
+    "a triple goes to the relation of its class or property; `triple` or `other_triple` takes all others",
+)
+CHANGE_UNLABELLED = _kind(
+    346,
+    "`{path}` deletes triples of a blank node that has no label",
+    "what is deleted is called as in the state: `_:b1`",
+)
 
-# --- 350-359: what a program forbids -------------------------------------------------------------------------
-FORBIDDEN = _kind(350, "`{fact}` is forbidden, but it {how}", "{why}")
-MORE_FORBIDDEN = _kind(351, "and {count} more facts of `{relation}`, which is forbidden")
+# --- 380-389: what a program forbids -------------------------------------------------------------------------
+FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
+MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is forbidden")
+
+# --- 350-359: ontologies -------------------------------------------------------------------------------------
+BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
+ONTOLOGY_FORMAT = _kind(
+    351,
+    "`{path}` is no ontology in a format that is read here: {why}",
+    "ontologies are read from RDF (.owl, .rdf, .ttl, .nt, …), OWL functional syntax (.ofn) and OWL/XML (.owx)",
+)
+MISSING_IMPORT = _kind(352, "`{path}` imports <{iri}>, and there is no such ontology", "looked for {places}")
+BAD_CATALOG = _kind(353, "this is not a catalogue in XML: {why}", "it says where imported ontologies are")
+
+# --- 370-379: RDF --------------------------------------------------------------------------------------------
+BAD_RDF = _kind(370, "this is not {form}: {why}")
+RELATIVE_IRI = _kind(
+    371, "`{iri}` is a relative IRI, and there is no base for it", "`--base IRI` gives one, or {how} in the file"
+)
+BAD_BASE = _kind(372, "`{base}` cannot be a base: {why}", "a base is an absolute IRI")
 
 # --- 610-619: memory ----------------------------------------------------------------------------------------
 SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 import evermat
 from evermat import errors
 from evermat.errors import DataError, EvermatError, ResourceError
-from evermat.files import change_jsonl, change_text, read_changes, write_changes
+from evermat.files import RdfOptions, change_jsonl, change_text, read_changes, read_update, updates_of, write_changes
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings, FullError
 from evermat.program.compile import compile_program
@@ -46,6 +46,8 @@ PROGRAM = compile_program(
     )
 )
 STUDENT = "<http://u.example/Student>"
+TAKES = "<http://u.example/takes>"
+TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 
 def read(path: Path, program: Program = PROGRAM, **options) -> tuple[dict[str, list[tuple]], dict[str, list[tuple]]]:
@@ -70,6 +72,11 @@ def reading_parquet(found: pa.Table, name: str = "changes.parquet") -> Callable[
         read_changes(Path(name), PROGRAM)
 
     return run
+
+
+def file(content: bytes, name: str) -> Path:
+    Path(name).write_bytes(content)
+    return Path(name)
 
 
 @dataclass
@@ -151,7 +158,17 @@ RUNS: dict[str, Callable[[], None]] = {
             }
         )
     ),
-    "rdf": reading(b"", "x.add.nt"),
+    "rdf_name": reading(b"", "x.nt.gz"),
+    "rdf_nowhere": reading(
+        f"_:a <http://u.example/takes> _:c .\n_:a {TYPE} <http://u.example/Studens> .\n_:a {TYPE} {STUDENT} .\n"
+        f"_:a <http://u.example/task> _:c .\n_:b <http://u.example/task> {STUDENT} .\n".encode(),
+        "x.add.nt",
+    ),
+    "rdf_nothing": reading(b"_:a <b> _:c .\n", "x.del.nt"),
+    "rdf_unlabelled": reading(b"[] <http://u.example/takes> _:c .\n", "x.del.ttl"),
+    "rdf_pair": lambda: read_update(
+        updates_of([file(b"_:a _:b _:c .\n", "x.add.nt"), file(b"_:a", "x.del.nt")])[0], PROGRAM
+    ),
     "missing": lambda: read_changes(Path("no/changes.txt"), PROGRAM),
     "not_gzip": reading(b"+\tyes\n", "changes.gz"),
     "write_tab": lambda: write_changes(changes({"edge": ("ss", [("a", "b\tc")])}, {}), Path("out.txt")),
@@ -357,6 +374,79 @@ def compare(quick, slowly) -> None:
         assert exact is not None
         shown = [{p.relation.name: (rows_of(p.table), p.signs.tolist()) for p in parts} for parts in (quick, exact)]
         assert shown[0] == shown[1]
+
+
+# --- RDF ---------------------------------------------------------------------------------------------------
+
+
+def test_rdf_inserts_or_deletes(tmp_path):
+    (tmp_path / "x.add.nt").write_text(f"_:a {TAKES} _:c .\n_:a {TYPE} {STUDENT} .\n_:b {TAKES} _:c .\n")
+    assert read(tmp_path / "x.add.nt") == ({TAKES: [("_:a", "_:c"), ("_:b", "_:c")], STUDENT: [("_:a",)]}, {})
+    (tmp_path / "y.DEL.ttl.gz").write_bytes(gzip.compress(b"@prefix u: <http://u.example/> . _:a a u:Student ."))
+    assert read(tmp_path / "y.DEL.ttl.gz") == ({}, {STUDENT: [("_:a",)]})
+    (tmp_path / "z.add.nq").write_text(f"_:a {TAKES} _:c <http://g> .\n")
+    assert read(tmp_path / "z.add.nq") == ({TAKES: [("_:a", "_:c")]}, {})
+
+
+def test_files_of_a_pair_are_one_update():
+    names = [
+        "a.add.nt",
+        "a.del.nt",
+        "b.del.ttl",
+        "b.add.nt.gz",
+        "c.add.nt",
+        "d.del.nt",
+        "d.txt",
+        "d.add.nt",
+        "e.add.nt",
+    ]
+    names += ["e.add.nt", "e.del.nt", "e.add.nt", "f/g.add.nt", "g.del.nt", "h.nt", "h.del.nt"]
+    found = [[str(path) for path in update] for update in updates_of(map(Path, names))]
+    assert found == [
+        *[["a.add.nt", "a.del.nt"], ["b.del.ttl", "b.add.nt.gz"], ["c.add.nt"], ["d.del.nt"], ["d.txt"], ["d.add.nt"]],
+        *[["e.add.nt"], ["e.add.nt", "e.del.nt"], ["e.add.nt"], ["f/g.add.nt"], ["g.del.nt"], ["h.nt"], ["h.del.nt"]],
+    ]
+
+
+@pytest.mark.parametrize("names", [("x.add.nt", "x.del.nt"), ("x.del.nt", "x.add.nt")])
+def test_what_is_inserted_and_deleted_is_inserted(tmp_path, names):
+    (tmp_path / "x.add.nt").write_text(f"_:a {TAKES} _:c .\n_:b {TAKES} _:c .\n")
+    (tmp_path / "x.del.nt").write_text(f"_:b {TAKES} _:c .\n_:c {TAKES} _:c .\n_:c {TYPE} {STUDENT} .\n")
+    (update,) = updates_of([tmp_path / name for name in names])
+    found = read_update(update, PROGRAM)
+    assert {name: sorted(rows_of(t)) for name, t in found.insert.items()} == {TAKES: [("_:a", "_:c"), ("_:b", "_:c")]}
+    assert {name: rows_of(t) for name, t in found.delete.items()} == {TAKES: [("_:c", "_:c")], STUDENT: [("_:c",)]}
+
+
+def test_any_other_file_is_an_update(tmp_path):
+    (tmp_path / "c.txt").write_text("+\tnode\ta\n")
+    assert rows_of(read_update([tmp_path / "c.txt"], PROGRAM).insert["node"]) == [("a",)]
+
+
+def test_a_blank_node_without_a_label_is_new_and_the_same_each_time(tmp_path):
+    path = tmp_path / "x.add.ttl"
+    path.write_text(f"_:b1 {TAKES} [ {TAKES} _:b1 ] .\n")
+    first, _ = read(path)
+    rows = first[TAKES]
+    (new,) = {term for row in rows for term in row} - {"_:b1"}
+    assert re.fullmatch("_:u[0-9a-f]{12}_b1", new)
+    assert sorted(rows) == sorted([("_:b1", new), (new, "_:b1")])
+    assert read(path)[0] == first
+    path.write_text(f"_:b1 {TAKES} [ {TAKES} _:b2 ] .\n")
+    assert new not in {term for row in read(path)[0][TAKES] for term in row}
+
+
+def test_malformed_changes_can_be_left_out(tmp_path):
+    (tmp_path / "x.add.nt").write_text(f"_:a {TAKES} _:c .\n_:a\n_:b _:c _:d .\n")
+    (tmp_path / "x.del.ttl").write_text(f"_:a {TAKES} _:b . <a> <b> <c> . _:c {TAKES} _:b .")
+    skipped: dict[str, int] = {}
+    paths = [tmp_path / "x.add.nt", tmp_path / "x.del.ttl"]
+    found = read_update(paths, PROGRAM, RdfOptions(skip=True), skipped)
+    assert rows_of(found.insert[TAKES]) == [("_:a", "_:c")]
+    assert rows_of(found.delete[TAKES]) == [("_:a", "_:b"), ("_:c", "_:b")]
+    assert skipped == {str(paths[0]): 2, str(paths[1]): 1}
+    with pytest.raises(DataError, match="no relation for the property `<http://b/b>`"):
+        read_update(paths[1:], PROGRAM, RdfOptions(base="http://b/"))
 
 
 # --- writing -----------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""N-Triples: the terms are those of programs, and the fast way agrees with pyoxigraph on every line."""
+"""N-Triples and N-Quads: the terms are those of programs, and the fast ways agree with pyoxigraph on every line."""
 
 from __future__ import annotations
 
@@ -20,17 +20,24 @@ import evermat
 from evermat.errors import DataError
 from evermat.files import ntriples, read_relation
 from evermat.files.findings import Findings
+from evermat.files.layout import table_of
+from evermat.files.rdf import read_rdf
+from evermat.files.triples import AS_IT_IS, Quads, encode, facts_of
 from evermat.program.model import Io
 from evermat.program.terms import literal_term
 from tests.files.helpers import relation, rows_of
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
+LONG = os.environ.get("EVERMAT_LONG") == "1"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
-def read(text: str | bytes, types: str = "ttt", size: int = 1 << 20) -> list[tuple]:
+def read(text: str | bytes, types: str = "ttt", size: int = 1 << 20, name: str = "r.nt") -> list[tuple]:
     content = text.encode() if isinstance(text, str) else text
-    return rows_of(ntriples.read_ntriples(streams.BytesIO(content), relation(types), Findings("r.nt"), size))
+    rel = relation(types)
+    parts = read_rdf(
+        streams.BytesIO(content), name, AS_IT_IS, Findings(name), lambda quads: facts_of(quads, rel), size=size
+    )
+    return rows_of(table_of(rel, parts))
 
 
 def objects(*spelled: str) -> list[str]:
@@ -95,22 +102,23 @@ def test_lines_that_are_no_triples_are_passed_over():
     assert read("") == read("\n\n") == read("# nothing") == []
 
 
-def test_blank_nodes_of_all_files_are_the_same(tmp_path):
+def test_blank_nodes_of_several_files_are_different(tmp_path):
     for name in ("a.nt", "b.nt"):
         (tmp_path / name).write_text("_:b0 <http://p> _:b1 .\n")
     (tmp_path / "c.nt.gz").write_bytes(gzip.compress(b"_:b0 <http://p> _:b1 .\n"))
     found = read_relation(Io(relation("sts"), path="*.nt*"), tmp_path)
-    assert rows_of(found) == [("_:b0", "<http://p>", "_:b1")] * 3
+    assert rows_of(found) == [(f"_:f{n}_b0", "<http://p>", f"_:f{n}_b1") for n in (1, 2, 3)]
+    assert rows_of(read_relation(Io(relation("sts"), path="b.nt"), tmp_path)) == [("_:b0", "<http://p>", "_:b1")]
 
 
 # --- the fast way --------------------------------------------------------------------------------------------
 
 
-def exactly(line: bytes) -> list[tuple[str, str, str]] | None:
+def exactly(line: bytes, *, graphs: bool = False) -> list[tuple[str, ...]] | None:
     """The triples of a line by pyoxigraph alone, or None if it is wrong or not supported."""
-    found = []
+    found: list[tuple[str, ...]] = []
     try:
-        for quad in rdf.parse(line, format=rdf.RdfFormat.N_TRIPLES):
+        for quad in rdf.parse(line, format=rdf.RdfFormat.N_QUADS if graphs else rdf.RdfFormat.N_TRIPLES):
             term = quad.object
             if isinstance(term, rdf.Triple) or (isinstance(term, rdf.Literal) and term.direction):
                 return None
@@ -118,7 +126,8 @@ def exactly(line: bytes) -> list[tuple[str, str, str]] | None:
                 spelled = literal_term(term.value, language=term.language or "", datatype=term.datatype.value)
             else:
                 spelled = str(term)
-            found.append((str(quad.subject), str(quad.predicate), spelled))
+            named = [] if not graphs else [str(quad.graph_name)] if quad.graph_name != rdf.DefaultGraph() else ['""']
+            found.append((str(quad.subject), str(quad.predicate), spelled, *named))
     except SyntaxError:
         return None
     return found
@@ -169,12 +178,14 @@ LITERALS = st.tuples(
 TERMS = st.one_of(IRIS.map(lambda t: f"<{t}>"), LABELS.map(lambda t: f"_:{t}"), LITERALS)
 PLAIN_IRI = st.sampled_from(["<http://a/b>", "<http://example.org/p#q>", "_:b"])
 SPACES = st.sampled_from(["", " ", "\t", "  ", " ", " "])
+GRAPHS = st.sampled_from(["", "", "<http://g>", "_:g", "<http://g/é>", "<g>", '"g"', '""', "_:g.", "\t<http://g>"])
 LINES = st.builds(
-    lambda s, p, o, spaces, end: s + spaces[0] + p + spaces[1] + o + spaces[2] + end,
+    lambda s, p, o, g, spaces, end: s + spaces[0] + p + spaces[1] + o + spaces[2] + (g + spaces[3]) * bool(g) + end,
     PLAIN_IRI | TERMS,
     st.just("<http://p>") | TERMS,
     PLAIN_IRI | TERMS | LITERALS,
-    st.tuples(SPACES, SPACES, SPACES),
+    GRAPHS,
+    st.just("    ") | st.tuples(SPACES, SPACES, SPACES, SPACES),
     st.sampled_from(
         [".", ".", ".", ".", "", ". ", ".\r", ". # c", "..", "^^<http://a> .", ".\r<http://a><http://b>_:c."]
     ),
@@ -194,7 +205,7 @@ def mutated(draw):
     return line.replace("\n", "").encode()
 
 
-@settings(max_examples=1500)
+@settings(max_examples=2000 if LONG else 150)
 @given(mutated())
 def test_every_line_is_read_as_pyoxigraph_reads_it(line):
     expected = exactly(line)
@@ -204,26 +215,50 @@ def test_every_line_is_read_as_pyoxigraph_reads_it(line):
         assert expected is None
 
 
-@settings(max_examples=300)
-@given(st.lists(mutated(), max_size=6), st.integers(1, 60))
-def test_lines_are_read_one_by_one(lines, size):
-    expected = [exactly(line) for line in lines]
-    content = b"".join(line + b"\n" for line in lines)
+@settings(max_examples=2000 if LONG else 150)
+@given(mutated())
+def test_every_line_of_quads_is_read_as_pyoxigraph_reads_it(line):
+    expected = exactly(line, graphs=True)
     try:
-        assert read(content, size=size) == [triple for triples in expected for triple in triples]
+        assert read(line, "tttt", name="r.nq") == expected
+    except DataError:
+        assert expected is None
+
+
+@settings(max_examples=500 if LONG else 40)
+@given(st.lists(mutated(), max_size=6), st.integers(1, 60), st.booleans())
+def test_lines_are_read_one_by_one(lines, size, graphs):
+    expected = [exactly(line, graphs=graphs) for line in lines]
+    content = b"".join(line + b"\n" for line in lines)
+    types, name = ("tttt", "r.nq") if graphs else ("ttt", "r.nt")
+    try:
+        assert read(content, types, size, name) == [triple for triples in expected for triple in triples]
     except DataError as error:
         wrong = [number for number, triples in enumerate(expected, 1) if triples is None]
         assert [problem.source.first_line for problem in error.problems] == wrong
 
 
-def test_ordinary_lines_take_the_fast_path(monkeypatch):
-    def refuse(*_):
-        raise AssertionError
+def refuse(*_, **__):
+    raise AssertionError
 
+
+def test_ordinary_lines_take_the_fast_path(monkeypatch):
+    monkeypatch.setattr(ntriples, "read_fast", refuse)
     monkeypatch.setattr(ntriples, "read_slowly", refuse)
     iris = ["<http://a.b/c#d>", "_:b1", "<urn:x>", "<http://a/%20é?q=1>"]
     literals = ['"é \\" x"', '"a"@en-GB', f'"1"^^<{XSD}integer>', f'"a"^^<{XSD}string>']
     assert len(objects(*iris, *literals)) == 8
+    assert len(read("_:a <http://b> _:c .\r\n_:a <http://b> _:d .", "ttt")) == 2
+    quads = read(
+        '_:a <http://b> "c d" .\n_:a <http://b> "c <d>" <http://g> .\n_:a <http://b> _:c _:g .\n', "tttt", name="r.nq"
+    )
+    assert [row[2:] for row in quads] == [('"c d"', '""'), ('"c <d>"', "<http://g>"), ("_:c", "_:g")]
+
+
+def test_lines_with_other_blanks_need_no_parser(monkeypatch):
+    monkeypatch.setattr(ntriples, "read_slowly", refuse)
+    text = f' _:a\t<http://b>  "c"@EN.\n_:a <http://b> "d"^^<{XSD}string> .\n_:a <http://b> "e"^^<{XSD}string>\t. \r\n'
+    assert [row[2] for row in read(text)] == ['"c"@en', '"d"', '"e"']
 
 
 def test_many_odd_lines_are_parsed_together(monkeypatch):
@@ -235,44 +270,21 @@ def test_many_odd_lines_are_parsed_together(monkeypatch):
 def test_without_the_fast_path_all_is_the_same(monkeypatch):
     text = "".join(f'<http://a/{i}> <http://b> "{i}"@EN .\n_:b{i} <http://b> <http://a/{i}> .\n' for i in range(100))
     fast = read(text)
-    nothing = ([pa.array([], pa.string())] * 3, np.empty(0, np.int64))
-    monkeypatch.setattr(ntriples, "read_fast", lambda _: nothing)
+    none = np.empty(0, np.int64)
+    monkeypatch.setattr(ntriples, "read_plain", lambda _: (Quads(*[encode([])] * 3), none))
+    assert read(text) == fast
+    monkeypatch.setattr(ntriples, "read_fast", lambda _: ([pa.array([], pa.string())] * 3, none))
     assert read(text) == fast
 
 
 def test_pyoxigraph_is_loaded_only_for_lines_that_need_it():
     code = """
 import io, sys
-from evermat.files import ntriples
 from evermat.files.findings import Findings
-from tests.files.helpers import relation
+from evermat.files.rdf import read_rdf
+from evermat.files.triples import AS_IT_IS
 for text, loaded in [(b"<http://a> <http://b> _:c .", False), (b"<http://a> <http://b> _:c. # d", True)]:
-    ntriples.read_ntriples(io.BytesIO(text), relation("ttt"), Findings("r"))
+    read_rdf(io.BytesIO(text), "r.nt", AS_IT_IS, Findings("r"), lambda quads: quads)
     assert ("pyoxigraph" in sys.modules) == loaded
 """
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
-
-
-# --- the tests of the W3C ------------------------------------------------------------------------------------
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
-def test_the_tests_of_the_w3c():
-    folder = DATA / "rdf-tests" / "rdf-n-triples"
-    manifest = rdf.Store()
-    manifest.load(path=str(folder / "manifest.ttl"), format=rdf.RdfFormat.TURTLE, base_iri="http://m/")
-    kinds = (
-        "SELECT ?kind ?file { ?t a ?kind ; <http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#action> ?file }"
-    )
-    checked = {True: 0, False: 0}
-    for kind, file in manifest.query(kinds):
-        io = Io(relation("ttt"), path=file.value.rpartition("/")[2])
-        positive = "Negative" not in kind.value
-        if positive:
-            content = (folder / io.path).read_bytes()
-            assert rows_of(read_relation(io, folder)) == exactly(content), io.path
-        else:
-            with pytest.raises(DataError, match=r"this line is not N-Triples|is not valid UTF-8"):
-                read_relation(io, folder)
-        checked[positive] += 1
-    assert checked == {True: 41, False: 29}

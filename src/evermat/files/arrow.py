@@ -25,13 +25,18 @@ from evermat.errors import (
     did_you_mean,
 )
 from evermat.files.findings import Findings, FullError
-from evermat.files.layout import ARROW_TYPES, arrow_schema, names, nullary, range_of, shown, where
+from evermat.files.layout import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
 from evermat.program.builtins import RANGES, Type
 from evermat.program.model import Relation
 
 
 def conform(
-    table: pa.Table, relation: Relation, name: str, place_of: Callable[[int], str] = lambda row: f"row {row + 1}"
+    table: pa.Table,
+    relation: Relation,
+    name: str,
+    place_of: Callable[[int], str] = lambda row: f"row {row + 1}",
+    *,
+    encoded: bool = False,
 ) -> pa.Table:
     """The table with exactly the relation's columns and types.
 
@@ -40,18 +45,28 @@ def conform(
         relation: what it is to be.
         name: what errors call the table.
         place_of: what errors call a row, counted from 0.
+        encoded: whether texts that are dictionary-encoded may stay so.
 
     Raises:
         DataError: it does not fit.
     """
-    return _Conforming(table, relation, Findings(name), place_of).table()
+    return _Conforming(table, relation, Findings(name), place_of, encoded=encoded).table()
 
 
 class _Conforming:
     """Notes what is wrong with the columns of one table."""
 
-    def __init__(self, found: pa.Table, relation: Relation, findings: Findings, place_of: Callable[[int], str]) -> None:
+    def __init__(
+        self,
+        found: pa.Table,
+        relation: Relation,
+        findings: Findings,
+        place_of: Callable[[int], str],
+        *,
+        encoded: bool,
+    ) -> None:
         self.found, self.relation, self.findings, self.place_of = found, relation, findings, place_of
+        self.encoded = encoded
 
     def table(self) -> pa.Table:
         """The facts."""
@@ -67,6 +82,9 @@ class _Conforming:
         except FullError:
             pass
         self.findings.raise_if_any()
+        if self.encoded:
+            fields = [field.with_type(c.type) for field, c in zip(arrow_schema(self.relation), columns, strict=True)]
+            return pa.Table.from_arrays(columns, schema=pa.schema(fields))
         return pa.Table.from_arrays(columns, schema=arrow_schema(self.relation))
 
     def _order(self) -> tuple[list[int], str]:
@@ -106,10 +124,14 @@ class _Conforming:
     def _column(self, position: int, column: Any) -> Any:
         """The values of a column in the relation's type; what does not fit is noted."""
         type_ = self.relation.columns[position].type
+        if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+            column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
         if column.null_count:
             self._bad_value(NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
             return column
         if pa.types.is_dictionary(column.type):
+            if self.encoded and type_ in TEXTS:
+                return column
             column = pc.cast(column, column.type.value_type)
         try:
             values = pc.cast(column, ARROW_TYPES[type_], safe=type_ is not Type.FLOAT)

@@ -80,7 +80,8 @@ def write_changes(change: Changed, target: Path) -> None:
         else:
             place = place_of(target)
             if place.format is Format.RDF:
-                raise fail(RDF_OUTPUT, path=target)
+                rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
+                raise fail(RDF_OUTPUT, path=target, why="it would be an RDF file", rule=rule)
             out.fill(place, "changes", lambda sink: _write(sink, place, _parts(change)))
         out.commit()
 

@@ -4,6 +4,7 @@
   relation (see `records`). The fact of a relation without columns has no values; `()` may stand for them.
 - JSON lines: objects with `op`, `relation` and `values`, an array by position or an object by name.
 - Parquet: a column `op`, and the columns of the relation; see `change_parquet`.
+- RDF: the name says what becomes of the triples, and two files are one update; see `change_rdf`.
 
 The last line about a fact counts: `+` and then `-` deletes it. So no fact is both inserted and deleted.
 """
@@ -11,7 +12,7 @@ The last line about a fact counts: `+` and then `-` deletes it. So no fact is bo
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -20,16 +21,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.errors import RDF_INPUT
 from evermat.files.blocks import BLOCK, Block, blocks
 from evermat.files.change_jsonl import read_changed_jsonl
 from evermat.files.change_parquet import read_changed_parquet
+from evermat.files.change_rdf import read_changed_rdf
 from evermat.files.change_text import read_changed_text
 from evermat.files.changed import ChangedRows, Reader
-from evermat.files.findings import Findings, FullError, fail
+from evermat.files.findings import Findings, FullError
 from evermat.files.layout import nullary, table_of
+from evermat.files.opening import failing, open_text
 from evermat.files.places import Format, place_of
-from evermat.files.reading import STDIN, failing, open_text
+from evermat.files.reading import STDIN
+from evermat.files.triples import AS_IT_IS, RdfOptions
 from evermat.program.model import Program, Relation
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
@@ -47,18 +50,42 @@ class FileChanges:
         return bool(self.insert or self.delete)
 
 
+def read_update(
+    paths: Sequence[Path],
+    program: Program,
+    options: RdfOptions = AS_IT_IS,
+    skipped: dict[str, int] | None = None,
+) -> FileChanges:
+    """The changes of one of the updates that `updates_of` finds: a file, or two of RDF.
+
+    Args:
+        paths: the files.
+        program: whose relations change.
+        options: how RDF is read; labels of blank nodes are always those of the state.
+        skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
+
+    Raises:
+        DataError: with everything that is wrong with the files.
+    """
+    if place_of(paths[0]).format is not Format.RDF:
+        (path,) = paths
+        return read_changes(path, program)
+    relations = _relations(program)
+    return _resolved(read_changed_rdf(paths, relations, options, skipped), relations)
+
+
 def read_changes(path: Path, program: Program, *, size: int = BLOCK) -> FileChanges:
     """The changes in a file, or with `-` the text on standard input.
 
     Everything that is wrong with the file is raised as one `DataError` with its places.
     """
-    relations = {name: relation for name, relation in program.relations.items() if not relation.hidden}
+    relations = _relations(program)
     if str(path) == "-":
         text = blocks(sys.stdin.buffer, size=size)
         return _resolved(_read(text, relations, Findings(STDIN), read_changed_text), relations)
     place = place_of(path)
     if place.format is Format.RDF:
-        raise fail(RDF_INPUT, path=path)
+        return read_update([path], program)
     with failing(path, "changes are"):
         if place.format is Format.PARQUET:
             return _resolved(read_changed_parquet(path, relations), relations)
@@ -66,6 +93,10 @@ def read_changes(path: Path, program: Program, *, size: int = BLOCK) -> FileChan
         with open_text(place) as stream:
             found = _read(blocks(stream, size=size), relations, Findings(str(path)), reader)
     return _resolved(found, relations)
+
+
+def _relations(program: Program) -> dict[str, Relation]:
+    return {name: relation for name, relation in program.relations.items() if not relation.hidden}
 
 
 def _read(

@@ -58,6 +58,18 @@ class Findings:
             raise DataError(self.all())
 
 
+class Skipped(Findings):
+    """Only counts mistakes: whoever finds one leaves out what has it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.count = 0
+
+    def add(self, _problem: Problem) -> None:
+        """Counts a problem."""
+        self.count += 1
+
+
 def fail(kind: Kind, help: str = "", **details: object) -> DataError:  # noqa: A002
     """The error for something that makes a file unusable as a whole; its sentence names the file."""
     return DataError(Problem(kind, details, help=help))

@@ -21,14 +21,17 @@ from typing import BinaryIO, Self, cast
 
 import pyarrow as pa
 
-from evermat.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, Problem, ResourceError
+from evermat.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, DataError, Problem, ResourceError
 from evermat.files.findings import fail
 from evermat.files.jsonl import write_jsonl
+from evermat.files.layout import columns_text
 from evermat.files.ordering import sorted_batches
 from evermat.files.parquet import write_parquet
-from evermat.files.places import FilePlace, Format, file_place
+from evermat.files.places import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
+from evermat.files.rdf_writer import WITH_GRAPHS, Written, triples_of, write_graph
 from evermat.files.text_writer import write_rows, write_text
-from evermat.program.model import Io
+from evermat.program.builtins import Type
+from evermat.program.model import Column, Io, Relation
 
 STDOUT = "<stdout>"
 _UNTOUCHED = "no output file was changed"
@@ -72,22 +75,64 @@ class Outputs:
     ) -> None:
         self._clean_up()
 
-    def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> None:
+    def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> int:
         """Prepares the output of a relation; nothing is seen of it before `commit`.
 
         A table is sorted; batches are written as they come, one at a time.
+
+        Returns:
+            How many facts are left out, for they are no RDF, and the file is.
         """
         batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
-            return
+            return 0
         place = file_place(io, folder, ".csv")
+        if place.format is Format.RDF:
+            _refuse_columns(place, io.relation)
+            return self._write_graph(place, io.relation.name, triples_of(batches, io.relation)).left_out
         self.fill(place, io.relation.name, lambda sink: _write(sink, batches, io, place))
+        return 0
+
+    def write_graph(
+        self, place: FilePlace | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
+    ) -> Written:
+        """Prepares an RDF file; `name` is what it holds.
+
+        Args:
+            place: the file, whose name says the format.
+            triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
+                sorted; batches, or several tables, are written as they come.
+            name: what the file holds: two things are not written to one file.
+
+        Raises:
+            DataError: the name is not that of an RDF file.
+        """
+        if isinstance(place, Path):
+            place = place_of(place)
+        if place.format is not Format.RDF:
+            why = "its name is not that of an RDF file"
+            raise fail(RDF_OUTPUT, path=place.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
+        if isinstance(triples, pa.Table):
+            columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
+            triples = sorted_batches(triples, Relation(name, tuple(columns)))
+        return self._write_graph(place, name, triples)
+
+    def _write_graph(self, place: FilePlace, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
+        done: list[Written] = []
+        self.fill(place, name, lambda sink: done.append(write_graph(sink, triples, place.syntax)))
+        return done[0]
+
+    def write_file(self, path: Path, content: bytes) -> None:
+        """Prepares a file with this content."""
+
+        def write(sink: BinaryIO) -> None:
+            sink.write(content)
+
+        self.fill(FilePlace(path, Format.TEXT, gzip=False), str(path), write)
 
     def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
         """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
-        if place.format is Format.RDF:
-            raise fail(RDF_OUTPUT, path=place.path)
         target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
@@ -181,6 +226,16 @@ def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, place: Fil
         write_jsonl(sink, io.relation, batches)
     else:
         write_text(sink, io, batches, str(place.path))
+
+
+def _refuse_columns(place: FilePlace, relation: Relation) -> None:
+    """Raises an error if the facts of a relation are no triples, or have graphs, and the format has none."""
+    problem = misfit(place, relation)
+    if problem is not None:
+        raise DataError(problem)
+    if relation.arity == 4 and place.syntax not in WITH_GRAPHS:
+        why = f"`{relation.name}` has {columns_text(4)}, but the format has no graphs"
+        raise fail(RDF_OUTPUT, path=place.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
 
 
 def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:

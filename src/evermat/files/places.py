@@ -12,12 +12,13 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.errors import CANNOT_READ, IS_FOLDER, NO_FILE, RDF_INPUT, TRIPLE_COLUMNS, DataError, Problem
+from evermat.errors import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS, DataError, Problem
 from evermat.files.findings import fail
 from evermat.files.layout import TEXTS, columns_text, where
+from evermat.files.triples import RDF_NAMED, RDF_PLAIN, is_rdf_name
 from evermat.program.model import Io, Relation
 
-RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl")
+RDF_ENDINGS = {".nt": "nt", ".nq": "nq", ".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"}
 _WILD = "*?["
 _HIDDEN = (".", "_")
 
@@ -39,9 +40,19 @@ class FilePlace(NamedTuple):
     gzip: bool
 
     @property
-    def is_ntriples(self) -> bool:
-        """Whether this is the one format of RDF that relations can be read from."""
-        return self.format is Format.RDF and self.path.name.lower().removesuffix(".gz").endswith(".nt")
+    def syntax(self) -> str:
+        """The format of an RDF file as far as its name says it: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML)."""
+        return RDF_ENDINGS.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
+
+    @property
+    def is_rdf_lines(self) -> bool:
+        """Whether each line is a triple."""
+        return self.format is Format.RDF and self.syntax in ("nt", "nq")
+
+    @property
+    def is_parsed_rdf(self) -> bool:
+        """Whether this is RDF, and no line stands for itself."""
+        return self.format is Format.RDF and not self.is_rdf_lines
 
 
 def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
@@ -138,14 +149,16 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
 
 def misfit(place: FilePlace, relation: Relation) -> Problem | None:
     """Why this relation cannot be read from a file of this format, if that is so."""
-    if place.format is not Format.RDF:
+    if place.format is not Format.RDF or (why := no_triples(relation)) is None:
         return None
-    if not place.is_ntriples:
-        return Problem(RDF_INPUT, {"path": place.path})
-    why = ""
-    if relation.arity != 3:
-        why = f"`{relation.name}` has {columns_text(relation.arity) if relation.arity else 'no columns'}"
+    return Problem(TRIPLE_COLUMNS, {"path": place.path, "why": why})
+
+
+def no_triples(relation: Relation) -> str | None:
+    """Why the facts of a relation are no triples, if that is so."""
+    if relation.arity not in (RDF_NAMED if is_rdf_name(relation.name) else RDF_PLAIN):
+        return f"`{relation.name}` has {columns_text(relation.arity) if relation.arity else 'no columns'}"
     for position, column in enumerate(relation.columns):
-        if not why and column.type not in TEXTS:
-            why = f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
-    return Problem(TRIPLE_COLUMNS, {"path": place.path, "why": why}) if why else None
+        if column.type not in TEXTS:
+            return f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
+    return None

@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from evermat.errors import Problem
 from evermat.files import jsonl, ntriples, text
-from evermat.files.blocks import BLOCK, blocks, read_blocks
+from evermat.files.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.files.findings import Findings, FullError
 from evermat.files.places import FilePlace, Format, place_of
+from evermat.files.triples import AS_IT_IS, Prefixed, RdfOptions, facts_of
 from evermat.program.model import Io
 from evermat.source import Source
 
@@ -26,10 +27,18 @@ def can_split(place: FilePlace, io: Io) -> bool:
     """Whether every line that ends ends a record, wherever one begins to read: not if quotes may hold newlines."""
     if place.gzip:
         return False
-    return place.format is Format.JSONL or place.is_ntriples or (place.format is Format.TEXT and not io.rfc4180)
+    return place.format is Format.JSONL or place.is_rdf_lines or (place.format is Format.TEXT and not io.rfc4180)
 
 
-def read_range(path: Path, start: int, end: int, io: Io, findings: Findings, size: int = BLOCK) -> tuple[pa.Table, int]:
+def read_range(
+    path: Path,
+    start: int,
+    end: int,
+    io: Io,
+    findings: Findings,
+    size: int = BLOCK,
+    options: RdfOptions = AS_IT_IS,
+) -> tuple[pa.Table, int]:
     """The records that begin in the bytes [start, end) of a file that can be split, and how many lines they take.
 
     Errors are noted in `findings`, which counts lines from the first one of the range, and not raised; the table is
@@ -46,9 +55,15 @@ def read_range(path: Path, start: int, end: int, io: Io, findings: Findings, siz
         if place.format is Format.JSONL:
             lines = blocks(stream, keep_empty=not last, marked=first, size=size)
             table = read_blocks(lines, lambda block: jsonl.read_block(block, relation, findings), relation, findings)
-        elif place.is_ntriples:
-            lines = blocks(stream, keep_empty=not last, marked=first, size=size)
-            table = read_blocks(lines, lambda block: ntriples.read_block(block, relation, findings), relation, findings)
+        elif place.is_rdf_lines:
+            lines = blocks(stream, keep_empty=not last, marked=first, size=min(size, ntriples.LINES))
+            labels = Prefixed(options.blank)
+
+            def read(block: Block) -> pa.Table:
+                quads = ntriples.read_block(block, findings, graphs=place.syntax == "nq")
+                return facts_of(labels.rename(quads), relation)
+
+            table = read_blocks(lines, read, relation, findings)
         else:
             keep = not last or text.may_be_empty(relation)
             lines = blocks(stream, headers=io.headers and first, keep_empty=keep, marked=first, size=size)

@@ -1,0 +1,198 @@
+"""Cuts a text in Turtle, TriG or RDF/XML into statements that can be parsed one by one.
+
+What follows a mistake is not to be trusted: a parser that goes on may take the rest for something else. So a text with
+mistakes is cut: into what ends with a dot, also within the braces of a graph, or into the elements below the root of an
+XML document. Each is parsed with what it needs of the text before it, and one that is wrong is left out as a whole.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+from xml.parsers import expat
+
+
+class Statement(NamedTuple):
+    """The bytes [start, end) of a text; it is parsed between a lead and a tail."""
+
+    start: int
+    end: int
+    lead: bytes = b""
+    tail: bytes = b""
+
+
+# --- Turtle and TriG -----------------------------------------------------------------------------------------
+
+_BETWEEN = re.compile(rb"(?:[ \t\r\n]+|#[^\r\n]*)*")
+_DIRECTIVE = re.compile(rb"(?:PREFIX[ \t\r\n]+[^\s:#<>]*:[ \t\r\n]*|BASE[ \t\r\n]*)<[^<>\s]*>", re.IGNORECASE)
+_AT_DIRECTIVE = (b"@prefix", b"@base")
+_TOKEN = re.compile(
+    rb"""
+      \#[^\r\n]*
+    | <[^<>"\s]*>
+    | \"\"\"[^"\\]*(?:(?:\\.|""?(?!"))[^"\\]*)*\"\"\"
+    | '''[^'\\]*(?:(?:\\.|''?(?!'))[^'\\]*)*'''
+    | "[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"
+    | '[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*'
+    | \\.
+    | (?P<dot>\.(?![\w:%\\.\x80-\xff-]))     # all else goes on with a name or a number
+    | (?P<open>\{(?!\|))
+    | (?P<close>(?<!\|)\})
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: bool) -> Iterator[Statement]:
+    """The statements of a text, apart from its declarations of prefixes and bases: these are in the leads.
+
+    Args:
+        text: the text.
+        accepts: whether a text is right; a declaration that is not is handed out as a statement.
+        graphs: whether braces enclose graphs, as in TriG.
+    """
+    at, declared, lead, tail = 0, b"", b"", b""
+    while (begin := _after(_BETWEEN, text, at)) < len(text):
+        directive = _DIRECTIVE.match(text, begin)
+        if directive is not None:
+            at, sign = directive.end(), "dot"
+        else:
+            at, sign = _end(text, begin, graphs=graphs, inside=bool(tail))
+        statement = text[begin:at]
+        if directive is not None or statement.startswith(_AT_DIRECTIVE):
+            if accepts(declared + statement):
+                declared = lead = declared + statement + b"\n"
+            else:
+                yield Statement(begin, at, declared)
+        elif sign == "open":
+            lead, tail = declared + statement + b"\n", b"\n}"
+        elif sign == "close" and tail:
+            if statement != b"}":
+                yield Statement(begin, at - 1, lead, tail)
+            lead, tail = declared, b""
+        else:  # a graph that nothing closes is an error of its last statement
+            tail = tail if sign else b""
+            yield Statement(begin, at, lead, tail)
+    if tail:
+        yield Statement(len(text), len(text), lead)
+
+
+def _after(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
+    match = pattern.match(text, at)
+    return match.end() if match is not None else at
+
+
+def _end(text: bytes, begin: int, *, graphs: bool, inside: bool) -> tuple[int, str]:
+    """Where a statement ends, and what ends it."""
+    for token in _TOKEN.finditer(text, begin):
+        kind = token.lastgroup
+        if kind == "dot" or (graphs and kind == ("close" if inside else "open")):
+            return token.end(), str(kind)
+    return begin + len(text[begin:].rstrip()), ""
+
+
+# --- RDF/XML -------------------------------------------------------------------------------------------------
+
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# RDF"
+
+
+class NotXmlError(Exception):
+    """A text that is no XML document; `args` are the reason, the line and the column, counted from 1."""
+
+
+def xml_statements(text: bytes) -> list[Statement]:
+    """The elements below the root of a document, or the whole document if its root is not what holds several.
+
+    Raises:
+        NotXmlError: it is no XML document.
+    """
+    found = _Elements(text)
+    if found.name != _RDF or not found.starts:
+        return [Statement(0, len(text))]
+    lead, tail = text[: found.starts[0]], text[found.end :]
+    ends = [*found.starts[1:], found.end]
+    return [Statement(start, end, lead, tail) for start, end in zip(found.starts, ends, strict=True)]
+
+
+def check_xml(read: Callable[[int], bytes]) -> None:
+    """Reads a document to see whether it is one, and whether its entities do not stand for vastly more than it is.
+
+    Raises:
+        NotXmlError: it is none.
+    """
+    parser = expat.ParserCreate(namespace_separator=" ")
+    try:
+        while piece := read(1 << 16):
+            parser.Parse(piece, False)
+        parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        raise _not_xml(error) from error
+
+
+class _Elements:
+    """The name of the root of a document, where the elements below it begin, and where the root's end begins."""
+
+    def __init__(self, text: bytes) -> None:
+        self.name, self.end = "", len(text)
+        self.starts: list[int] = []
+        self._depth = 0
+        self._parser = expat.ParserCreate(namespace_separator=" ")
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._stop
+        try:
+            self._parser.Parse(text, True)
+        except expat.ExpatError as error:
+            raise _not_xml(error) from error
+
+    def _start(self, name: str, _attributes: object) -> None:
+        if self._depth == 0:
+            self.name = name
+        elif self._depth == 1:
+            self.starts.append(self._parser.CurrentByteIndex)
+        self._depth += 1
+
+    def _stop(self, _name: str) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self.end = self._parser.CurrentByteIndex
+
+
+def _not_xml(error: expat.ExpatError) -> NotXmlError:
+    return NotXmlError(expat.ErrorString(error.code), error.lineno, error.offset + 1)
+
+
+def markup(text: bytes) -> Iterator[bytes]:
+    """The text in pieces that end where markup may end, so that a parser has read no more than what it complains about."""
+    at = 0
+    while at < len(text):
+        end = text.find(b">", at) + 1 or len(text)
+        yield text[at:end]
+        at = end
+
+
+# --- places --------------------------------------------------------------------------------------------------
+
+
+class Lines:
+    """Turns places in a text into lines and columns."""
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._starts = [0, *(match.end() for match in re.finditer(b"\n", text))]
+
+    def number(self, at: int) -> int:
+        """The number of the line with a byte, counted from 1."""
+        return bisect_right(self._starts, at)
+
+    def column(self, at: int) -> int:
+        """The number of characters before a byte in its line."""
+        return len(self._text[self._starts[self.number(at) - 1] : at].decode(errors="replace"))
+
+    def line(self, number: int) -> str:
+        """The text of a line, without its end; others count more lines, and what they call the next is the last."""
+        number = min(number, len(self._starts))
+        start = self._starts[number - 1]
+        end = self._starts[number] if number < len(self._starts) else len(self._text)
+        return self._text[start:end].decode(errors="replace").rstrip("\r\n")
