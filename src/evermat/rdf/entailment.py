@@ -1,0 +1,62 @@
+"""The rules of RDFS and of OWL 2 RL as programs over `triple`: the ontology is data like all other, and may change with it.
+
+The rules are texts in the folder `rules`; here is decided which of them make a program. Relations that only help begin with `rl_`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import Literal, get_args
+
+from evermat.rdf.rules.datatypes import datatype_rules
+from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+
+Regime = Literal["rdfs", "owl2rl"]
+REGIMES: tuple[Regime, ...] = get_args(Regime)
+
+_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
+_RULES: dict[Regime, tuple[str, ...]] = {
+    "rdfs": ("rdfs",),
+    "owl2rl": ("schema", "owl2rl", "datatypes", "data_ranges"),
+}
+_TRIVIAL: dict[Regime, tuple[str, ...]] = {
+    "rdfs": ("datatypes", "trivial", "trivial_rdfs"),
+    "owl2rl": ("trivial", "trivial_owl2rl"),
+}
+
+
+def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> str:
+    """The program whose consequences are those of RDFS or of OWL 2 RL.
+
+    It declares `triple(s, p, o)` and `inconsistent(axiom)`, whose facts say which rules find a contradiction.
+
+    Args:
+        name: `rdfs` or `owl2rl`.
+        trivial: also what nobody asks for: that everything is the same as itself and a thing or a resource, that classes are subclasses
+            of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes, too.
+        forbid: a contradiction is an error; otherwise it is a fact of `inconsistent`.
+    """
+    files = _RULES[name] + (_TRIVIAL[name] if trivial else ())
+    parts = [
+        _prefixes(),
+        ".decl triple(s:term, p:term, o:term)\n",
+        f".decl inconsistent(axiom:symbol){' forbidden' if forbid else ''}\n",
+        *(f"\n{_rules(file)}" for file in files),
+        f"\n{datatype_rules(trivial=trivial)}" if "datatypes" in files else "",
+    ]
+    return "".join(parts)
+
+
+def schema_rules() -> str:
+    """The rules of OWL 2 RL about classes and properties alone, for programs with relations instead of `triple`."""
+    return f"{_prefixes()}\n{_rules('schema')}"
+
+
+def _prefixes() -> str:
+    return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in _PREFIXES.items())
+
+
+@cache
+def _rules(file: str) -> str:
+    return resources.files("evermat.rdf").joinpath("rules", f"{file}.dl").read_text(encoding="utf-8")

@@ -1,0 +1,54 @@
+"""What the rule sets say of each datatype that they know: those of OWL 2 RL, and dates and durations."""
+
+from __future__ import annotations
+
+import re
+
+from evermat.program.terms import quote
+from evermat.rdf.datatypes import DISTINCT, datatype_pattern
+from evermat.rdf.vocabulary import LITERAL, rdf, xsd
+
+_XSD = """
+    decimal integer nonNegativeInteger nonPositiveInteger positiveInteger negativeInteger
+    long int short byte unsignedLong unsignedInt unsignedShort unsignedByte float double boolean
+    string normalizedString token language Name NCName NMTOKEN hexBinary base64Binary anyURI dateTime dateTimeStamp
+    date time gYear gYearMonth gMonth gMonthDay gDay duration yearMonthDuration dayTimeDuration
+"""
+# That every element ends where it should is more than a pattern can say.
+_XML = r'"(?:[^"\\<&]|\\.|&[#A-Za-z0-9]+;|<(?:[^"\\<>]|\\.)+>)*"\^\^' + re.escape(rdf("XMLLiteral"))
+
+
+def _spellings() -> dict[str, str]:
+    names = [LITERAL, rdf("PlainLiteral"), rdf("langString"), *map(xsd, _XSD.split())]
+    patterns = {name: pattern for name in names if (pattern := datatype_pattern(name))}
+    assert len(patterns) == len(names)
+    return {**patterns, rdf("XMLLiteral"): _XML}
+
+
+SPELLINGS = _spellings()
+"""The literals that have a value of a datatype, as a pattern, by datatype."""
+
+
+def _own(datatype: str) -> str:
+    """The literals that are said to be of a datatype, rightly or not."""
+    if datatype == xsd("string"):
+        return r'".*"'
+    return r'".*"@.*' if datatype == rdf("langString") else rf'".*"\^\^{re.escape(datatype)}'
+
+
+def datatype_rules(*, trivial: bool) -> str:
+    """The facts and rules of each datatype, with those of trivial consequences if they are asked for.
+
+    Patterns are constants of rules where literals are given, so that each is tried on all of them at once.
+    """
+    lines = [f"rl_spellings({name}, {quote(spellings)})." for name, spellings in SPELLINGS.items()]
+    lines.append(f"rl_recognised({quote('|'.join(map(_own, SPELLINGS)))}).")
+    axiom, distinct = quote("dt-diff: two literals with different values are the same"), quote(DISTINCT)
+    lines.append(f"inconsistent({axiom}) :- owl:sameAs(v, w), v != w, match({distinct}, v), match({distinct}, w).")
+    if trivial:
+        axiom = quote("ill-typed: a literal is not spelled as its datatype asks for")
+        for name, pattern in SPELLINGS.items():
+            own, spellings = quote(_own(name)), quote(pattern)
+            lines.append(f"rdf:type(v, {name}) :- rl_literal(v), match({spellings}, v).")
+            lines.append(f"inconsistent({axiom}) :- rl_value(v), match({own}, v), !match({spellings}, v).")
+    return "\n".join(lines) + "\n"
