@@ -22,6 +22,7 @@ LAYERS = {
     "reasoning": {"reasoning"},
     "columns": {"columns"},
     "files": {"files"},
+    "rdf": {"rdf"},
     "store": {"store"},
     "spark": {"spark"},
     "api": {
@@ -33,7 +34,9 @@ LAYERS = {
         "durable",
         "durable_clustered",
         "facts",
+        "assembly",
         "forbidden",
+        "graphs",
         "history",
         "materialisation",
         "placement",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evermat.assembly import ENTAILMENTS, Knowledge, assemble, with_triples
 from evermat.errors import Problem
 from evermat.program import model
-from evermat.program.compile import compile_program, read_program
+from evermat.program.compile import read_source
+from evermat.program.declare import EQUALITIES
 from evermat.program.strata import Stratum
 from evermat.source import Source
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.materialisation import Materialisation
+    from evermat.rdf.translation import Note
     from evermat.store import Version
 
 
@@ -30,26 +33,73 @@ class Program:
     ['a', 'b']
     """
 
-    def __init__(self, compiled: model.Program) -> None:
-        self._compiled = compiled
+    def __init__(self, compiled: model.Program, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()) -> None:
+        self._compiled, self._triples = compiled, triples
+        #: what the ontologies say that rules cannot: axioms with the reason
+        self.notes = notes
 
     @classmethod
-    def parse(cls, text: str, name: str = "<text>") -> Program:
+    def parse(cls, text: str = "", name: str = "<text>", **knowledge: Any) -> Program:
         """The program in a text; `name` is what errors call it.
+
+        Args:
+            text: the program's own rules; there may be none.
+            name: what errors call it.
+            **knowledge: ontologies and rule sets, see `read`.
 
         Raises:
             ProgramError: with all errors of the text at once.
+            DataError: an ontology is wrong.
         """
-        return cls(compile_program(Source(name, text)))
+        return cls._of(Source(name, text), **knowledge)
 
     @classmethod
-    def read(cls, path: str | PathLike[str]) -> Program:
+    def read(cls, path: str | PathLike[str] | None, **knowledge: Any) -> Program:
         """The program in a file.
+
+        Args:
+            path: the file, or None if there are no rules but those of ontologies and rule sets.
+            **knowledge: what is to be known besides. `ontology`: a file, or several, whose axioms become rules and whose triples become
+                facts. `entailment`: `rdfs` or `owl2rl`, rules over `triple` for axioms that are in the data. `trivial`: whether
+                trivial consequences are wanted. `equality`: `axiomatise` or `off`. `inconsistency`: `refuse`, or `allow` to have the relation
+                `inconsistent` tell. `base`: for relative IRIs of ontologies. `ignore_imports`: whether imports may be missing.
 
         Raises:
             ProgramError: if it cannot be read, or with all its errors at once.
+            DataError: an ontology is wrong.
         """
-        return cls(read_program(Path(path)))
+        return cls._of(Source("<text>", "") if path is None else read_source(Path(path)), **knowledge)
+
+    @classmethod
+    def _of(
+        cls,
+        source: Source,
+        *,
+        ontology: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        entailment: str | None = None,
+        trivial: bool = False,
+        equality: str | None = None,
+        inconsistency: str = "refuse",
+        base: str | None = None,
+        ignore_imports: bool = False,
+    ) -> Program:
+        if inconsistency not in ("refuse", "allow"):
+            raise ValueError(f"inconsistency {inconsistency!r} is not known: use 'refuse' or 'allow'")
+        if entailment not in (None, *ENTAILMENTS):
+            raise ValueError(f"entailment {entailment!r} is not known: use {', '.join(map(repr, ENTAILMENTS))}")
+        if equality not in (None, *EQUALITIES):
+            raise ValueError(f"equality {equality!r} is not known: use {', '.join(map(repr, EQUALITIES))}")
+        known = Knowledge(
+            tuple(map(Path, _several(ontology))),
+            entailment,
+            trivial,
+            equality,
+            forbid=inconsistency == "refuse",
+            base=base,
+            ignore_imports=ignore_imports,
+        )
+        made = assemble(source, known)
+        return cls(made.program, made.triples, made.notes)
 
     @cached_property
     def relations(self) -> list[str]:
@@ -70,6 +120,9 @@ class Program:
         self,
         facts: Mapping[str, Any] | None = None,
         *,
+        rdf: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        base: str | None = None,
+        skip_malformed: bool = False,
         engine: str | SparkSession = "memory",
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
@@ -84,6 +137,9 @@ class Program:
 
         Args:
             facts: explicit facts by relation, as rows, Arrow, pandas, polars or Spark DataFrames; any relation may have some.
+            rdf: RDF files, whose triples are facts of classes, properties, or relations of triples; also folders and patterns.
+            base: what relative IRIs in them are relative to.
+            skip_malformed: leave out malformed statements; `stats["skipped"]` tells how many.
             engine: `memory`, or your own SparkSession.
             limit_rounds: stop after so many rounds of rule application.
             limit_facts: stop when there are more facts.
@@ -96,12 +152,13 @@ class Program:
             scratch: a folder for files in between; on a cluster, one that all machines share.
 
         Raises:
-            DataError: the facts do not fit their relations.
+            DataError: the facts do not fit their relations, RDF is malformed, or what is forbidden follows.
             LimitError: a limit was reached.
             ProgramError: there is no such algorithm.
         """
         from evermat.algebra import Counters  # noqa: PLC0415
         from evermat.columns.run import Limits  # noqa: PLC0415
+        from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
         from evermat.reasoning.materialisation import check_algorithm  # noqa: PLC0415
 
@@ -111,26 +168,53 @@ class Program:
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
-        if isinstance(engine, str):
-            return materialise_program(self._compiled, facts or {}, limits=limits, counters=kept, algorithm=algorithm)
-        from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
+        program, files = self._compiled, None
+        if (several := _several(rdf)) or self._triples is not None:
+            from evermat.files.graphs import GraphFiles  # noqa: PLC0415
+            from evermat.files.triples import RdfOptions  # noqa: PLC0415
 
-        if place not in PLACES:
-            raise ValueError(f"place {place!r} is not known: use {', '.join(map(repr, PLACES))}")
-        folder = None if scratch is None else Path(scratch)
-        return materialise_on_spark(
-            self._compiled,
-            facts or {},
-            engine,
-            place=place,
-            scratch=folder,
-            limits=limits,
-            counters=kept,
-            algorithm=algorithm,
-        )
+            program = with_triples(program)
+            options = RdfOptions(base=base, skip=skip_malformed)
+            files = GraphFiles(tuple(map(Path, several)), options, apart=self._triples is not None)
+        if isinstance(engine, str):
+            given = facts or {}
+            if files is not None:
+                given = together(given, read_graphs(program, files, self._triples), program)
+            made = materialise_program(program, given, limits=limits, counters=kept, algorithm=algorithm)
+        else:
+            from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
+            from evermat.spark.scratch import Scratch  # noqa: PLC0415
+
+            if place not in PLACES:
+                raise ValueError(f"place {place!r} is not known: use {', '.join(map(repr, PLACES))}")
+            folder = None if scratch is None else Path(scratch)
+            with Scratch(folder) as between:
+                given = facts or {}
+                if files is not None:
+                    from evermat.spark.sources import read_graphs as read_on_spark  # noqa: PLC0415
+
+                    given = together(given, read_on_spark(engine, program, between, files, self._triples), program)
+                made = materialise_on_spark(
+                    program,
+                    given,
+                    engine,
+                    place=place,
+                    scratch=folder,
+                    limits=limits,
+                    counters=kept,
+                    algorithm=algorithm,
+                )
+        if files is not None:
+            made.skipped = files.skipped
+        return made
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
+
+
+def _several(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
+    """Files, of which one may be given alone."""
+    return [given] if isinstance(given, str | PathLike) else given
 
 
 def _check_engine(engine: object) -> None:

@@ -25,6 +25,7 @@ from evermat.columns.values import decode_rows, encode_rows
 from evermat.errors import DataError, Problem
 from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.forbidden import forbidden_relations, refuse
+from evermat.graphs import ALL, ASSERTED, INFERRED
 from evermat.interrupts import held_back
 from evermat.materialisation import Given, Materialisation, maintain_all, update_stats
 from evermat.phases import Phases
@@ -96,6 +97,15 @@ class ClusteredMaterialisation(Materialisation):
 
     def _revised(self, program: Program, run: Run) -> Any:
         return State(program, run, self._state.cluster, kept=self._state)
+
+    @property
+    def _rdf_dictionary(self) -> Dictionary:
+        return self._dictionary
+
+    def _batches(self, name: str, which: str) -> Iterator[Batch]:
+        explicit, materialised = self._state.explicit, self._state.materialised
+        view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
+        return facts_of(view, name, self._dictionary)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all facts to a state directory; see `Materialisation.save`. The driver holds a few of them at a time."""

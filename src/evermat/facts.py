@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
-from evermat.columns.values import Encodable, encode_arrow, encode_rows
+from evermat.columns.values import Encodable, Tables, encode_arrow, encode_rows
 from evermat.errors import DataError, Problem, did_you_mean
 from evermat.program.builtins import RANGES, Type
 from evermat.program.inference import count_of
@@ -20,6 +21,8 @@ from evermat.program.model import Program, Relation, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from evermat.files.graphs import GraphFiles
 
 _SHOWN = 10  # errors of one relation that are reported
 _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
@@ -69,6 +72,29 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def read_graphs(program: Program, files: GraphFiles, triples: pa.Table | None = None) -> dict[str, Tables]:
+    """The facts of RDF files, and of some triples, by relation.
+
+    Raises:
+        DataError: with everything that is wrong with the files.
+    """
+    from evermat.files.routing import Router  # noqa: PLC0415
+
+    found: dict[str, list[pa.Table]] = {}
+    for name, table in files.with_inputs((), Path()).facts(Router.of(program.relations), triples):
+        found.setdefault(name, []).append(table)
+    return {name: Tables(tables) for name, tables in found.items()}
+
+
+def together(given: Mapping[str, Any], read: Mapping[str, Any], program: Program) -> dict[str, Any]:
+    """Facts that were given and facts that were read."""
+    found = {**given, **read}
+    for name in given.keys() & read.keys():
+        rows = given[name].toArrow() if is_dataframe(given[name]) else given[name]
+        found[name] = read[name].with_table(table_of(name, rows, program))
+    return found
+
+
 def relation_of(name: str, program: Program) -> Relation:
     """The relation that facts are given for.
 
@@ -111,7 +137,6 @@ def is_dataframe(given: Any) -> bool:
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from a DataFrame."""
-    from evermat.spark.exchange import Tables  # noqa: PLC0415
     from evermat.spark.frames import frame_tables  # noqa: PLC0415
     from evermat.spark.scratch import Scratch  # noqa: PLC0415
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
 from evermat.columns import kernels
+from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.selection import Selection
 from evermat.columns.state import State
@@ -23,6 +24,7 @@ from evermat.columns.views import View
 from evermat.errors import DataError, Problem
 from evermat.facts import encode_facts, encode_given
 from evermat.forbidden import forbidden_relations, refuse
+from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
 from evermat.interrupts import held_back
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
@@ -37,13 +39,17 @@ from evermat.reasoning.rule_change import maintain_rules
 from evermat.tabular import Tabular
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from evermat.durable import Keeper
+    from evermat.files.rdf_writer import Written
 
 
 Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Facts to insert and to delete, by relation, as users have them."""
+
+_SORTED = 5_000_000  # triples on a cluster that are sorted
 
 
 class Materialisation(Mapping[str, "Facts"]):
@@ -71,6 +77,8 @@ class Materialisation(Mapping[str, "Facts"]):
         self._queries: Queries | None = None
         self._keeper = keeper
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
+        #: malformed statements of RDF files that were left out, by file
+        self.skipped: Mapping[str, int] = {}
 
     @property
     def on_cluster(self) -> bool:
@@ -230,6 +238,56 @@ class Materialisation(Mapping[str, "Facts"]):
             self._queries = Queries(self._program)
         return self._queries.answer(text, self._state, Run(Limits(seconds=limit_seconds, memory=memory)))
 
+    # --- RDF -----------------------------------------------------------------------------------------------
+    def triples(self, facts: str = ALL) -> Iterator[pa.Table]:
+        """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
+
+        They are sorted, and each is there once; only of more than a few million on a cluster they come in no order. Terms are in
+        their N-Triples form; subjects may be literals, if rules have derived that.
+
+        Args:
+            facts: `asserted`, `inferred`, or `all`.
+        """
+        if facts not in WHICH:
+            raise ValueError(f"facts {facts!r} are not known: use {', '.join(map(repr, WHICH))}")
+        relations = rdf_relations(self._program.relations)
+        dictionary = self._rdf_dictionary
+        batches = triples_of(relations.values(), lambda name: self._batches(name, facts), dictionary)
+        if not self.on_cluster or sum(len(self[name]) for name in relations) <= _SORTED:
+            batches = in_order(batches, dictionary)
+        return decoded(batches, dictionary)
+
+    def export(self, path: str | PathLike[str], facts: str = ALL) -> Written:
+        """Writes the facts of classes, properties and relations of triples as RDF, in the format that the name of the file says.
+
+        What is no RDF, such as a fact with a literal as its subject, is left out and counted: see what is handed back.
+
+        Args:
+            path: the file: `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, perhaps with `.gz` behind it.
+            facts: `asserted`, `inferred`, or `all`.
+
+        Raises:
+            DataError: the name is that of no RDF file.
+            ResourceError: it could not be written.
+        """
+        from evermat.files import Outputs  # noqa: PLC0415
+
+        with Outputs() as outputs:
+            written = outputs.write_graph(Path(path), self.triples(facts))
+            outputs.commit()
+        return written
+
+    @property
+    def _rdf_dictionary(self) -> Dictionary:
+        """What the terms of `_batches` are encoded with."""
+        return self._state.dictionary
+
+    def _batches(self, name: str, which: str) -> Iterator[Batch]:
+        """The facts of a relation that were given, that follow, or all."""
+        explicit, materialised = self._state.explicit, self._state.materialised
+        view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
+        yield self._state.tables[name].take(view.rows(name))
+
     def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
         """Makes every relation a temporary view for Spark SQL, as it is now; the names of the views by relation.
 
@@ -270,6 +328,7 @@ class Materialisation(Mapping[str, "Facts"]):
             "derived": sum(facts.values()) - explicit,
             "derivations": run.derivations,
             "undefined": sum(count for _, count in self.undefined()),
+            "skipped": dict(self.skipped),
             "stored_bytes": state.nbytes,
             "peak_rss_mb": round(peak_bytes() / 2**20, 1),
         }

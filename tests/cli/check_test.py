@@ -40,7 +40,7 @@ def test_warnings_go_to_stderr(tmp_path: Path, evermat_command: Evermat, monkeyp
             " --> p.dl:2:1\n"
             "  |\n"
             '2 | .pragma "magic"\n'
-            "  | ^^^^^^^\n"
-            "  = note: there are no pragmas\n\n"
+            "  | ^^^^^^^^^^^^^^^\n"
+            "  = note: there is no such pragma\n\n"
         ),
     )

@@ -144,7 +144,6 @@ def test_good_sizes_of_memory(size: str, folder: Path, evermat_command: Evermat)
     [
         (["run", "closure.dl", "--nope"], "--nope"),
         (["nope"], "nope"),
-        (["run"], "PROGRAM.dl"),
         (["run", "closure.dl", "--limit-rounds", "0"], "--limit-rounds"),
         (["run", "closure.dl", "--limit-facts", "many"], "--limit-facts"),
         (["run", "closure.dl", "--engine", "magic"], "--engine"),

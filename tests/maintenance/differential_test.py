@@ -89,7 +89,7 @@ PARTS = (
 )
 
 
-@randomly(memory=0, spark=3, engines=[*PLACES], few=100)
+@randomly(memory=0, spark=1, engines=[*PLACES], few=100)
 def test_engines_agree_on_larger_data(engine: Engine, rng: Random) -> None:
     """Hundreds of facts, so that every bucket, packet and file has some of them."""
     text = DECLARATIONS + "\n".join(rng.sample(PARTS, rng.randint(1, 3)))

@@ -19,7 +19,7 @@ from tests.state.states import CHAIN, assert_recomputed, explicit_of, facts_at
 from tests.strategies import Facts
 
 ROOT = Path(__file__).parent.parent.parent
-UPDATES = 500 if os.environ.get("EVERMAT_LONG") else 50
+UPDATES = 500 if os.environ.get("EVERMAT_LONG") else 30
 KILLS = UPDATES // 2
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -16,6 +17,8 @@ from evermat.materialisation import Materialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
 from tests.state.states import CHAIN, PROGRAM, QUICK, assert_recomputed, explicit_of, facts_at, rows_of, saved
 from tests.strategies import Facts, RandomProgram, random_program
+
+EXAMPLES = 100 if os.environ.get("EVERMAT_LONG") else 8
 
 ALL_TYPES = """
 .decl value(u:unsigned, f:float, s:symbol, n:number)
@@ -94,7 +97,7 @@ def difference(before: Facts, after: Facts, number: int) -> list[tuple]:
     return found
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_every_version_comes_back(rng: Random) -> None:
     random = random_program(rng)
@@ -120,7 +123,7 @@ def test_every_version_comes_back(rng: Random) -> None:
         assert_history(path, recorded)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=EXAMPLES, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_compaction_and_vacuum_change_no_version(rng: Random) -> None:
     random = random_program(rng)

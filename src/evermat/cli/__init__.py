@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import time
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -49,6 +50,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+_RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
+
 StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)]
 ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The program.", show_default=False)]
 Master = Annotated[
@@ -57,6 +60,14 @@ Master = Annotated[
 Conf = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")]
 ScratchFolder = Annotated[
     Path | None, typer.Option(metavar="DIR", help="For files in between; on a cluster, one that all machines share.")
+]
+
+Base = Annotated[str | None, typer.Option(metavar="IRI", help="For relative IRIs in RDF files.")]
+SkipMalformed = Annotated[
+    bool, typer.Option("--skip-malformed", help="Leave out malformed statements of RDF data, and count them.")
+]
+IgnoreImports = Annotated[
+    bool, typer.Option("--ignore-imports", help="Go on if an ontology imports what is not there.")
 ]
 
 
@@ -93,6 +104,28 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+class Entailment(StrEnum):
+    """Rule sets over triples."""
+
+    RDFS = "rdfs"
+    OWL2RL = "owl2rl"
+
+
+class Equality(StrEnum):
+    """What owl:sameAs does."""
+
+    AXIOMATISE = "axiomatise"
+    OFF = "off"
+
+
+class Which(StrEnum):
+    """Which facts are exported."""
+
+    ALL = "all"
+    ASSERTED = "asserted"
+    INFERRED = "inferred"
+
+
 class Schemes(StrEnum):
     """How relations are stored."""
 
@@ -119,7 +152,12 @@ def evermat(
 
 @app.command()
 def run(
-    program: ProgramFile,
+    program: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[PROGRAM.dl]", help="The program; not needed with an ontology or RDF.", show_default=False
+        ),
+    ] = None,
     facts: Annotated[str, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are; may be a URI.")] = ".",
     output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = ".",
     engine: Annotated[
@@ -131,6 +169,26 @@ def run(
     scratch: ScratchFolder = None,
     algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
     schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
+    rdf: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .rdf, .owl, also .gz.")
+    ] = None,
+    ontology: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE…", help="An ontology: its axioms become rules, its triples facts."),
+    ] = None,
+    entailment: Annotated[
+        Entailment | None, typer.Option(help="Rules over `triple` for axioms that are in the data.")
+    ] = None,
+    trivial: Annotated[bool, typer.Option("--trivial", help="Derive trivial consequences, too: x sameAs x, …")] = False,
+    equality: Annotated[Equality | None, typer.Option(help="What owl:sameAs does; default: what rules need.")] = None,
+    allow_inconsistency: Annotated[
+        bool, typer.Option("--allow-inconsistency", help="Tell inconsistencies in the relation `inconsistent`.")
+    ] = False,
+    ignore_imports: IgnoreImports = False,
+    base: Base = None,
+    skip_malformed: SkipMalformed = False,
+    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all triples to an RDF file.")] = None,
+    export_facts: Annotated[Which, typer.Option(help="Which triples to write.")] = Which.ALL,
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
     ] = "",
@@ -151,17 +209,30 @@ def run(
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
+        from evermat.assembly import Knowledge
+        from evermat.cli.rdf import Graphs, assembled
         from evermat.cli.run import run_program
         from evermat.columns.run import Limits
-        from evermat.program.compile import read_program
 
         size, spark = _memory(memory), None
         if engine is Engine.SPARK:
             size, spark = _spark_options(master, size, conf or [], scratch, place)
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
-        checked = read_program(program)
+        knowledge = Knowledge(
+            tuple(ontology or ()),
+            entailment,
+            trivial,
+            equality,
+            forbid=not allow_inconsistency,
+            base=base,
+            ignore_imports=ignore_imports,
+            rdf=bool(rdf),
+        )
+        made = assembled(program, knowledge)
+        checked = made.program
+        graphs = Graphs.of(made, rdf or (), base, skip_malformed, export, export_facts)
     warn(checked.warnings)
-    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark, algorithm)
+    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark, algorithm, graphs)
 
 
 @app.command()
@@ -191,6 +262,8 @@ def update(
     master: Master = None,
     conf: Conf = None,
     scratch: ScratchFolder = None,
+    base: Base = None,
+    skip_malformed: SkipMalformed = False,
     changes_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write what changed in every relation, derived facts too.")
     ] = None,
@@ -219,7 +292,9 @@ def update(
         if engine is Engine.SPARK:
             size, spark = _spark_options(master, size, conf or [], scratch, Place.CLUSTER)
         limits = Limits(limit_rounds, limit_facts, limit_seconds, size)
-    update_state(state, changes, algorithm, limits, phases, changes_out, stats, spark)
+    update_state(
+        state, changes, algorithm, limits, phases, changes_out, stats, spark, base, skip_malformed=skip_malformed
+    )
 
 
 @app.command()
@@ -235,6 +310,37 @@ def query(
     from evermat.cli.state import query_state
 
     query_state(state, text, version, format_.value)
+
+
+@app.command()
+def export(
+    state: StateFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
+    facts: Annotated[Which, typer.Option(help="Which triples to write.")] = Which.ALL,
+    version: Annotated[int | None, typer.Option(metavar="N", help="Of an old version.")] = None,
+) -> None:
+    """Write the triples of a state to an RDF file."""
+    from evermat.cli.rdf import export_state
+
+    export_state(state, file, facts.value, version)
+
+
+@app.command()
+def translate(
+    ontology: Annotated[
+        list[Path],
+        typer.Argument(metavar="ONTOLOGY…", help="OWL or RDFS: RDF/XML, Turtle, functional syntax, OWL/XML."),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="RULES.dl", help="Where the rules go.")
+    ] = None,
+    base: Base = None,
+    ignore_imports: IgnoreImports = False,
+) -> None:
+    """Turn ontologies into rules, and list what rules cannot say."""
+    from evermat.cli.rdf import translate_ontologies
+
+    translate_ontologies(ontology, output, base, ignore_imports=ignore_imports)
 
 
 @app.command()
@@ -343,7 +449,7 @@ def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()
     try:
-        app()
+        app(args=list(_one_by_one(sys.argv[1:])))
     except EvermatError as error:
         _fail(str(error), error.exit_code)
     except MemoryError as error:
@@ -360,6 +466,21 @@ def main() -> None:
         _fail(f"interrupted: {aftermath()}", 130)
     except Terminated:
         _fail(f"terminated: {aftermath()}", 143)
+
+
+def _one_by_one(arguments: list[str]) -> Iterator[str]:
+    """The arguments with `--rdf` before each of its files: a shell makes several of `--rdf data/*.nt`."""
+    option, expected = "", False  # whose files these are, and whether there must be one now
+    for argument in arguments:
+        if argument in ("--rdf", "--ontology"):
+            option, expected = argument, True
+        elif expected:
+            expected = False
+        elif option and argument.lower().removesuffix(".gz").endswith(_RDF_ENDINGS):
+            yield option
+        else:
+            option = ""
+        yield argument
 
 
 def _discard_stdout() -> None:

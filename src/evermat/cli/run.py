@@ -17,11 +17,14 @@ from evermat import errors
 from evermat.algebra import Counters
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
+from evermat.cli.rdf import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns import kernels
 from evermat.columns.run import Limits
+from evermat.columns.values import Tables
 from evermat.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.files import Outputs, read_relation
+from evermat.files.routing import Router
 from evermat.materialisation import Materialisation, materialise_program
 from evermat.phases import Phases
 from evermat.program.model import Program
@@ -54,6 +57,7 @@ def run_program(
     state: Path | None = None,
     spark: SparkOptions | None = None,
     algorithm: str = "auto",
+    graphs: Graphs = NO_GRAPHS,
 ) -> None:
     """Does the whole job. Nothing is written unless everything went well.
 
@@ -70,7 +74,7 @@ def run_program(
         counters = Counters.NONE if state is None else Counters.BOTH
         if spark is None:
             with phases.during("read"):
-                given = read_inputs(program, facts)
+                given = read_inputs(program, facts, graphs)
             materialised = materialise_program(
                 program,
                 given,
@@ -83,26 +87,39 @@ def run_program(
         else:
             session = stack.enter_context(spark_session(program.source.name, spark, phases, progress))
             materialised = _materialise_on_spark(
-                program, facts, session, spark, limits, counters, algorithm, progress, phases
+                program, facts, session, spark, limits, counters, algorithm, progress, phases, graphs
             )
             if not materialised.on_cluster:
                 stack.close()  # Spark has done its part
         stack.callback(materialised.close)
+        materialised.skipped = graphs.files.skipped
         check_signals()
         for place, count in materialised.undefined():
             bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
             print(f"warning: {place}: {bindings} dropped because something had no value", file=sys.stderr)
-        _write(program, materialised, output, phases, state)
+        tell_skipped(materialised.skipped)
+        _write(program, materialised, output, phases, state, graphs)
         if stats is not None:
             write_stats(materialised.stats, stats)
 
 
-def _write(program: Program, materialised: Materialisation, output: Path, phases: Phases, state: Path | None) -> None:
+def _write(
+    program: Program,
+    materialised: Materialisation,
+    output: Path,
+    phases: Phases,
+    state: Path | None,
+    graphs: Graphs,
+) -> None:
     """Writes all outputs, and the state if there is to be one."""
     with phases.during("write"), Outputs() as outputs:
         for io in program.outputs:
             facts = materialised[io.relation.name]
-            outputs.write(facts.to_arrow() if len(facts) <= _SORTED else facts.batches(), io, output)
+            left_out = outputs.write(facts.to_arrow() if len(facts) <= _SORTED else facts.batches(), io, output)
+            tell_left_out(io.path or io.relation.name, left_out)
+        if graphs.export is not None:
+            written = outputs.write_graph(graphs.export, materialised.triples(graphs.facts))
+            tell_left_out(graphs.export, written.left_out)
         for relation in program.sizes:
             outputs.print_size(relation.name, len(materialised[relation.name]))
         if state is not None:
@@ -121,6 +138,7 @@ def _materialise_on_spark(
     algorithm: str,
     progress: Callable[[str], None],
     phases: Phases,
+    graphs: Graphs,
 ) -> Materialisation:
     """Reads the inputs as a job of Spark, and derives all consequences where they fit."""
     from evermat.placement import materialise_on_spark
@@ -133,7 +151,9 @@ def _materialise_on_spark(
     with Scratch(options.scratch) as scratch:
         with phases.during("read"):
             watch = sources.Watch(progress, check_signals)
-            given = sources.read_inputs(spark, program, folder, scratch, watch, spread=spread)
+            given = sources.read_inputs(
+                spark, program, folder, scratch, watch, spread=spread, graphs=graphs.files, triples=graphs.triples
+            )
         return materialise_on_spark(
             program,
             given,
@@ -169,12 +189,12 @@ def spark_session(
             print("storing Spark's classes for this machine; later runs start faster", file=sys.stderr)
 
 
-def read_inputs(program: Program, folder: str | Path) -> dict[str, pa.Table]:
-    """The files of all inputs; what is wrong with any of them is reported together."""
-    import pyarrow as pa
-
+def read_inputs(program: Program, folder: str | Path, graphs: Graphs = NO_GRAPHS) -> dict[str, Tables]:
+    """The files of all inputs, and RDF files; what is wrong with any of them is reported together."""
     found: dict[str, list[pa.Table]] = {}
     problems: list[Problem] = []
+    local = [io for io in program.inputs if "://" not in (io.path or str(folder))]
+    files = graphs.files.with_inputs(local, Path(folder))
     for io in program.inputs:
         needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
         if io.medium == "file" and "://" in (io.path or str(folder)):
@@ -183,12 +203,18 @@ def read_inputs(program: Program, folder: str | Path) -> dict[str, pa.Table]:
             details = {"name": io.relation.name, "what": needs}
             raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
         try:
-            found.setdefault(io.relation.name, []).append(read_relation(io, Path(folder)))
+            table = read_relation(io, Path(folder), files.options, files.blanks, files.skipped)
+            found.setdefault(io.relation.name, []).append(table)
         except DataError as error:
             problems += error.problems
+    try:
+        for name, table in files.facts(Router.of(program.relations), graphs.triples):
+            found.setdefault(name, []).append(table)
+    except DataError as error:
+        problems += error.problems
     if problems:
         raise DataError(problems)
-    return {name: tables[0] if len(tables) == 1 else pa.concat_tables(tables) for name, tables in found.items()}
+    return {name: Tables(tables) for name, tables in found.items()}
 
 
 def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other outputs are complete") -> None:

@@ -13,12 +13,16 @@ from evermat.answer_writer import write_answer
 from evermat.change import Change, together
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
+from evermat.cli.rdf import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.run import Limits
 from evermat.durable import ask_state
 from evermat.errors import DataError, Problem, ResourceError
-from evermat.files import FileChanges, read_changes, write_changes
+from evermat.files import FileChanges, write_changes
+from evermat.files.change_rdf import updates_of
+from evermat.files.changes import read_update
+from evermat.files.triples import RdfOptions
 from evermat.materialisation import Materialisation
 from evermat.phases import Phases
 from evermat.store import Version
@@ -33,8 +37,11 @@ def update_state(
     changes_out: Path | None,
     stats: Path | None,
     spark: SparkOptions | None = None,
+    base: str | None = None,
+    *,
+    skip_malformed: bool = False,
 ) -> None:
-    """Makes every file a version. All files are read before the first is applied, so that an error in one changes nothing."""
+    """Makes every file a version, or two of RDF that belong together. All files are read before the first is applied, so that an error in one changes nothing."""
     with announcing_compilation(), ExitStack() as stack:
         if spark is None:
             with phases.during("read"):
@@ -47,8 +54,14 @@ def update_state(
                 opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
         with opened as m:
             with phases.during("read"):
-                updates = _read(files, m)
-            done = [_apply(m, file, update, algorithm, limits) for file, update in zip(files, updates, strict=True)]
+                pairs = updates_of(files)
+                skipped: dict[str, int] = {}
+                updates = _read(pairs, m, RdfOptions(base=base, skip=skip_malformed), skipped)
+            tell_skipped(skipped)
+            done: list[Change] = []
+            for pair, update in zip(pairs, updates, strict=True):
+                with _after_commit(f"version {m.version} is committed" if done else ""):
+                    done.append(_apply(m, " ".join(map(str, pair)), update, algorithm, limits))
             committed = f"version {m.version} is committed"
             if changes_out is not None:
                 with _after_commit(committed), phases.during("write"):
@@ -58,14 +71,16 @@ def update_state(
                 write_stats(told[0] if len(told) == 1 else {"updates": told}, stats, committed)
 
 
-def _read(files: Sequence[Path], m: Materialisation) -> list[FileChanges]:
+def _read(
+    updates: Sequence[Sequence[Path]], m: Materialisation, options: RdfOptions, skipped: dict[str, int]
+) -> list[FileChanges]:
     """The changes in all files; what is wrong with any of them is reported together."""
     found: list[FileChanges] = []
     problems: list[Problem] = []
-    for file in files:
+    for files in updates:
         check_signals()  # reading may wait for long: a pipe, a terminal
         try:
-            found.append(read_changes(file, m.program))
+            found.append(read_update(files, m.program, options, skipped))
         except DataError as error:
             problems += error.problems
     if problems:
@@ -73,7 +88,7 @@ def _read(files: Sequence[Path], m: Materialisation) -> list[FileChanges]:
     return found
 
 
-def _apply(m: Materialisation, file: Path, update: FileChanges, algorithm: str, limits: Limits) -> Change:
+def _apply(m: Materialisation, name: str, update: FileChanges, algorithm: str, limits: Limits) -> Change:
     check_signals()
     change = m.update(
         update.insert,
@@ -87,7 +102,7 @@ def _apply(m: Materialisation, file: Path, update: FileChanges, algorithm: str, 
     change.stats["version"] = m.version
     say_when_stopped(f"the state is at version {m.version}")
     print(
-        f"version {m.version}: {file}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted",
+        f"version {m.version}: {name}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted",
         file=sys.stderr,
     )
     return change

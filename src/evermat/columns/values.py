@@ -33,6 +33,22 @@ class Encodable(ABC):
         """The facts, encoded; can be asked for once."""
 
 
+class Tables(Encodable):
+    """The facts of a relation in Arrow tables with its columns."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self.tables = tables
+
+    def with_table(self, table: pa.Table) -> Tables:
+        """These facts and some more."""
+        return Tables([*self.tables, table])
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+        for table in self.tables:
+            yield encode_table(table, relation, dictionary)
+        dictionary.forget_arrow()
+
+
 def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:
     """One value as an integer."""
     if type_ in _BY_ID:
@@ -102,6 +118,18 @@ def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -
     if type_ is Type.UNSIGNED:
         return values.astype(np.uint64).view(np.int64)
     return values.astype(np.int64, copy=False)
+
+
+def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Column:
+    """The facts in Arrow columns of a relation as a batch [arity, n]."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    out = np.empty((relation.arity, facts.num_rows), np.int64)
+    for position, type_ in enumerate(relation.types):
+        column = facts.column(position)
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        out[position] = encode_arrow(whole, type_, dictionary)
+    return out
 
 
 def decode_arrow(column: Column, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntFlag
+from functools import lru_cache
 
 from evermat.program.terms import Value
 
@@ -301,6 +302,7 @@ def full_match(pattern: str, text: str) -> bool | None:
     return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
 
 
+@lru_cache(maxsize=4096)
 def fault_of_pattern(pattern: str) -> str:
     """What is wrong with a pattern, or nothing."""
     import pyarrow as pa  # noqa: PLC0415

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from evermat.program.components import strong_components
 from evermat.program.model import Atom, Rule, Term, Variable
+from evermat.program.terms import SAME_AS
 
 MOST_PARTS = 14  # an engine has a bit for each
 _Node = tuple[str, bool]  # a relation, and whether its pairs are turned
@@ -207,6 +208,8 @@ def _linear_rule(rule: Rule, own: Collection[str]) -> tuple[Member, Member] | No
     ours = [atom for atom in body if atom.relation.name == name]
     steps = [atom for atom in body if atom.relation.name not in own]
     if not (len(ours) == len(steps) == 1):
+        return None
+    if steps[0].relation.name == SAME_AS:  # is closed already, and mostly small: one step is all
         return None
     for member in (Member(name, False), Member(name, True)):
         start, end = _edge(head, member)

@@ -31,6 +31,15 @@ def read_program(path: str | Path) -> Program:
     Raises:
         ProgramError: the file cannot be read, or the program is wrong.
     """
+    return compile_program(read_source(path))
+
+
+def read_source(path: str | Path) -> Source:
+    """The text of a program in a file.
+
+    Raises:
+        ProgramError: the file cannot be read.
+    """
     try:
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # the latter for a name that no file can have
@@ -44,7 +53,7 @@ def read_program(path: str | Path) -> Program:
         details = {"path": str(path), "byte": error.start + 1}
         span = Span(len(before), len(before) + 1)
         raise ProgramError(Problem(errors.NOT_UTF8, details, source, span)) from None
-    return compile_program(Source(str(path), text))
+    return Source(str(path), text)
 
 
 def compile_program(source: Source) -> Program:

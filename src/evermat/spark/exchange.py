@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from evermat import errors
-from evermat.columns.values import Encodable, encode_arrow
+from evermat.columns.values import Encodable, Tables, encode_table
 from evermat.errors import Problem, ResourceError
 from evermat.program.model import Relation
 from evermat.spark.reader import Outcome, write_facts
@@ -20,35 +19,28 @@ if TYPE_CHECKING:
     from evermat.columns.table import Batch
 
 
-class Tables(Encodable):
-    """The facts of a relation in Arrow tables with its columns."""
-
-    def __init__(self, tables: Sequence[pa.Table]) -> None:
-        self.tables = tables
-
-    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        for table in self.tables:
-            yield encode_facts(table, relation, dictionary)
-
-
 class Several(Encodable):
     """The facts of a relation that come in several ways."""
 
     def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
-        self._parts = parts
+        self.parts = parts
+
+    def with_table(self, table: pa.Table) -> Several:
+        """These facts and some more."""
+        return Several([*self.parts, Tables([table])])
 
     @property
     def rows(self) -> int:
         """How many facts there are."""
         return sum(
             part.rows if isinstance(part, Exchanged) else sum(table.num_rows for table in part.tables)
-            for part in self._parts
+            for part in self.parts
         )
 
     def written(self, folder: Path) -> list[Path]:
         """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
         files: list[Path] = []
-        for part in self._parts:
+        for part in self.parts:
             if isinstance(part, Exchanged):
                 files += part.files
             else:
@@ -58,7 +50,7 @@ class Several(Encodable):
         return files
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        for part in self._parts:
+        for part in self.parts:
             yield from part.batches(relation, dictionary)
 
 
@@ -77,22 +69,12 @@ class Exchanged(Encodable):
                 for number in range(reader.num_record_batches):
                     facts = reader.get_batch(number)
                     seen += facts.num_rows
-                    yield encode_facts(facts, relation, dictionary)
+                    yield encode_table(facts, relation, dictionary)
             file.unlink()
         if seen != self.rows:
             why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
             raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "hand facts over", "why": why}))
         dictionary.forget_arrow()
-
-
-def encode_facts(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
-    """The facts in Arrow columns of a relation, encoded."""
-    out = np.empty((relation.arity, facts.num_rows), np.int64)
-    for position, type_ in enumerate(relation.types):
-        column = facts.column(position)
-        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        out[position] = encode_arrow(whole, type_, dictionary)
-    return out
 
 
 def exchanged(outcomes: Sequence[Outcome]) -> Exchanged:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,13 @@ import pyarrow as pa
 
 from evermat.errors import DataError, Problem
 from evermat.files.arrow import conform
-from evermat.files.findings import Findings
+from evermat.files.findings import Findings, Skipped
+from evermat.files.opening import failing
 from evermat.files.places import place_of
 from evermat.files.ranges import read_range
-from evermat.files.reading import failing, read_place, read_stream
+from evermat.files.reading import read_place, read_stream
+from evermat.files.routing import Router
+from evermat.files.triples import AS_IT_IS, RdfOptions
 from evermat.program.model import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
@@ -37,15 +40,20 @@ class Split:
     path: str
     start: int = 0
     end: int | None = None  # the whole file
+    options: RdfOptions = AS_IT_IS
+    router: Router | None = None  # if triples are facts of many relations
 
 
 _TYPES = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-OUTCOME = "number long, path string, file string, rows long, lines long, problems binary, failure string"
+OUTCOME = "number long, path string, file string, rows long, lines long, told binary, failure string"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one split: a file with so many facts, from so many lines; or problems, or a failure of the system."""
+    """What became of one split: a file with so many facts, from so many lines; or problems, or a failure of the system.
+
+    Triples that belong to many relations are in a file for each: the `parts`, which are relation, file and number of facts.
+    """
 
     number: int
     path: str
@@ -54,17 +62,26 @@ class Outcome:
     lines: int
     problems: tuple[Problem, ...] = ()
     failure: str = ""
+    skipped: int = 0  # malformed statements that were left out
+    parts: tuple[tuple[str, str, int], ...] = ()
+
+    @property
+    def files(self) -> list[str]:
+        """The files with the facts."""
+        return [file for _, file, _ in self.parts] if self.parts or not self.file else [self.file]
 
     def record(self) -> tuple[object, ...]:
         """As a task hands it to the driver: an `OUTCOME`."""
-        problems = bytearray(pickle.dumps(self.problems))
-        return self.number, self.path, self.file, self.rows, self.lines, problems, self.failure
+        told = bytearray(pickle.dumps((self.problems, self.skipped, self.parts)))
+        return self.number, self.path, self.file, self.rows, self.lines, told, self.failure
 
     @classmethod
     def of(cls, row: Any) -> Outcome:
         """As the driver gets it."""
-        problems = pickle.loads(bytes(row["problems"]))  # noqa: S301 - our own tasks wrote it
-        return cls(row["number"], row["path"], row["file"], row["rows"], row["lines"], problems, row["failure"])
+        problems, skipped, parts = pickle.loads(bytes(row["told"]))  # noqa: S301 - our own tasks wrote it
+        return cls(
+            row["number"], row["path"], row["file"], row["rows"], row["lines"], problems, row["failure"], skipped, parts
+        )
 
 
 @dataclass(frozen=True)
@@ -81,17 +98,21 @@ class SplitReader:
         """One split."""
         split = self.splits[number]
         path, lines = Path(split.path), 0
-        findings = Findings(split.path)
+        findings = Skipped(split.path) if split.options.skip else Findings(split.path)
         try:
             with failing(path, f"relation `{split.io.relation.name}` is"):
                 if split.end is None:
-                    table = read_place(place_of(path), split.io)
+                    table = read_place(place_of(path), split.io, split.options, findings)
                 else:
-                    table, lines = read_range(path, split.start, split.end, split.io, findings)
+                    table, lines = read_range(path, split.start, split.end, split.io, findings, options=split.options)
                     findings.raise_if_any()
         except DataError as error:
             return Outcome(number, split.path, "", 0, lines, tuple(error.problems))
-        return _written(number, split.path, table, lines, self.folder)
+        if split.router is None:
+            outcome = _written(number, split.path, table, lines, self.folder)
+        else:
+            outcome = _routed(number, split.path, table, lines, self.folder, split.router)
+        return replace(outcome, skipped=findings.count if isinstance(findings, Skipped) else 0)
 
 
 @dataclass(frozen=True)
@@ -159,6 +180,17 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
         why = os.strerror(error.errno) if error.errno else str(error)
         return Outcome(number, path, str(file), 0, lines, (), why)
     return Outcome(number, path, str(file), table.num_rows, lines)
+
+
+def _routed(number: int, path: str, triples: pa.Table, lines: int, folder: str, router: Router) -> Outcome:
+    """The same for triples that are facts of many relations."""
+    parts = []
+    for name, facts in router.route(triples)[0].items():
+        written = _written(number, path, facts, lines, folder)
+        if written.failure:
+            return written
+        parts.append((name, written.file, written.rows))
+    return Outcome(number, path, "", triples.num_rows, lines, parts=tuple(parts))
 
 
 def write_facts(table: pa.Table, file: Path) -> None:

@@ -5,6 +5,7 @@ Files are cut into pieces of whole records where their format allows it. Every p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -13,20 +14,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat import errors
+from evermat.columns.values import Tables
 from evermat.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.files.findings import fail
+from evermat.files.graphs import TRIPLES, GraphFiles
+from evermat.files.opening import failing
 from evermat.files.places import input_places
 from evermat.files.ranges import can_split, merge_findings, relocate
-from evermat.files.reading import failing, read_relation
+from evermat.files.reading import read_relation
+from evermat.files.routing import Router
 from evermat.program.model import Io, Program
 from evermat.source import Source
 from evermat.spark import frames
-from evermat.spark.exchange import Exchanged, Several, Tables, exchanged
+from evermat.spark.exchange import Exchanged, Several, exchanged
 from evermat.spark.jobs import essential, failure, named, run_watched
 from evermat.spark.reader import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
@@ -49,8 +55,10 @@ def read_inputs(
     watch: Watch | None = None,
     *,
     spread: bool = False,
+    graphs: GraphFiles | None = None,
+    triples: pa.Table | None = None,
 ) -> dict[str, Several]:
-    """The facts of all inputs by relation; they are in the scratch folder as long as they have not been encoded.
+    """The facts of all inputs, and of RDF files, by relation; they are in the scratch folder until they are encoded.
 
     With `spread` the driver does not see those of tables and databases either.
 
@@ -58,17 +66,35 @@ def read_inputs(
         DataError: with everything that is wrong with any of the inputs.
         ResourceError: Spark, or the disk, failed.
     """
-    reading = _Reading(spark, scratch, watch or Watch(), spread=spread)
+    graphs = graphs or GraphFiles()
+    local = [io for io in program.inputs if not is_remote(_place(io, folder))]
+    reading = _Reading(spark, scratch, watch or Watch(), graphs.with_inputs(local, Path(folder)), spread=spread)
     for io in program.inputs:
         reading.plan(io, folder)
-    return reading.facts()
+    router = Router.of(program.relations)
+    for path in graphs.files:
+        reading.plan_graph(path, router)
+    found = reading.facts()
+    for name, table in router.route(triples)[0].items() if triples is not None else ():
+        found[name] = found.get(name, Several(())).with_table(table)
+    return found
+
+
+def read_graphs(
+    spark: SparkSession, program: Program, scratch: Scratch, graphs: GraphFiles, triples: pa.Table | None
+) -> dict[str, Several]:
+    """The facts of RDF files alone, and of some triples; see `read_inputs`."""
+    return read_inputs(spark, replace(program, inputs=()), "", scratch, graphs=graphs, triples=triples)
 
 
 class _Reading:
     """All inputs: first what is to be read is found out, then one job reads it."""
 
-    def __init__(self, spark: SparkSession, scratch: Scratch, watch: Watch, *, spread: bool) -> None:
+    def __init__(
+        self, spark: SparkSession, scratch: Scratch, watch: Watch, graphs: GraphFiles, *, spread: bool
+    ) -> None:
         self._spark, self._scratch, self._watch, self._spread = spark, scratch, watch, spread
+        self._graphs = graphs
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
@@ -97,17 +123,28 @@ class _Reading:
         except DataError as error:
             self._problems[number] = list(error.problems)
 
-    def _cut(self, number: int, io: Io, folder: Path) -> None:
+    def plan_graph(self, path: Path, router: Router) -> None:
+        """Notes an RDF file whose triples are facts of whatever relations they belong to."""
+        number = len(self._inputs)
+        io = Io(TRIPLES, path=str(path))
+        self._inputs.append(io)
+        try:
+            self._cut(number, io, Path(), router)
+        except DataError as error:
+            self._problems[number] = list(error.problems)
+
+    def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
         for place in input_places(io, folder):
             with failing(place.path, f"relation `{io.relation.name}` is"):
                 size = place.path.stat().st_size
             path = str(place.path.absolute())  # tasks have another working directory
             self._shown[path] = str(place.path)
+            options = self._graphs.options_for(place.path)
             if can_split(place, io) and size > _PIECE:
                 cuts = [*range(0, size, _PIECE), size]
-                pieces = [Split(io, path, *ends) for ends in pairwise(cuts)]
+                pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
             else:
-                pieces = [Split(io, path)]
+                pieces = [Split(io, path, options=options, router=router)]
             self._splits += pieces
             self._owners += [number] * len(pieces)
 
@@ -151,15 +188,21 @@ class _Reading:
         outcomes = self._read_splits() if self._splits else []
         for number in range(len(self._inputs)):
             own = [outcome for outcome, owner in zip(outcomes, self._owners, strict=True) if owner == number]
+            for outcome in own:
+                self._graphs.skip(self._shown[outcome.path], outcome.skipped)
             if problems := _located(own):
                 self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
-            elif number not in self._found:
+            elif number not in self._found and self._inputs[number].relation is not TRIPLES:
                 self._found[number] = exchanged(own)
         if self._problems:
             raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
         found: dict[str, list[Tables | Exchanged]] = {}
         for number, io in enumerate(self._inputs):
-            found.setdefault(io.relation.name, []).append(self._found[number])
+            if number in self._found:
+                found.setdefault(io.relation.name, []).append(self._found[number])
+        for outcome in outcomes:
+            for name, file, rows in outcome.parts:
+                found.setdefault(name, []).append(Exchanged([Path(file)], rows))
         return {name: Several(parts) for name, parts in found.items()}
 
     def _read_splits(self) -> list[Outcome]:
@@ -197,7 +240,7 @@ class _Reading:
             if outcome.failure:
                 details = {"path": outcome.file, "why": outcome.failure, "rest": "it is needed to exchange facts"}
                 raise ResourceError(Problem(errors.CANNOT_WRITE, details))
-            if not outcome.problems and not Path(outcome.file).exists():
+            if not outcome.problems and not all(map(os.path.exists, outcome.files)):
                 raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
         return outcomes
 

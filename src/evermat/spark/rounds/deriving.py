@@ -19,9 +19,9 @@ from evermat.columns.pipeline import Pipeline, Store
 from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
+from evermat.columns.values import encode_table
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.program.model import Relation, Rule
-from evermat.spark.exchange import encode_facts
 from evermat.spark.rounds import tasks
 from evermat.spark.rounds.expressions import Expression, Files
 from evermat.spark.rounds.holding import Holding
@@ -234,7 +234,7 @@ class Loading:
         with pa.memory_map(given.path) as source:
             reader = pa.ipc.open_file(source)
             for number in range(reader.num_record_batches):
-                facts = encode_facts(reader.get_batch(number), given.relation, worker_dictionary())
+                facts = encode_table(reader.get_batch(number), given.relation, worker_dictionary())
                 sending.facts(given.channel, facts, self.channels[given.channel].shape, None)
 
 

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch, Rows, Table
+from evermat.columns.values import encode_table
 from evermat.errors import Problem, ResourceError, StateError
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
-from evermat.spark.exchange import encode_facts
 from evermat.spark.rounds import tasks
 from evermat.spark.rounds.cluster import Stage
 from evermat.spark.rounds.expressions import Counted, Expression, combined, most
@@ -213,7 +213,7 @@ def _encode(rows: pa.Table, relation: Relation, dictionary: Dictionary) -> Batch
     for position, type_ in enumerate(relation.types):
         if type_ is Type.UNSIGNED:
             facts = facts.set_column(position, rows.column_names[position], rows.column(position).cast(pa.uint64()))
-    return encode_facts(facts, relation, dictionary)
+    return encode_table(facts, relation, dictionary)
 
 
 def _flags(rows: pa.Table) -> Flags:

@@ -1,0 +1,75 @@
+"""The facts of a program as RDF triples: classes, properties, and the relations of triples themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evermat.columns.dictionary import Dictionary
+from evermat.columns.table import Batch
+from evermat.columns.values import decode_arrow
+from evermat.program.builtins import Type
+from evermat.program.declare import OTHER_TRIPLE, TRIPLE
+from evermat.program.model import Relation
+from evermat.program.terms import RDF_TYPE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WHICH = ALL, ASSERTED, INFERRED = ("all", "asserted", "inferred")
+_BATCH = 1 << 18  # triples that are decoded at a time
+
+
+def rdf_relations(relations: Mapping[str, Relation]) -> dict[str, Relation]:
+    """The relations whose facts are triples."""
+    return {name: relation for name, relation in relations.items() if _is_rdf(relation)}
+
+
+def _is_rdf(relation: Relation) -> bool:
+    if relation.hidden or any(type_ is not Type.TERM for type_ in relation.types):
+        return False
+    return relation.arity == (3 if relation.name in (TRIPLE, OTHER_TRIPLE) else _arity_of_name(relation))
+
+
+def _arity_of_name(relation: Relation) -> int:
+    """How many columns an RDF name has that stands for triples: as many as it has, if it is a class or a property."""
+    return relation.arity if relation.name.startswith("<") and relation.arity in (1, 2) else -1
+
+
+def triples_of(
+    relations: Iterable[Relation], facts: Callable[[str], Iterable[Batch]], dictionary: Dictionary
+) -> Iterator[Batch]:
+    """The facts of RDF relations as batches of subjects, properties and objects."""
+    for relation in relations:
+        for batch in facts(relation.name):
+            if relation.arity == 3:
+                yield batch
+                continue
+            names = dictionary.encode([RDF_TYPE, relation.name] if relation.arity == 1 else [relation.name])
+            constants = [np.full(batch.shape[1], name, np.int64) for name in names]
+            yield np.stack([batch[0], *constants, *batch[1:]])
+
+
+def in_order(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[Batch]:
+    """The triples, sorted as their lines in N-Triples are, each of them once."""
+    whole = np.concatenate([np.empty((3, 0), np.int64), *batches], axis=1)
+    rank = dictionary.rank()
+    # A blank comes before all that a term can go on with: the order of lines is that of terms, one after the other.
+    order = np.lexsort([rank[whole[i]] for i in (2, 1, 0)])
+    whole = whole[:, order]
+    new = np.ones(whole.shape[1], np.bool_)
+    new[1:] = (whole[:, 1:] != whole[:, :-1]).any(axis=0)
+    yield whole[:, new]
+
+
+def decoded(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[pa.Table]:
+    """Triples as Arrow tables with the columns `s`, `p` and `o`, each term in its N-Triples form."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    for batch in batches:
+        for first in range(0, batch.shape[1], _BATCH):
+            part = batch[:, first : first + _BATCH]
+            columns = [decode_arrow(column, Type.TERM, dictionary) for column in part]
+            yield pa.table(dict(zip("spo", columns, strict=True)))
