@@ -104,7 +104,8 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
 
             schema = schema_rules()
             names = {**_arities(compile_program(Source("<schema>", schema))), **names}
-            parts += [translation.text(taken=names, forbid=knowledge.forbid), schema]
+            taken = {name: relation.arity for name, relation in own.relations.items()} | names
+            parts += [translation.text(taken=taken, forbid=knowledge.forbid), schema]
             names = {
                 SAME_AS: 2,
                 **dict.fromkeys(translation.properties, 2),

@@ -86,7 +86,7 @@ def translate_ontologies(
     from evermat.rdf.translation import translate
 
     translation = translate(ontology, base=base, imports="ignore" if ignore_imports else "require")
-    text = translation.text()
+    text = translation.text(facts=True)
     if output is None:
         sys.stdout.write(text)
     else:

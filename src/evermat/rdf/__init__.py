@@ -1,0 +1,1 @@
+"""Ontologies to programs, and rule sets for RDFS and OWL 2 RL."""

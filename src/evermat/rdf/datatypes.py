@@ -1,0 +1,308 @@
+r"""Sets of literals as regular expressions over their N-Triples text, in RE2's syntax.
+
+A pattern matches every spelling of every value in a set, whatever datatype the literal is of: `"5"^^xsd:int` and
+`"5.0"^^xsd:decimal` are integers. It may match ill-typed literals of derived datatypes as well (`"300"^^xsd:byte` is
+taken for an integer), never less than the set.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from functools import cache
+from math import ceil, floor
+
+from evermat.program.terms import BadEscapeError, quote, unescape
+from evermat.rdf.numbers import between, integers_between
+from evermat.rdf.patterns import UnreadableError, translated
+from evermat.rdf.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
+
+_INTEGERS: dict[str, tuple[int | None, int | None]] = {
+    "integer": (None, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "long": (-(2**63), 2**63 - 1),
+    "int": (-(2**31), 2**31 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte": (-128, 127),
+    "nonNegativeInteger": (0, None),
+    "unsignedLong": (0, 2**64 - 1),
+    "unsignedInt": (0, 2**32 - 1),
+    "unsignedShort": (0, 2**16 - 1),
+    "unsignedByte": (0, 255),
+    "positiveInteger": (1, None),
+}
+_STRINGS = ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
+_XSD = XSD.replace(".", r"\.")
+_INTEGER_NAMES = r"(?:\w*[Ii]nteger|(?:unsigned)?(?:[Ll]ong|[Ii]nt|[Ss]hort|[Bb]yte))"
+_INTEGER_TYPES = rf"\^\^<{_XSD}{_INTEGER_NAMES}>"
+_DECIMAL_TYPE = rf"\^\^<{_XSD}decimal>"
+_STRING_TYPES = rf"(?:\^\^<{_XSD}(?:{'|'.join(_STRINGS)})>)?"
+_CHARACTER = r'(?:[^"\\]|\\[^u]|\\u[0-9A-F]{4})'  # one, as the engine spells it
+_TEXT = r'(?:[^"\\]|\\.)*'
+_LANGUAGE = "@[A-Za-z]+(?:-[A-Za-z0-9]+)*"
+_SOLID = r'(?:[^"\\ ]|\\[^tnr])'  # not a blank
+_FLOAT = r"(?:[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN)"
+_START = (
+    r"A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}\x{200C}-\x{200D}"
+    r"\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}"
+)
+_REST = rf"{_START}\-.0-9\x{{B7}}\x{{300}}-\x{{36F}}\x{{203F}}-\x{{2040}}"
+_YEAR = "-?(?:[1-9][0-9]{3,}|0[0-9]{3})"
+_MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+_TIME = r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?|24:00:00(?:\.0+)?)"
+_ZONE = "(?:Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
+_DURATION_TIME = (
+    r"T(?:[0-9]+H(?:[0-9]+M)?(?:[0-9]+(?:\.[0-9]+)?S)?|[0-9]+M(?:[0-9]+(?:\.[0-9]+)?S)?|[0-9]+(?:\.[0-9]+)?S)"
+)
+_DAY_TIME = rf"(?:[0-9]+D(?:{_DURATION_TIME})?|{_DURATION_TIME})"
+_YEAR_MONTH = "(?:[0-9]+Y(?:[0-9]+M)?|[0-9]+M)"
+_SIXTY_FOUR = "[A-Za-z0-9+/] ?"
+# The forms of literals that have only their own datatype.
+_LEXICAL = {
+    "boolean": "(?:true|false|1|0)",
+    "double": _FLOAT,
+    "float": _FLOAT,
+    "anyURI": _TEXT,
+    "hexBinary": "(?:[0-9A-Fa-f]{2})*",
+    "base64Binary": (
+        rf"(?:(?:(?:{_SIXTY_FOUR}){{4}})*(?:(?:{_SIXTY_FOUR}){{3}}[A-Za-z0-9+/]"
+        rf"|(?:{_SIXTY_FOUR}){{2}}[AEIMQUYcgkosw048] ?=|{_SIXTY_FOUR}[AQgw] ?= ?=))?"
+    ),
+    "date": f"{_YEAR}-{_MONTH}-{_DAY}{_ZONE}?",
+    "time": f"{_TIME}{_ZONE}?",
+    "gYear": f"{_YEAR}{_ZONE}?",
+    "gYearMonth": f"{_YEAR}-{_MONTH}{_ZONE}?",
+    "gMonth": f"--{_MONTH}{_ZONE}?",
+    "gMonthDay": f"--{_MONTH}-{_DAY}{_ZONE}?",
+    "gDay": f"---{_DAY}{_ZONE}?",
+}
+_DATE_TIME = f"{_YEAR}-{_MONTH}-{_DAY}T{_TIME}"
+
+ANY_LITERAL = '".*'
+NONE = r"[^\x00-\x{10FFFF}]"  # what no text matches
+
+# Two literals of these spellings that differ in their text differ in their values. Many values have no such spelling: those
+# are not compared.
+DISTINCT = "|".join(
+    [
+        rf'"{_TEXT}"(?:{_LANGUAGE})?',
+        rf'"(?:0|-?[1-9][0-9]*)"\^\^<{_XSD}integer>',
+        rf'"(?:true|false)"\^\^<{_XSD}boolean>',
+        rf'"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}"\^\^<{_XSD}date>',
+    ]
+)
+
+
+@cache
+def datatype_pattern(name: str) -> str | None:
+    """The literals in the value space of a datatype, or None if the datatype is not known."""
+    if name == LITERAL:
+        return ANY_LITERAL
+    if name in (owl("real"), owl("rational")):
+        rational = owl("rational").replace(".", r"\.")
+        return rf'{_decimals()}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
+    if name == rdf("PlainLiteral"):
+        return rf'"{_TEXT}"(?:{_LANGUAGE}|{_STRING_TYPES})'
+    if name == rdf("langString"):
+        return f'"{_TEXT}"{_LANGUAGE}'
+    if name in (rdf("XMLLiteral"), rdf("HTML"), rdf("JSON")):
+        return rf'"{_TEXT}"\^\^{re.escape(name)}'
+    return _xsd_pattern(name[len(XSD) + 1 : -1]) if name.startswith(f"<{XSD}") else None
+
+
+def _xsd_pattern(local: str) -> str | None:
+    if local in _INTEGERS:
+        return _integers(*_INTEGERS[local])
+    if local == "decimal":
+        return _decimals()
+    if local in _LEXICAL:
+        return rf'"{_LEXICAL[local]}"\^\^<{_XSD}{local}>'
+    match local:
+        case "string":
+            return f'"{_TEXT}"{_STRING_TYPES}'
+        case "normalizedString":
+            return rf'"(?:[^"\\]|\\[^tnr])*"{_STRING_TYPES}'
+        case "token":
+            return f'"(?:{_SOLID}+(?: {_SOLID}+)*)?"{_STRING_TYPES}'
+        case "language":
+            return f'"[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*"{_STRING_TYPES}'
+        case "Name":
+            return f'"[:{_START}][:{_REST}]*"{_STRING_TYPES}'
+        case "NCName":
+            return f'"[{_START}][{_REST}]*"{_STRING_TYPES}'
+        case "NMTOKEN":
+            return f'"[:{_REST}]+"{_STRING_TYPES}'
+        case "dateTime":
+            return rf'"{_DATE_TIME}{_ZONE}?"\^\^<{_XSD}dateTime>|"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTimeStamp>'
+        case "dateTimeStamp":
+            return rf'"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTime(?:Stamp)?>'
+        case "duration":
+            return rf'"-?P(?:{_YEAR_MONTH}(?:{_DAY_TIME})?|{_DAY_TIME})"\^\^<{_XSD}(?:duration|yearMonthDuration|dayTimeDuration)>'
+        case "yearMonthDuration":
+            return rf'"-?P{_YEAR_MONTH}"\^\^<{_XSD}(?:yearMonthD|d)uration>'
+        case "dayTimeDuration":
+            return rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>'
+    return None
+
+
+def _integers(low: int | None, high: int | None) -> str:
+    """The whole numbers between two, in all their spellings."""
+    if low is not None and high is not None and low > high:
+        return NONE
+    whole = integers_between(low, high)
+    point = r"(?:\.0*)?"
+    zero = r"|[+-]?\.0+" if (low is None or low <= 0) and (high is None or high >= 0) else ""
+    return rf'"{whole}"{_INTEGER_TYPES}|"(?:{whole}{point}{zero})"{_DECIMAL_TYPE}'
+
+
+def _decimals() -> str:
+    return rf'"[+-]?[0-9]+"{_INTEGER_TYPES}|"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"{_DECIMAL_TYPE}'
+
+
+# --- facets --------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(rf'"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"\^\^<{_XSD}(?:decimal|{_INTEGER_NAMES})>')
+_PLAIN = re.compile(rf'"(?P<text>{_TEXT})"(?:\^\^<[^>]*>)?')
+_LENGTH = re.compile(r'"\+?(?P<number>[0-9]{1,4})"(?:\^\^<[^>]*>)?')
+_LONGEST = 1000  # RE2 repeats no more often
+_MOST_DIGITS = 50
+
+
+def restriction_patterns(
+    datatype: str, facets: tuple[tuple[str, str], ...]
+) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
+    """Patterns that literals match which are of a datatype and which facets allow, and the facets that no pattern says."""
+    said: list[str] = []
+    unsaid: list[tuple[str, str]] = []
+    base = datatype_pattern(datatype)
+    if base is None:
+        return (), facets
+    local = datatype[len(XSD) + 1 : -1]
+    if local in _INTEGERS and (bounds := _bounds(*_INTEGERS[local], facets)):
+        return (_integers(*bounds),), ()
+    for facet, value in facets:
+        pattern = facet_pattern(datatype, facet, value)
+        if pattern is None:
+            unsaid.append((facet, value))
+        else:
+            said.append(pattern)
+    return (base, *said), tuple(unsaid)
+
+
+def _bounds(
+    low: int | None, high: int | None, facets: tuple[tuple[str, str], ...]
+) -> tuple[int | None, int | None] | None:
+    """The first and the last of the whole numbers that facets allow, if that is all they say."""
+    for facet, value in facets:
+        found = _NUMBER.fullmatch(value)
+        if found is None or len(found["number"]) > _MOST_DIGITS:
+            return None
+        number = Decimal(found["number"])
+        first: int | None = None
+        last: int | None = None
+        match facet.removeprefix(f"<{XSD}"):
+            case "minInclusive>":
+                first = ceil(number)
+            case "minExclusive>":
+                first = floor(number) + 1
+            case "maxInclusive>":
+                last = floor(number)
+            case "maxExclusive>":
+                last = ceil(number) - 1
+            case _:
+                return None
+        low = first if low is None else low if first is None else max(low, first)
+        high = last if high is None else high if last is None else min(high, last)
+    return low, high
+
+
+def facet_pattern(datatype: str, facet: str, value: str) -> str | None:
+    """The literals that a facet of a datatype allows, or None if no pattern can say that.
+
+    It speaks of values of the datatype: others may match.
+    """
+    local = datatype[len(XSD) + 1 : -1] if datatype.startswith(f"<{XSD}") else ""
+    if local == "decimal" or local in _INTEGERS or datatype in (owl("real"), owl("rational")):
+        return _number_facet(facet, value)
+    if local == "string" or local in _STRINGS or datatype == rdf("PlainLiteral"):
+        return _string_facet(facet, value)
+    return None
+
+
+def _number_facet(facet: str, value: str) -> str | None:
+    found = _NUMBER.fullmatch(value)
+    if found is None or len(found["number"]) > _MOST_DIGITS:
+        return None
+    number = Decimal(found["number"])
+    match facet.removeprefix(f"<{XSD}"):
+        case "minInclusive>":
+            allowed = between(low=number)
+        case "minExclusive>":
+            allowed = between(low=number, open_=True)
+        case "maxInclusive>":
+            allowed = between(high=number)
+        case "maxExclusive>":
+            allowed = between(high=number, open_=True)
+        case _:
+            return None
+    return rf'"{allowed}"\^\^<{_XSD}(?:decimal|{_INTEGER_NAMES})>'
+
+
+def _string_facet(facet: str, value: str) -> str | None:
+    suffix = f"(?:{_LANGUAGE}|{_STRING_TYPES})"
+    found = _PLAIN.fullmatch(value)
+    if found is None:
+        return None
+    if facet == f"<{RDF}langRange>":
+        return _language_range(found["text"])
+    local = facet.removeprefix(f"<{XSD}").removesuffix(">")
+    if local == "pattern":
+        try:
+            return f'"{translated(unescape(found["text"]))}"{suffix}'
+        except (UnreadableError, BadEscapeError):
+            return None
+    length = _LENGTH.fullmatch(value)
+    if length is None or int(length["number"]) > _LONGEST:
+        return None
+    bounds = {"length": "{%s}", "minLength": "{%s,}", "maxLength": "{0,%s}"}
+    return f'"{_CHARACTER}{bounds[local] % int(length["number"])}"{suffix}' if local in bounds else None
+
+
+def _language_range(language: str) -> str | None:
+    if language == "*":
+        return f'"{_TEXT}"{_LANGUAGE}'
+    if re.fullmatch("[A-Za-z]+(?:-[A-Za-z0-9]+)*", language) is None:
+        return None
+    return f'"{_TEXT}"@{language.lower()}(?:-[a-z0-9-]*)?'
+
+
+# --- values --------------------------------------------------------------------------------------------------
+
+
+def value_pattern(literal: str) -> str | None:
+    """All spellings of the value of a literal, or None if no pattern can say that."""
+    number = _NUMBER.fullmatch(literal)
+    if number is not None:
+        value = Decimal(number["number"])
+        if len(number["number"]) > _MOST_DIGITS:
+            return None
+        if value == value.to_integral_value():
+            return _integers(int(value), int(value))
+        return rf'"{between(low=value, high=value)}"{_DECIMAL_TYPE}'
+    if literal.endswith(f"^^{xsd('boolean')}"):
+        same = {"true": "(?:true|1)", "1": "(?:true|1)", "false": "(?:false|0)", "0": "(?:false|0)"}
+        spelled = same.get(literal[1 : literal.rindex('"')])
+        return rf'"{spelled}"\^\^<{_XSD}boolean>' if spelled else None
+    end = literal.rindex('"')
+    text, suffix = unescape(literal[1:end]), literal[end + 1 :]
+    if not suffix or suffix.removeprefix(f"^^<{XSD}").removesuffix(">") in _STRINGS:
+        return f"{quoted(quote(text))}{_STRING_TYPES}"
+    if suffix.startswith("@") or suffix == f"^^{xsd('anyURI')}":
+        return quoted(literal)
+    return None
+
+
+def quoted(text: str) -> str:
+    """The pattern that matches nothing but a text."""
+    return re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", text)

@@ -1,0 +1,146 @@
+"""OWL 2 functional syntax."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from evermat.program.terms import literal_term
+from evermat.rdf.trees import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
+from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+
+_TOKEN = re.compile(
+    r"""(?P<blank>(?:\s+|\#[^\n]*)+)
+    |(?P<open>\()
+    |(?P<close>\))
+    |(?P<equals>=)
+    |(?P<iri><[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*>)
+    |"(?P<text>(?:[^"\\]|\\["\\])*)"(?:\^\^(?:(?P<type><[^\x00-\x20<>"{}|^`\\]*>)|(?P<type_name>[\w.-]*:[\w.:%-]*))
+        |@(?P<language>[A-Za-z]+(?:-[A-Za-z0-9]+)*))?
+    |(?P<node>_:[\w.-]*\w)
+    |(?P<name>[\w.-]*:(?:[\w.:%-]*[\w:%-])?)
+    |(?P<number>[0-9]+(?![\w:]))
+    |(?P<word>[A-Za-z]+)""",
+    re.VERBOSE,
+)
+_NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
+_PLAIN_LITERAL = f"{RDF}PlainLiteral"
+
+
+def read_functional(text: str) -> Document:
+    """The ontology of a text.
+
+    Raises:
+        NotAnOntologyError: it is none.
+    """
+    reading = _Reading(text)
+    statements = reading.trees()
+    while statements and statements[0].name == "Prefix":
+        del statements[0]
+    if len(statements) != 1 or statements[0].name != "Ontology":
+        at = statements[1].at if len(statements) > 1 else statements[0].at if statements else 0
+        raise NotAnOntologyError("a text is prefixes and one ontology: `Prefix(…)`, `Ontology(…)`", at)
+    parts = statements[0].parts
+    iris: list[str] = []
+    while parts and isinstance(parts[0], Leaf) and len(iris) < 2:
+        iris.append(parts.pop(0).text)  # type: ignore[union-attr]
+    for part in parts:
+        if isinstance(part, Leaf):
+            raise NotAnOntologyError("there is a name where an axiom is expected", part.at)
+    return Document(iris, list(reading.prefixes.items()), parts)  # type: ignore[arg-type]
+
+
+class _Reading:
+    """Reads a text from its beginning to its end."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self.prefixes: dict[str, str] = {}
+
+    def trees(self) -> list[Tree]:
+        """All that stands in no parentheses."""
+        top = Tree("", 0)
+        opened = [top]
+        word: re.Match[str] | None = None  # a word whose parentheses have not begun yet
+        for token in self._tokens():
+            kind = token.lastgroup or ""
+            if word is not None and kind != "open":
+                break
+            if kind == "word":
+                word = token
+            elif kind == "open":
+                if len(opened) > DEEPEST:
+                    raise NotAnOntologyError(f"this is nested more than {DEEPEST} levels deep", token.start())
+                tree = Tree(word.group() if word else "", word.start() if word else token.start())
+                word = None
+                opened[-1].parts.append(tree)
+                opened.append(tree)
+            elif kind == "close":
+                tree = opened.pop()
+                if not opened:
+                    raise NotAnOntologyError("this parenthesis closes nothing", token.start())
+                if tree.name == "Prefix" and len(opened) == 1:
+                    self._declare(tree)
+            elif kind == "name" and opened[-1].name == "Prefix" and len(opened) == 2 and not opened[-1].parts:
+                opened[-1].parts.append(Leaf(token.group().removesuffix(":"), token.start()))
+            elif kind != "equals" or opened[-1].name != "Prefix":
+                opened[-1].parts.append(self._leaf(token, kind))
+        if word is not None:
+            raise NotAnOntologyError(f"`{word.group()}` has no parentheses", word.start())
+        if len(opened) > 1:
+            raise NotAnOntologyError("this parenthesis is not closed", opened[-1].at + len(opened[-1].name))
+        for part in top.parts:
+            if isinstance(part, Leaf):
+                raise NotAnOntologyError("this stands outside of an ontology", part.at)
+        return top.parts  # type: ignore[return-value]
+
+    def _tokens(self) -> Iterator[re.Match[str]]:
+        at = 0
+        while at < len(self._text):
+            token = _TOKEN.match(self._text, at)
+            if token is None:
+                what = "this text is not closed" if self._text[at] == '"' else "this has no meaning here"
+                raise NotAnOntologyError("this IRI is not absolute" if self._text[at] == "<" else what, at)
+            at = token.end()
+            if token.lastgroup != "blank":
+                yield token
+
+    def _declare(self, tree: Tree) -> None:
+        match tree.parts:
+            case [Leaf(name), Leaf(iri)] if iri.startswith("<"):
+                self.prefixes[name] = iri[1:-1]
+            case _:
+                raise NotAnOntologyError("a prefix is declared so: `Prefix(name:=<iri>)`", tree.at)
+
+    def _leaf(self, token: re.Match[str], kind: str) -> Leaf:
+        at = token.start()
+        match kind:
+            case "iri" | "number":
+                return Leaf(token.group(), at)
+            case "node":
+                return Leaf(f"_:n{token.group()[2:]}", at)
+            case "name":
+                return Leaf(checked(f"<{self._expanded(token.group(), at)}>", at), at)
+            case "equals":
+                raise NotAnOntologyError("this has no meaning here", at)
+        text = re.sub(r"\\(.)", r"\1", token["text"])
+        datatype = token["type"][1:-1] if token["type"] else ""
+        if token["type_name"]:
+            datatype = self._expanded(token["type_name"], token.start("type_name"))
+        return Leaf(literal(text, token["language"] or "", datatype), at)
+
+    def _expanded(self, name: str, at: int) -> str:
+        prefix, _, local = name.partition(":")
+        namespace = self.prefixes.get(prefix, _NAMESPACES.get(prefix))
+        if namespace is None:
+            raise NotAnOntologyError(f"the prefix `{prefix}:` is not declared", at)
+        return namespace + local
+
+
+def literal(text: str, language: str, datatype: str) -> str:
+    """A literal as a term; one whose language is a part of its text is as any other with a language."""
+    if datatype == _PLAIN_LITERAL:
+        body, mark, language = text.rpartition("@")
+        text, datatype = body if mark else text, ""
+        language = language if mark else ""
+    return literal_term(text, language=language, datatype=datatype)

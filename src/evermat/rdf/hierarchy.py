@@ -1,0 +1,236 @@
+"""What axioms say outright about which classes and properties are special cases of which.
+
+This is what connects an axiom that ends with something beyond rules, such as "has some course", to one that begins with it,
+although nobody knows which course that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from evermat.rdf.axioms import Axiom
+from evermat.rdf.expressions import (
+    TOP_CLASS,
+    TOP_RANGE,
+    All,
+    And,
+    Class,
+    Count,
+    Named,
+    Not,
+    OneOf,
+    Or,
+    Property,
+    Range,
+    Some,
+)
+from evermat.rdf.vocabulary import NOTHING
+
+_Node = TypeVar("_Node")
+_DEEPEST = 4  # expressions within expressions that are looked at
+_MOST = 1000  # expressions above another that are looked at
+
+
+class Hierarchy:
+    """Classes and properties with those directly above them."""
+
+    def __init__(self, axioms: Iterable[Axiom]) -> None:
+        self._classes: dict[str, dict[str, None]] = {}
+        self._descriptions: dict[str, dict[Class, None]] = {}  # expressions above classes that have a name
+        self._properties: dict[Property, dict[Property, None]] = {}
+        self._above_class: dict[str, list[str]] = {}
+        self._above_expression: dict[tuple[Class | Range, int], list[Class | Range]] = {}
+        self._above_property: dict[Property, list[Property]] = {}
+        for axiom in axioms:
+            self._add(axiom)
+
+    def _add(self, axiom: Axiom) -> None:
+        match axiom.kind, axiom.parts:
+            case "SubClassOf", (sub, super_):
+                self._class(sub, super_)
+            case "EquivalentClasses", (one, other):
+                self._class(one, other)
+                self._class(other, one)
+            case "DisjointUnion", (whole, *parts):
+                for part in parts:
+                    self._class(part, whole)
+            case (("SubObjectPropertyOf" | "SubDataPropertyOf"), (Property() as sub, Property() as super_)):
+                self._property(sub, super_)
+            case (
+                ("EquivalentObjectProperties" | "EquivalentDataProperties"),
+                (Property() as one, Property() as other),
+            ):
+                self._property(one, other)
+                self._property(other, one)
+            case "InverseObjectProperties", (Property() as one, Property() as other):
+                self._property(one, other.inverted)
+                self._property(other.inverted, one)
+            case "SymmetricObjectProperty", (Property() as one,):
+                self._property(one, one.inverted)
+
+    def _class(self, sub: Class, super_: Class) -> None:
+        if isinstance(sub, Named):
+            for part in super_.parts if isinstance(super_, And) else (super_,):
+                if isinstance(part, Named):
+                    self._classes.setdefault(sub.name, {})[part.name] = None
+                else:
+                    self._descriptions.setdefault(sub.name, {})[part] = None
+
+    def _property(self, sub: Property, super_: Property) -> None:
+        one, other = _bare(sub), _bare(super_)
+        self._properties.setdefault(one, {})[other] = None
+        self._properties.setdefault(one.inverted, {})[other.inverted] = None
+
+    def above(self, expression: Class | Range, levels: int) -> list[Class | Range]:
+        """Expressions that contain everything that an expression does, itself among them; not all, of very many.
+
+        In each `Some` are at most `levels` others within each other.
+        """
+        if (expression, levels) not in self._above_expression:
+            found = dict.fromkeys(islice(self._above(expression, levels), _MOST))
+            self._above_expression[expression, levels] = list(found)
+        return self._above_expression[expression, levels]
+
+    def _above(self, expression: Class | Range, levels: int) -> Iterator[Class | Range]:
+        yield expression
+        match expression:
+            case Named(name):
+                names = [name, *self.names_above(name)]
+                yield from map(Named, names[1:])
+                yield TOP_CLASS
+                for description in (d for other in names for d in self._descriptions.get(other, ())):
+                    if levels:
+                        yield from self._above(canonical(description), levels - 1)
+            case And(parts):
+                for part in parts:
+                    yield from self._above(part, levels)
+            case Some(property_, filler) if levels:
+                for other in self._properties_above(_bare(property_)):
+                    for class_ in (*self.above(filler, levels - 1), TOP_CLASS):
+                        yield canonical(Some(other, class_))
+
+    def names_above(self, name: str) -> list[str]:
+        """The names of the classes above one that has a name, without its own."""
+        if name not in self._above_class:
+            self._above_class[name] = _reachable(name, self._classes)
+        return self._above_class[name]
+
+    def _properties_above(self, property_: Property) -> list[Property]:
+        if property_ not in self._above_property:
+            self._above_property[property_] = [property_, *_reachable(property_, self._properties)]
+        return self._above_property[property_]
+
+
+def _bare(property_: Property) -> Property:
+    return Property(property_.name, property_.inverse)
+
+
+def _reachable(start: _Node, edges: dict[_Node, dict[_Node, None]]) -> list[_Node]:
+    found: dict[_Node, None] = {}
+    waiting = [start]
+    while waiting:
+        for node in edges.get(waiting.pop(), ()):
+            if node not in found and node != start:
+                found[node] = None
+                waiting.append(node)
+    return list(found)
+
+
+def on_the_left(expression: Class | Range | None) -> Iterator[Class]:
+    """The parts of a subclass expression that something may be known to belong to without a witness."""
+    match expression:
+        case And(parts):
+            for part in parts:
+                yield from on_the_left(part)
+        case Or(parts):
+            yield expression
+            for part in parts:
+                yield from on_the_left(part)
+        case Some(_, filler) | Count("Min", 1, _, filler):
+            yield canonical(expression)
+            yield from on_the_left(filler)
+        case Not(part):
+            yield expression
+            yield from on_the_right(part)
+        case All() | Count():
+            yield expression
+
+
+def on_the_right(expression: Class | Range | None) -> Iterator[Class]:
+    """The parts of a superclass expression that stand on the left."""
+    match expression:
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from on_the_right(part)
+        case Not(part):
+            yield from on_the_left(part)
+        case All(_, filler):
+            yield from on_the_right(filler)
+        case Count(_, _, property_, filler):
+            yield from on_the_left(filler)
+            yield canonical(Count("Min", 1, property_, filler))
+
+
+def levels(expressions: Iterable[Class]) -> int:
+    """How many `Some` are within each other; of very many only some."""
+    most = 0
+    for expression in expressions:
+        inner: Class | Range = expression
+        depth = 0
+        while isinstance(inner, Some) and depth < _DEEPEST:
+            inner, depth = inner.filler, depth + 1
+        most = max(most, depth)
+    return most
+
+
+def known_on_the_right(expression: Class | Range | None) -> Iterator[Class]:
+    """The parts of a superclass expression that say more than rules do."""
+    match expression:
+        case And(parts):
+            for part in parts:
+                yield from known_on_the_right(part)
+        case All(_, filler):
+            yield expression
+            yield from known_on_the_right(filler)
+        case Some() | Or() | Not() | Count():
+            yield expression
+
+
+def canonical(expression: Class) -> Class:
+    """The form in which expressions are compared: what kind a property is of says nothing then."""
+    expression = normal(expression)
+    if not isinstance(expression, Some):
+        return expression
+    filler = TOP_CLASS if expression.filler == TOP_RANGE else expression.filler
+    return Some(_bare(expression.property), canonical(filler) if isinstance(filler, Some) else filler)
+
+
+def normal(expression: Class) -> Class:
+    """The usual form of an expression: at least one is some, none is not some."""
+    match expression:
+        case Count("Min", 1, property_, filler):
+            return Some(property_, filler or (TOP_RANGE if property_.data else TOP_CLASS))
+        case And((part,)) | Or((part,)) | Not(Not(part)):
+            return normal(part)
+        case OneOf(()) | Or(()):
+            return Named(NOTHING)
+        case Count("Max" | "Exact", 0, property_, filler):
+            return Not(normal(Count("Min", 1, property_, filler)))
+    return expression
+
+
+def alternatives(expression: Class) -> Iterator[Class]:
+    """What a choice is between, choices within it taken apart."""
+    expression = normal(expression)
+    if isinstance(expression, Or):
+        for part in expression.parts:
+            yield from alternatives(part)
+    else:
+        yield expression
+
+
+def is_open(alternative: Class) -> bool:
+    """Whether an alternative is neither a complement nor empty."""
+    return not isinstance(alternative, Not) and alternative != Named(NOTHING)

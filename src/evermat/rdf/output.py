@@ -1,0 +1,265 @@
+"""What comes out of a translation: rules, each once and safe, and notes on what rules cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evermat.rdf.axioms import Axiom
+from evermat.rdf.datatypes import quoted
+from evermat.rdf.expressions import Namer, written
+from evermat.rdf.graph import Triple
+from evermat.rdf.model import (
+    Atom,
+    Body,
+    Differ,
+    Equal,
+    Helper,
+    Inconsistent,
+    Link,
+    Match,
+    Member,
+    Rule,
+    is_variable,
+    substituted,
+    terms_of,
+    with_helpers,
+)
+from evermat.rdf.vocabulary import (
+    BOTTOM,
+    CHARACTERISTICS,
+    DOMAIN,
+    EQUIVALENT_CLASS,
+    EQUIVALENT_PROPERTY,
+    EVERYTHING,
+    INVERSE,
+    NOTHING,
+    RANGE,
+    SAME,
+    SUB_CLASS,
+    SUB_PROPERTY,
+    TOP,
+    TYPE,
+    is_blank,
+    is_iri,
+    owl,
+)
+
+NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can say"
+_LONGEST = 500  # characters of an axiom that an inconsistency shows
+_VARIABLES = "xyzuvw"
+_SCHEMA = frozenset(
+    {SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY, INVERSE, owl("disjointWith")}
+    | CHARACTERISTICS.keys()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an axiom says beyond rules, or why it is none; `translated` says whether the rest of it became rules."""
+
+    axiom: str
+    why: str
+    translated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HelperRelation:
+    """A relation of the translation's own, its columns with their types, and what is in it."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+    meaning: str
+
+
+class Output:
+    """Collects rules and notes, axiom by axiom."""
+
+    def __init__(self, name: Namer) -> None:
+        self.name = name
+        self.notes: list[Note] = []
+        self.helpers: dict[str, HelperRelation] = {}
+        self.facts: list[Triple] = []  # that no rule can state, as they are about nodes without a name
+        self._rules: dict[tuple[Atom, Body], Rule] = {}
+        self._kind = self._text = ""
+        self._lost: dict[str, None] = {}
+        self._emitted = False
+        self._variables = 0
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """All rules, in the order in which they came."""
+        return tuple(self._rules.values())
+
+    def keep(self, rules: Sequence[Rule]) -> None:
+        """Leaves only these rules, and those relations of the translation's own that they use, numbered anew."""
+        used = {atom.name for rule in rules for atom in (rule.head, *rule.body) if isinstance(atom, Helper)}
+        counts: dict[str, int] = {}
+        new: dict[str, str] = {}
+        for name in self.helpers:
+            if name in used:
+                stem = name.rpartition("_")[0]
+                counts[stem] = counts.get(stem, 0) + 1
+                new[name] = f"{stem}_{counts[stem]}"
+        self.helpers = {new[name]: replace(self.helpers[name], name=new[name]) for name in new}
+        renamed = [
+            replace(rule, head=with_helpers(rule.head, new), body=tuple(with_helpers(atom, new) for atom in rule.body))
+            for rule in rules
+        ]
+        gone = {rule.axiom for rule in self.rules} - {rule.axiom for rule in renamed}
+        self.notes = [replace(note, translated=note.translated and note.axiom not in gone) for note in self.notes]
+        self._rules = {(rule.head, rule.body): rule for rule in renamed}
+
+    def begin(self, axiom: Axiom) -> None:
+        """What follows comes from this axiom."""
+        self.begin_text(axiom.kind, axiom.text(self.name))
+
+    def begin_text(self, kind: str, text: str) -> None:
+        """What follows comes from an axiom with this text."""
+        self._kind, self._text, self._lost, self._emitted, self._variables = kind, text, {}, False, 0
+
+    def end(self) -> None:
+        """Notes what was lost of the axiom."""
+        self.notes += [Note(self._text, why, self._emitted) for why in self._lost]
+
+    def lose(self, expression: object, role: str, why: str) -> None:
+        """Notes that a part of the axiom, here in some role, is not translated."""
+        where = "" if expression is None else written(expression, self.name) + (f" as a {role}: " if role else ": ")
+        self._lost[where + why] = None
+
+    def fresh(self) -> str:
+        """A variable that the axiom does not have yet."""
+        self._variables += 1
+        return f"v{self._variables}"
+
+    def helper(self, stem: str, columns: tuple[str, ...], meaning: str = "") -> str:
+        """A relation of the translation's own; columns are `name` or `name:type`."""
+        name = f"{stem}_{sum(other.startswith(f'{stem}_') for other in self.helpers) + 1}"
+        typed = tuple((column.partition(":")[0], column.partition(":")[2] or "term") for column in columns)
+        self.helpers[name] = HelperRelation(name, typed, meaning or self._text)
+        return name
+
+    def emit(self, head: Atom, body: Body) -> None:
+        """Adds a rule, unless it says nothing; what cannot be said is noted."""
+        found = _usual(*_without_equations(head, body))
+        if found is None:
+            self._emitted = True
+            return
+        head, body = found
+        if isinstance(head, Inconsistent):
+            text = self._text if len(self._text) <= _LONGEST else f"{self._text[:_LONGEST]}…"
+            head = Inconsistent(head.axiom or text)
+        named = self._with_names(head, body)
+        if named is None:
+            return
+        head, body = named
+        if any(isinstance(atom, Link) and atom.name in TOP for atom in body) or not _is_safe(head, body):
+            self.lose(None, "", "it speaks of everything there is")
+            return
+        about_types = any(isinstance(atom, Link) and atom.name == TYPE for atom in (head, *body))
+        if about_types:
+            self.lose(None, "", NEEDS_TRIPLES)
+        elif isinstance(head, Link | Member) and head.name in _SCHEMA:
+            self.lose(None, "", "it speaks of the ontology itself: no rules are made of what follows")
+        head, body = _renamed(head, body)
+        self._emitted = self._emitted or not about_types
+        self._rules.setdefault((head, body), Rule(head, body, self._kind, self._text))
+
+    def _with_names(self, head: Atom, body: Body) -> tuple[Atom, Body] | None:
+        """A rule without blank nodes, which programs cannot write: a pattern finds those that a body asks for."""
+        if not any(is_blank(term) for atom in (*body, head) for term in terms_of(atom)):
+            return head, body
+        blank = dict.fromkeys(term for atom in body for term in terms_of(atom) if is_blank(term))
+        variables = {node: self.fresh() for node in blank}
+        head = substituted(head, variables)
+        body = tuple(substituted(atom, variables) for atom in body)
+        body += tuple(Match(quoted(node), variable) for node, variable in variables.items())
+        if not any(is_blank(term) for term in terms_of(head)):
+            return head, body
+        if not body and (fact := _triple(head)):
+            self.facts.append(fact)
+            self._emitted = True
+            return None
+        self.lose(None, "", "a node without a name cannot stand in the head of a rule")
+        return None
+
+
+def _triple(head: Atom) -> Triple | None:
+    match head:
+        case Member(name, term):
+            return term, TYPE, name
+        case Link(name, subject, object_):
+            return subject, name, object_
+        case Equal(left, right):
+            return left, SAME, right
+    return None
+
+
+def _without_equations(head: Atom, body: Body) -> tuple[Atom, Body]:
+    """A rule in which a variable that can only be one term is that term."""
+    if not any(isinstance(atom, Equal) for atom in body):
+        return head, body
+    terms: dict[str, str] = {}
+    rest: list[Atom] = []
+    for atom in body:
+        if not isinstance(atom, Equal):
+            rest.append(atom)
+            continue
+        left, right = terms.get(atom.left, atom.left), terms.get(atom.right, atom.right)
+        if not is_variable(left):
+            left, right = right, left
+        if is_variable(left):
+            terms = {term: right if other == left else other for term, other in terms.items()} | {left: right}
+        elif left != right:
+            rest.append(Link(SAME, right, left))
+    return substituted(head, terms), tuple(substituted(atom, terms) for atom in rest)
+
+
+def _usual(head: Atom, body: Body) -> tuple[Atom, Body] | None:
+    """A rule in its usual form, or None if it says nothing."""
+    literals = [_as_member(atom) for atom in body]
+    head = _as_member(head)
+    match head:
+        case Link(name) if name in TOP:
+            return None
+        case Member(name) if name in EVERYTHING:
+            return None
+        case Link(name) if name in BOTTOM:
+            head = Inconsistent("")
+        case Member(name) if name == NOTHING:
+            head = Inconsistent("")
+        case Link(name, left, right) if name == SAME:
+            head = Equal(left, right)
+    if isinstance(head, Equal):
+        if head.left == head.right:
+            return None
+        if is_variable(head.left) or is_variable(head.right):
+            literals.append(Differ(head.left, head.right))
+    literals = list(dict.fromkeys(literals))
+    if head in literals or any(isinstance(atom, Link) and atom.name in BOTTOM for atom in literals):
+        return None
+    return head, tuple(literals)
+
+
+def _as_member(atom: Atom) -> Atom:
+    """A triple that gives a class is a fact of the class."""
+    if isinstance(atom, Link) and atom.name == TYPE and is_iri(atom.object):
+        return Member(atom.object, atom.subject)
+    return atom
+
+
+def _is_safe(head: Atom, body: Body) -> bool:
+    """Whether every variable is bound by an atom."""
+    bound = {term for atom in body if isinstance(atom, Member | Link | Helper) for term in terms_of(atom)}
+    return all(term in bound for atom in (head, *body) for term in terms_of(atom) if is_variable(term))
+
+
+def _renamed(head: Atom, body: Body) -> tuple[Atom, Body]:
+    """A rule whose variables are called x, y, z and so on, in the order in which the body has them."""
+    names: dict[str, str] = {}
+    for atom in (*body, head):
+        for term in terms_of(atom):
+            if is_variable(term) and term not in names:
+                round_, letter = divmod(len(names), len(_VARIABLES))
+                names[term] = f"{_VARIABLES[letter]}{round_ or ''}"
+    return substituted(head, names), tuple(substituted(atom, names) for atom in body)

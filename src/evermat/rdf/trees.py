@@ -1,0 +1,67 @@
+"""Ontologies as trees: what functional syntax and OWL/XML have in common."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from evermat.errors import BAD_ONTOLOGY, DataError, Problem
+from evermat.source import Source, Span
+
+DEEPEST = 200  # levels of expressions within expressions
+
+
+@dataclass(slots=True)
+class Leaf:
+    """An RDF term, or a number, and where it stands."""
+
+    text: str
+    at: int
+
+    @property
+    def is_number(self) -> bool:
+        """Whether this is a number, and no term."""
+        return self.text.isdigit()
+
+
+@dataclass(slots=True)
+class Tree:
+    """`name(parts)`, and where it stands; lists without a name have an empty one."""
+
+    name: str
+    at: int
+    parts: list[Tree | Leaf] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Document:
+    """An ontology: its IRIs (its own and its version's), its prefixes, and all that is in it."""
+
+    iris: list[str]
+    prefixes: list[tuple[str, str]]
+    statements: list[Tree]
+
+
+_IRI = re.compile(r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>")
+
+
+class NotAnOntologyError(Exception):
+    """What is wrong with a text; `args` are what, and the place of the character."""
+
+
+def failed(error: NotAnOntologyError, path: str, text: str, form: str) -> DataError:
+    """The error that users see."""
+    why, at = error.args
+    place = min(at, max(len(text) - 1, 0))
+    return DataError(Problem(BAD_ONTOLOGY, {"format": form, "why": why}, Source(path, text), Span(place, place + 1)))
+
+
+def checked(iri: str, at: int) -> str:
+    """An IRI, if it is one.
+
+    Raises:
+        NotAnOntologyError: it is not absolute, or has characters that no IRI has.
+    """
+    if _IRI.fullmatch(iri) is None:
+        raise NotAnOntologyError(f"`{iri[1:-1]}` is not an absolute IRI", at)
+    return iri
