@@ -175,7 +175,7 @@ class Program:
 
             program = with_triples(program)
             options = RdfOptions(base=base, skip=skip_malformed)
-            files = GraphFiles(tuple(map(Path, several)), options, apart=self._triples is not None)
+            files = GraphFiles(tuple(map(str, several)), options, apart=self._triples is not None)
         if isinstance(engine, str):
             given = facts or {}
             if files is not None:

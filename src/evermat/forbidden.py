@@ -8,7 +8,7 @@ from itertools import islice
 from evermat import errors
 from evermat.errors import DataError, Problem
 from evermat.program.model import Atom, Constant, Negation, Program, Row, Rule, Variable
-from evermat.program.query import Queries, Query, body_variables
+from evermat.program.query import Queries, Query, body_variables, named_throughout
 
 _FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
 
@@ -57,6 +57,7 @@ def _explain(program: Program, name: str, row: Row, answer: Callable[[Query], It
 
 def _instance(rule: Rule, binding: Row) -> str:
     """The facts that one instance of a rule is about."""
+    rule = named_throughout(rule)
     values = dict(zip(body_variables(rule), binding, strict=True))
 
     def ground(atom: Atom) -> Atom:

@@ -32,6 +32,13 @@ def test_a_materialisation_says_which_facts_are_at_fault() -> None:
     assert (error.value.problems[0].span, error.value.problems[0].source) is not None
 
 
+def test_what_nobody_asks_for_is_shown_too() -> None:
+    program = evermat.Program.parse(PROGRAM + 'inconsistent("no children") :- child(_, x), man(x), child(x, _).')
+    with pytest.raises(evermat.DataError) as error:
+        program.materialise({"man": [("b",)], "child": [("a", "b"), ("b", "c")]})
+    assert told(error)[0][1] == 'from `child("a", "b")`, `man("b")`, `child("b", "c")`'
+
+
 def test_an_update_is_refused_as_a_whole() -> None:
     program = evermat.Program.parse(PROGRAM)
     m = program.materialise({"man": [("a",)], "woman": [("b",)]})

@@ -57,6 +57,8 @@ def using(name: str, rng: Random, few: int = 2) -> Iterator[Engine]:
     """An engine for a test with facts of which `few` are few."""
     with ExitStack() as resources:
         own = Random(rng.random())
+        patch = resources.enter_context(pytest.MonkeyPatch.context())
+        patch.setattr("evermat.columns.rules._MANY_STARTS", own.choice([0, 16]))
         buckets = 1 if name == "memory" else resources.enter_context(narrow(own, few))
         yield Engine(name, own, buckets, resources)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
@@ -38,6 +38,7 @@ def expected(facts: Facts) -> Facts:
         facts = new
 
 
+@settings(max_examples=40, deadline=None)
 @given(f=pairs, p=pairs, c=st.lists(st.sampled_from(NAMES), max_size=2), same=pairs, more=pairs)
 def test_equality_equals_its_axioms(
     f: list[object], p: list[object], c: list[str], same: list[object], more: list[object]
@@ -98,6 +99,21 @@ def test_names_without_a_relation_are_other_triples() -> None:
     assert set(m) == {"other_triple", "<http://e/C>"}
     assert len(m["other_triple"]) == 2
     assert set(m.query("e:D(x), e:p(x, y)")) == {("<http://e/a>", '"x"')}
+
+
+def test_blank_nodes_are_constants() -> None:
+    m = evermat.Program.parse(
+        """.prefix e: <http://e/>
+        e:p(_:b1, e:a). e:p(e:a, _:x.y-z).
+        _:b1 = e:b :- e:p(_:b1, _).
+        e:C(x) :- e:p(_:b1, x)."""
+    ).materialise()
+    assert set(m["<http://e/p>"]) == {
+        ("_:b1", "<http://e/a>"),
+        ("<http://e/b>", "<http://e/a>"),
+        ("<http://e/a>", "_:x.y-z"),
+    }
+    assert set(m.query("e:p(x, _:x.y-z), e:p(_:b1, _)")) == {("<http://e/a>",)}
 
 
 def test_what_is_wrong_with_a_pragma() -> None:

@@ -187,6 +187,14 @@ def test_translate_prints_a_program_that_runs(folder: Path, evermat_command: Eve
     assert lines(folder / "q.csv") == ["<http://e/a>\t<http://e/c>", "<http://e/b>\t<http://e/c>"]
 
 
+def test_check_shows_the_rules_of_an_ontology(folder: Path, evermat_command: Evermat) -> None:
+    done = evermat_command("check", "q.dl", "--ontology", "o.ttl")
+    assert done.code == 0
+    assert "<http://e/ancestor>" in done.out
+    assert "transitive" in done.out
+    assert evermat_command("check").code == 2
+
+
 # --- bad input ---------------------------------------------------------------------------------------------
 
 
@@ -229,7 +237,16 @@ def test_files_that_are_not_there(folder: Path, evermat_command: Evermat) -> Non
         "error[E300]: there is no file `dd.nt`\n  = note: triples are read from it\n  = help: did you mean `d.nt`?\n",
     )
     assert evermat_command("run", "--ontology", "none.ttl").code == 3
-    assert evermat_command("run").code == 2
+    assert evermat_command("run") == (
+        2,
+        "",
+        "error[E200]: there is nothing to do: give a program, or `--rdf`, `--ontology` or `--entailment`\n",
+    )
+    assert evermat_command("run", "--rdf", "s3a://bucket/x.nt") == (
+        2,
+        "",
+        "error[E200]: `s3a://bucket/x.nt` is read by Spark only: use `--engine spark`\n",
+    )
 
 
 def test_literals_as_subjects_are_not_exported(folder: Path, evermat_command: Evermat) -> None:

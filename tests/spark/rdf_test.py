@@ -76,3 +76,7 @@ def test_what_is_malformed_is_told_or_counted(spark: Any, files: dict[str, Any])
     m = program.materialise(rdf=path, engine=spark, skip_malformed=True)
     assert m.skipped == {str(path): 1}
     assert len(m["other_triple"]) == 61
+    far = program.materialise(rdf=[path.as_uri(), str(files["rdf"][1])], engine=spark, skip_malformed=True)
+    assert list(far.skipped.values()) == [1]
+    assert len(far["other_triple"]) == 61 + 5
+    assert len({s for s, _, _ in far["other_triple"] if s.startswith("_:")}) == 20 + 1 + 1

@@ -53,7 +53,13 @@ app = typer.Typer(
 _RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
 
 StateFolder = Annotated[Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)]
-ProgramFile = Annotated[Path, typer.Argument(metavar="PROGRAM.dl", help="The program.", show_default=False)]
+OptionalProgram = Annotated[
+    Path | None,
+    typer.Argument(metavar="[PROGRAM.dl]", help="The program; not needed with an ontology or RDF.", show_default=False),
+]
+Ontology = Annotated[
+    list[Path] | None, typer.Option(metavar="FILE…", help="An ontology: its axioms become rules, its triples facts.")
+]
 Master = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
 ]
@@ -111,6 +117,9 @@ class Entailment(StrEnum):
     OWL2RL = "owl2rl"
 
 
+RuleSet = Annotated[Entailment | None, typer.Option(help="Rules over `triple` for axioms that are in the data.")]
+
+
 class Equality(StrEnum):
     """What owl:sameAs does."""
 
@@ -152,12 +161,7 @@ def evermat(
 
 @app.command()
 def run(
-    program: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[PROGRAM.dl]", help="The program; not needed with an ontology or RDF.", show_default=False
-        ),
-    ] = None,
+    program: OptionalProgram = None,
     facts: Annotated[str, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are; may be a URI.")] = ".",
     output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = ".",
     engine: Annotated[
@@ -170,15 +174,10 @@ def run(
     algorithm: Annotated[Algorithm, typer.Option(help="How consequences are computed.")] = Algorithm.AUTO,
     schemes: Annotated[Schemes, typer.Option(help="How relations are stored.")] = Schemes.AUTO,
     rdf: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .rdf, .owl, also .gz.")
+        list[str] | None, typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .rdf, .owl, also .gz.")
     ] = None,
-    ontology: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE…", help="An ontology: its axioms become rules, its triples facts."),
-    ] = None,
-    entailment: Annotated[
-        Entailment | None, typer.Option(help="Rules over `triple` for axioms that are in the data.")
-    ] = None,
+    ontology: Ontology = None,
+    entailment: RuleSet = None,
     trivial: Annotated[bool, typer.Option("--trivial", help="Derive trivial consequences, too: x sameAs x, …")] = False,
     equality: Annotated[Equality | None, typer.Option(help="What owl:sameAs does; default: what rules need.")] = None,
     allow_inconsistency: Annotated[
@@ -236,12 +235,17 @@ def run(
 
 
 @app.command()
-def check(program: ProgramFile) -> None:
+def check(
+    program: OptionalProgram = None,
+    ontology: Ontology = None,
+    entailment: RuleSet = None,
+) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules and plans of a program."""
+    from evermat.assembly import Knowledge
     from evermat.cli.check import describe
-    from evermat.program.compile import read_program
+    from evermat.cli.rdf import assembled
 
-    checked = read_program(program)
+    checked = assembled(program, Knowledge(tuple(ontology or ()), entailment)).program
     warn(checked.warnings)
     sys.stdout.write(describe(checked))
 

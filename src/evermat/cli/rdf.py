@@ -34,7 +34,7 @@ class Graphs:
 
     @classmethod
     def of(
-        cls, made: Assembled, files: Sequence[Path], base: str | None, skip: bool, export: Path | None, facts: str
+        cls, made: Assembled, files: Sequence[str], base: str | None, skip: bool, export: Path | None, facts: str
     ) -> Self:
         """As the command line says."""
         options = RdfOptions(base=base, skip=skip)
@@ -47,7 +47,7 @@ NO_GRAPHS = Graphs()
 def assembled(path: Path | None, knowledge: Knowledge) -> Assembled:
     """The program of a run, which may be nothing but an ontology, a rule set or data."""
     if path is None and not knowledge:
-        what = "there is nothing to run: give a program, or `--rdf`, `--ontology` or `--entailment`"
+        what = "there is nothing to do: give a program, or `--rdf`, `--ontology` or `--entailment`"
         raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
     name = str(knowledge.ontology[0]) if knowledge.ontology else "<rdf>"
     made = assemble(Source(name, "") if path is None else read_source(path), knowledge)

@@ -304,16 +304,21 @@ class _Scan(Operation):
         return rows
 
     def _push_rows(self, rows: Rows, n: int) -> None:
+        """A product: for every binding all rows, for as many bindings at once as there is room for."""
         buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
-        for i in range(n):  # a product: for every binding all rows
+        size = len(rows)
+        together = max(levels.CHUNK // size, 1)
+        for first in range(0, n, together):
+            count = min(together, n - first)
             for column, row in self._binds:
                 self._table.gather(column, rows, buffer, row)
+                buffer[row, size : count * size] = np.tile(buffer[row, :size], count - 1)
             for source, row in self._carry:
                 assert outer is not None
-                buffer[row, : len(rows)] = outer[source, i]
+                buffer[row, : count * size] = np.repeat(outer[source, first : first + count], size)
             if self._weight_row is not None:
-                buffer[self._weight_row, : len(rows)] = 1
-            self.next.push(len(rows))
+                buffer[self._weight_row, : count * size] = 1
+            self.next.push(count * size)
 
 
 class _Join(Operation):

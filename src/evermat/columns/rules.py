@@ -14,12 +14,15 @@ from evermat.columns.operations import Sink, locating
 from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
+from evermat.columns.values import encode
 from evermat.columns.views import NO_ROWS, Listed, View
 from evermat.plan.roles import Roles
 from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import STARTING, Plan, Role
-from evermat.program.model import Atom, Relation, Rule
+from evermat.program.model import Atom, Constant, Relation, Rule
 from evermat.program.strata import Stratum
+
+_MANY_STARTS, _FEW_FACTS = 16, 10_000
 
 
 class Compiled(Protocol):
@@ -51,6 +54,7 @@ class Rules:
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
         self._compiled: dict[tuple[int, int | None, bool], Compiled] = {}
         self._starts = Starts(rules, own)
+        self._constants: dict[Start, list[tuple[int, int]]] = {}
 
     def consequences(
         self,
@@ -73,7 +77,40 @@ class Rules:
         if delta is not None:
             for name in delta.names:
                 if (starts := self._starts.changed(name, negated=negated)) and not delta.start(name).empty:
-                    yield from starts
+                    yield from self._concerned(delta, name, starts)
+
+    def _concerned(self, facts: View, name: str, starts: Sequence[Start]) -> Iterator[Start]:
+        """The starts that some facts of a relation may match: not those with a constant that none of the facts has.
+
+        Only where there are many starts and few facts does it pay to look.
+        """
+        _, count, truth, rows = selection = facts.start(name)
+        count -= selection.lo
+        if len(starts) < _MANY_STARTS or count > _FEW_FACTS or truth is not None:
+            yield from starts
+            return
+        table = self._store.tables[name].rows
+        found = table[selection.lo : selection.hi] if rows is None else table[rows]
+        values: dict[int, set[int]] = {}
+        for start in starts:
+            constants = self._constants_of(start)
+            for column, _ in constants:
+                if column not in values:
+                    values[column] = set(found[:, column].tolist())
+            if all(value in values[column] for column, value in constants):
+                yield start
+
+    def _constants_of(self, start: Start) -> Sequence[tuple[int, int]]:
+        """The columns of the atom that a start reads from which are constants, with their values."""
+        known = self._constants.get(start)
+        if known is None:
+            atom = self._starts.read_first(start)
+            known = self._constants[start] = [
+                (column, encode(term.value, term.type, self._store.dictionary))
+                for column, term in enumerate(atom.terms)
+                if isinstance(term, Constant)
+            ]
+        return known
 
     @property
     def heads(self) -> set[str]:
@@ -90,13 +127,20 @@ class Rules:
 
         Aggregate rules are left out: their results change only with their groups (see `regroup`).
         """
-        jobs = self._starts.backward(set(heads.names))
+        jobs = self._asked(heads, self._starts.backward(set(heads.names)))
         return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
         """The body facts, of the heads' own stratum, of all instances that derive some heads."""
-        jobs = self._starts.supports(set(heads.names))
+        jobs = self._asked(heads, self._starts.supports(set(heads.names)))
         return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
+
+    def _asked(self, heads: View, starts: Sequence[Start]) -> list[Start]:
+        """The starts from heads that some facts may be."""
+        by_relation: dict[str, list[Start]] = {}
+        for start in starts:
+            by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
+        return [start for name, some in by_relation.items() for start in self._concerned(heads, name, some)]
 
     def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
         """Aggregate rules: the results that groups touched by a change lose and gain.

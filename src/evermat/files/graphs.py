@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.errors import DataError, Problem
-from evermat.files.places import input_places
+from evermat import errors
+from evermat.errors import DataError, Problem, ProgramError
+from evermat.files.places import input_places, is_remote
 from evermat.files.rdf import read_triples
 from evermat.files.reading import blank_prefixes, rdf_inputs
 from evermat.files.routing import Router
@@ -30,7 +31,7 @@ class GraphFiles:
     `apart` is whether blank nodes come from elsewhere, too. `skipped` tells of how many malformed statements of which file were left out.
     """
 
-    files: tuple[Path, ...] = ()
+    files: tuple[str, ...] = ()  # also folders, patterns and, on Spark, URIs
     options: RdfOptions = RdfOptions()  # noqa: RUF009 - it is frozen
     apart: bool = False
     blanks: Mapping[Path, str] = field(default_factory=dict)
@@ -43,9 +44,10 @@ class GraphFiles:
         return replace(self, blanks=blanks)
 
     def _places(self) -> Iterator[Path]:
-        """The files, those of folders included."""
+        """The files that are not on other machines, those of folders included."""
         for path in self.files:
-            yield from (place.path for place in input_places(Io(TRIPLES, path=str(path)), Path()))
+            if not is_remote(path):
+                yield from (place.path for place in input_places(Io(TRIPLES, path=path), Path()))
 
     def options_for(self, path: Path) -> RdfOptions:
         """How one file is read."""
@@ -61,17 +63,21 @@ class GraphFiles:
 
         Raises:
             DataError: with everything that is wrong with any of them.
+            ProgramError: one is on another machine.
         """
         problems: list[Problem] = []
+        for path in filter(is_remote, self.files):
+            what = f"`{path}` is read by Spark only: use `--engine spark`"
+            raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
         if triples is not None:
             yield from router.route(triples)[0].items()
-        for path in self._places():
+        for place in self._places():
             try:
-                found = read_triples(path, self.options_for(path))
+                found = read_triples(place, self.options_for(place))
             except DataError as error:
                 problems += error.problems
                 continue
-            self.skip(str(path), found.skipped)
+            self.skip(str(place), found.skipped)
             if not problems:
                 yield from router.route(found.encoded)[0].items()
         if problems:

@@ -60,6 +60,11 @@ def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
     return place_of(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
 
 
+def is_remote(place: str | Path) -> bool:
+    """Whether only Spark can read it: a URI."""
+    return "://" in str(place)
+
+
 def place_of(path: Path) -> FilePlace:
     """A file with the format that its name says.
 

@@ -65,6 +65,17 @@ class Starts:
         """Whether a literal is a positive atom of the same stratum."""
         return isinstance(literal, Atom) and literal.relation.name in self._own
 
+    def read_first(self, start: Start) -> Atom:
+        """The atom that a plan starts from: one of the body, or the head."""
+        number, where = start
+        rule = self._rules[number]
+        assert where is not None
+        if where < 0:
+            return rule.head
+        literal = rule.literals[where]
+        assert isinstance(literal, Atom | Negation)
+        return literal.atom if isinstance(literal, Negation) else literal
+
     def handed_out(self, start: Start) -> str:
         """The relation whose facts a plan hands out."""
         number, where = start

@@ -44,6 +44,7 @@ _READABLE = {
     "STRING": "a string",
     "IRI": "an IRI",
     "PREFIXED": "a prefixed name",
+    "BLANK": "a blank node",
     "PREFIX_NAME": "a prefix such as `ub:`",
     "COMPARISON": "a comparison",
     "FUNCTION": "a function",
@@ -180,13 +181,13 @@ def _expected(accepted: set[str], tokens: Tokens) -> str:
     if not in_clause and tokens.peek().type == "DOT" and "$END" in accepted:
         return "the next statement: a directive ends without a dot"
     if "MINUS" in accepted and "WORD" in accepted:  # an expression may begin here: do not list all ways
-        accepted -= {"MINUS", "UNARY", "NUMBER", "FLOAT", "STRING", "IRI", "PREFIXED", "LPAR", "UNDERSCORE"}
+        accepted -= {"MINUS", "UNARY", "NUMBER", "FLOAT", "STRING", "IRI", "PREFIXED", "BLANK", "LPAR", "UNDERSCORE"}
         accepted -= {"FUNCTION", "EXTREMUM", "SUM", "COUNT", "AS", "WORD"}
         formula = {"NOT", "TRUE", "FALSE", "TEST"}
         names = ["an atom or a comparison" if formula <= accepted else "an expression"]
         accepted -= formula
     if accepted >= {"WORD", "IRI"}:
-        accepted -= {"IRI", "PREFIXED"}
+        accepted -= {"IRI", "PREFIXED", "BLANK"}
     if "COMPARISON" in accepted:
         accepted -= {"EQUAL"}
     if "OPERATOR" in accepted:

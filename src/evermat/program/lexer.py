@@ -59,7 +59,7 @@ _PREFIX_NAME = re.compile(r"\s*(?P<name>[A-Za-z][A-Za-z0-9_-]*):")
 _LOCAL_NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_-]|[.](?=[A-Za-z0-9_-])|%[0-9A-Fa-f]{2})*|(?=\()")
 _OPENING = re.compile(rf"(?>{_BLANK.pattern})?\(", re.DOTALL)
 _CLAUSE = re.compile(rf"(?>{_BLANK.pattern})?[(:=]|\.", re.DOTALL)  # what follows a word that begins a clause, or would
-_FREE_FORM = ("IRI", "STRING", "FLOAT", "NUMBER", "WORD", "LANGUAGE")  # terminals that are not punctuation
+_FREE_FORM = ("IRI", "BLANK", "STRING", "FLOAT", "NUMBER", "WORD", "LANGUAGE")  # terminals that are not punctuation
 _NEXT_CONTEXT = {
     ("names", "LPAR"): "columns",
     ("columns", "RPAR"): "qualifiers",

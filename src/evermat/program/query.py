@@ -115,6 +115,7 @@ class Queries:
                 tests.append(model.Test("=", term, model.Constant(value, term.type)))
             elif isinstance(term, model.Constant) and term.value != value:
                 return None
+        rule = named_throughout(rule)
         variables = body_variables(rule)
         columns = tuple(Column(variable.name, variable.type, str(variable.type)) for variable in variables)
         answer = Relation(HEAD, columns, hidden=True)
@@ -135,6 +136,21 @@ class Queries:
         ordered = tuple(rule for s in strata for rule in s.rules if rule.head.relation.name not in known)
         made = {name: relation for name, relation in whole.relations.items() if name not in known}
         return Query(answer, ordered, made)
+
+
+def named_throughout(rule: Rule) -> Rule:
+    """The rule with a variable for each `_` in an atom of its body, so that one can tell what it stands for."""
+    return replace(rule, body=tuple(_named(literal, number) for number, literal in enumerate(rule.body)))
+
+
+def _named(literal: model.Literal, number: int) -> model.Literal:
+    if not isinstance(literal, model.Atom):
+        return literal
+    terms = [
+        model.Variable(f"_{number}'{position}", type_) if term is model.ANYTHING else term
+        for position, (term, type_) in enumerate(zip(literal.terms, literal.relation.types, strict=True))
+    ]
+    return model.Atom(literal.relation, tuple(terms))
 
 
 def body_variables(rule: Rule) -> list[model.Variable]:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from evermat.rdf.axioms import Axiom
-from evermat.rdf.datatypes import quoted
 from evermat.rdf.expressions import Namer, written
 from evermat.rdf.graph import Triple
 from evermat.rdf.model import (
@@ -17,7 +16,6 @@ from evermat.rdf.model import (
     Helper,
     Inconsistent,
     Link,
-    Match,
     Member,
     Rule,
     is_variable,
@@ -149,10 +147,10 @@ class Output:
         if isinstance(head, Inconsistent):
             text = self._text if len(self._text) <= _LONGEST else f"{self._text[:_LONGEST]}…"
             head = Inconsistent(head.axiom or text)
-        named = self._with_names(head, body)
-        if named is None:
+        if not body and any(map(is_blank, terms_of(head))) and (fact := _triple(head)):
+            self.facts.append(fact)  # of a node that has no name outside
+            self._emitted = True
             return
-        head, body = named
         if any(isinstance(atom, Link) and atom.name in TOP for atom in body) or not _is_safe(head, body):
             self.lose(None, "", "it speaks of everything there is")
             return
@@ -164,24 +162,6 @@ class Output:
         head, body = _renamed(head, body)
         self._emitted = self._emitted or not about_types
         self._rules.setdefault((head, body), Rule(head, body, self._kind, self._text))
-
-    def _with_names(self, head: Atom, body: Body) -> tuple[Atom, Body] | None:
-        """A rule without blank nodes, which programs cannot write: a pattern finds those that a body asks for."""
-        if not any(is_blank(term) for atom in (*body, head) for term in terms_of(atom)):
-            return head, body
-        blank = dict.fromkeys(term for atom in body for term in terms_of(atom) if is_blank(term))
-        variables = {node: self.fresh() for node in blank}
-        head = substituted(head, variables)
-        body = tuple(substituted(atom, variables) for atom in body)
-        body += tuple(Match(quoted(node), variable) for node, variable in variables.items())
-        if not any(is_blank(term) for term in terms_of(head)):
-            return head, body
-        if not body and (fact := _triple(head)):
-            self.facts.append(fact)
-            self._emitted = True
-            return None
-        self.lose(None, "", "a node without a name cannot stand in the head of a rule")
-        return None
 
 
 def _triple(head: Atom) -> Triple | None:

@@ -23,7 +23,7 @@ from evermat.rdf.model import (
 )
 from evermat.rdf.names import Names
 from evermat.rdf.output import NEEDS_TRIPLES, HelperRelation, Note
-from evermat.rdf.vocabulary import TYPE, is_blank
+from evermat.rdf.vocabulary import TYPE
 
 _COLUMNS = {1: "s:term", 2: "s:term, o:term"}
 _HEADINGS = {True: "Beyond rules; the rest of these axioms stands above:", False: "Not translated:"}
@@ -70,7 +70,7 @@ class Printer:
         printed = [rule for rule in rules if self._layout.triples or not _is_about_types(rule)]
         for rule in printed:
             groups[rule.kind].append(self._rule(rule))
-        stated = [self._fact(triple) for triple in facts if not any(map(is_blank, triple))]
+        stated = [self._fact(triple) for triple in facts]
         sections = [[f"// {kind}", *lines] for kind, lines in groups.items() if lines]
         if stated:
             sections.append(["// Facts", *stated])

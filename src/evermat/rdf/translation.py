@@ -69,7 +69,7 @@ class Translation:
             forbid: whether an inconsistency is an error; else it is a fact of `inconsistent`.
             declare: whether classes and properties are declared, too.
             triples: whether the program holds triples: then nothing is declared but the translation's own relations.
-            facts: whether the facts that the ontology states are a part of the text. Those about blank nodes never are.
+            facts: whether the facts that the ontology states are a part of the text.
             taken: relations that a program has already, with their numbers of columns. What is declared there is not declared
                 again, and a class or property that it uses otherwise is written as `other_triple`.
         """

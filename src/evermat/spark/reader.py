@@ -10,6 +10,7 @@ import os
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from evermat.errors import DataError, Problem
 from evermat.files.arrow import conform
 from evermat.files.findings import Findings, Skipped
 from evermat.files.opening import failing
-from evermat.files.places import place_of
+from evermat.files.places import Format, place_of
 from evermat.files.ranges import read_range
 from evermat.files.reading import read_place, read_stream
 from evermat.files.routing import Router
@@ -108,33 +109,37 @@ class SplitReader:
                     findings.raise_if_any()
         except DataError as error:
             return Outcome(number, split.path, "", 0, lines, tuple(error.problems))
-        if split.router is None:
-            outcome = _written(number, split.path, table, lines, self.folder)
-        else:
-            outcome = _routed(number, split.path, table, lines, self.folder, split.router)
-        return replace(outcome, skipped=findings.count if isinstance(findings, Skipped) else 0)
+        return _kept(number, split.path, table, lines, self.folder, split.router, findings)
 
 
 @dataclass(frozen=True)
 class ContentReader:
-    """Reads whole files whose bytes come in; `io` says how."""
+    """Reads whole files whose bytes come in; `io` says how.
+
+    Nobody has numbered these files: labels of blank nodes begin with a hash of the file's name.
+    """
 
     io: Io
     folder: str
+    options: RdfOptions = AS_IT_IS
+    router: Router | None = None
 
     def __call__(self, path: str, content: bytes) -> tuple[object, ...]:
         return self.read(path, content).record()
 
     def read(self, path: str, content: bytes) -> Outcome:
         """One file."""
-        findings = Findings(path)
+        place = place_of(Path(path))
+        is_rdf = place.format is Format.RDF
+        findings = Skipped(path) if self.options.skip and is_rdf else Findings(path)
+        options = replace(self.options, blank=f"f{sha256(path.encode()).hexdigest()[:12]}_")
         try:
             with failing(Path(path), f"relation `{self.io.relation.name}` is"):
-                table = read_stream(BytesIO(content), place_of(Path(path)), self.io, findings)
+                table = read_stream(BytesIO(content), place, self.io, findings, options)
                 findings.raise_if_any()
         except DataError as error:
             return Outcome(0, path, "", 0, 0, tuple(error.problems))
-        return _written(0, path, table, 0, self.folder)
+        return _kept(0, path, table, 0, self.folder, self.router, findings)
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,17 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
         why = os.strerror(error.errno) if error.errno else str(error)
         return Outcome(number, path, str(file), 0, lines, (), why)
     return Outcome(number, path, str(file), table.num_rows, lines)
+
+
+def _kept(
+    number: int, path: str, table: pa.Table, lines: int, folder: str, router: Router | None, findings: Findings
+) -> Outcome:
+    """What was read, in one file or, if a router says where it belongs, in several."""
+    if router is None:
+        outcome = _written(number, path, table, lines, folder)
+    else:
+        outcome = _routed(number, path, table, lines, folder, router)
+    return replace(outcome, skipped=findings.count if isinstance(findings, Skipped) else 0)
 
 
 def _routed(number: int, path: str, triples: pa.Table, lines: int, folder: str, router: Router) -> Outcome:

@@ -19,7 +19,7 @@ from evermat.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.files.findings import fail
 from evermat.files.graphs import TRIPLES, GraphFiles
 from evermat.files.opening import failing
-from evermat.files.places import input_places
+from evermat.files.places import input_places, is_remote
 from evermat.files.ranges import can_split, merge_findings, relocate
 from evermat.files.reading import read_relation
 from evermat.files.routing import Router
@@ -100,6 +100,7 @@ class _Reading:
         self._owners: list[int] = []  # the input of each split
         self._shown: dict[str, str] = {}  # files as the user calls them
         self._found: dict[int, Tables | Exchanged] = {}
+        self._routed: list[Outcome] = []  # of RDF files that were read before the job
         self._problems: dict[int, list[Problem]] = {}
 
     def plan(self, io: Io, folder: str) -> None:
@@ -117,19 +118,22 @@ class _Reading:
                 frame = frames.jdbc_frame(self._spark, dict(io.options), what)
                 self._found[number] = self._frame(io, frame, "the database")
             elif is_remote(place := _place(io, folder)):
-                self._found[number] = self._remote(io, place)
+                self._found[number] = exchanged(self._remote(io, place))
             else:
                 self._cut(number, io, Path(folder))
         except DataError as error:
             self._problems[number] = list(error.problems)
 
-    def plan_graph(self, path: Path, router: Router) -> None:
+    def plan_graph(self, path: str, router: Router) -> None:
         """Notes an RDF file whose triples are facts of whatever relations they belong to."""
         number = len(self._inputs)
-        io = Io(TRIPLES, path=str(path))
+        io = Io(TRIPLES, path=path)
         self._inputs.append(io)
         try:
-            self._cut(number, io, Path(), router)
+            if is_remote(path):
+                self._routed += self._remote(io, path, router)
+            else:
+                self._cut(number, io, Path(), router)
         except DataError as error:
             self._problems[number] = list(error.problems)
 
@@ -148,7 +152,7 @@ class _Reading:
             self._splits += pieces
             self._owners += [number] * len(pieces)
 
-    def _remote(self, io: Io, place: str) -> Exchanged:
+    def _remote(self, io: Io, place: str, router: Router | None = None) -> list[Outcome]:
         """The files of a file system that only Spark can read, whole."""
         from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
 
@@ -162,13 +166,16 @@ class _Reading:
             raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
         except PySparkException as error:
             raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
-        outcomes = self._run(files, ContentReader(io, str(target)), f"read {io.relation.name}")
+        reader = ContentReader(io, str(target), self._graphs.options, router)
+        outcomes = self._run(files, reader, f"read {io.relation.name}")
         if not outcomes:
             raise fail(errors.NO_FILE, path=place, what=what)
         outcomes.sort(key=lambda outcome: outcome.path)
         if problems := [problem for outcome in outcomes for problem in outcome.problems]:
             raise DataError(problems)
-        return exchanged(outcomes)
+        for outcome in outcomes:
+            self._graphs.skip(outcome.path, outcome.skipped)
+        return outcomes
 
     def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables | Exchanged:
         what = f"read {name} for {io.relation.name}"
@@ -200,7 +207,7 @@ class _Reading:
         for number, io in enumerate(self._inputs):
             if number in self._found:
                 found.setdefault(io.relation.name, []).append(self._found[number])
-        for outcome in outcomes:
+        for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
                 found.setdefault(name, []).append(Exchanged([Path(file)], rows))
         return {name: Several(parts) for name, parts in found.items()}
@@ -258,11 +265,6 @@ def _interpreted(spark: SparkSession) -> Iterator[None]:
         for name, old in before.items():
             with suppress(Exception):  # Spark may be gone: what happened in the block says more
                 spark.conf.unset(name) if old is None else spark.conf.set(name, old)
-
-
-def is_remote(place: str | Path) -> bool:
-    """Whether only Spark can read it: a URI."""
-    return "://" in str(place)
 
 
 def _place(io: Io, folder: str) -> str:
