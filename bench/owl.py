@@ -2,7 +2,8 @@
 
 - `lubm`: universities of `bench.universities` with their ontology, by Evermat, reasonable and owlrl. Each run is a process of its own, told is its CPU time and that of
   its children, parsing included. The engines run in turns, and each repetition begins with another; what takes longer than two minutes runs once.
-  Evermat runs as from the command line, with the triples left in memory and with all of them written to a file. What takes longer than `--limit` seconds is stopped, and told as
+  Evermat runs as from the command line, with the ontology translated to rules, the triples left in memory or all of them written to a file; and with the rules of OWL 2 RL over triples, which
+  also derive instances of classes without a name, as the others do. What takes longer than `--limit` seconds is stopped, and told as
   more than what it had used.
 - `differences`: which triples one has and the other has not, by kind; also of a department of UOBM. Blank nodes of the ontology are the same if they say the same.
 - `parsing`: triples for each second of CPU that the phases `read` and `encode` of ``evermat run --rdf`` take, into `triple`.
@@ -40,22 +41,28 @@ LITTLE = 120.0  # seconds that a run may take to be repeated
 # --- engines -----------------------------------------------------------------------------------------------
 
 
-def evermat(name: str, note: str, *options: str, exported: bool = False) -> Peer:
+def evermat(name: str, note: str, *options: str, exported: bool = False, translated: bool = True) -> Peer:
     """Evermat with an ontology (the program) and data (the facts), as its users start it."""
 
     def command(job: Job) -> list[str]:
-        files = ["--ontology", str(job.program), "--rdf", str(job.facts), "--stats", str(job.report)]
+        files = ["--ontology", str(job.program), "--rdf", str(job.facts)]
+        if not translated:
+            files = ["--entailment", "owl2rl", "--rdf", str(job.program), str(job.facts)]
         export = ["--export", str(job.out / "all.nt")] if exported else []
-        return [*peer_evermat.executable(), "run", "--engine", "memory", *files, *export, *options]
+        report = ["--stats", str(job.report)]
+        return [*peer_evermat.executable(), "run", "--engine", "memory", *files, *report, *export, *options]
 
     return replace(peer_evermat.peer(name), command=command, note=note)
 
 
 PLAIN = evermat("evermat", "triples stay in memory")
 EXPORTED = evermat("evermat, exported", "all triples are written, sorted", exported=True)
-TRIVIAL = evermat("evermat, trivial", "exported, with --trivial", "--trivial", exported=True)
+TRIPLES = evermat("evermat, over triples", "--entailment owl2rl, triples stay in memory", translated=False)
+ALL = evermat("evermat, over triples, exported", "all triples are written", exported=True, translated=False)
+TRIVIAL = evermat("evermat, over triples, trivial", "the same, --trivial", "--trivial", exported=True, translated=False)
+TIMED, COMPARED = (PLAIN, EXPORTED, TRIPLES), (EXPORTED, ALL, TRIVIAL)
 REASONABLE, OWLRL = peer_reasonable.PEER, peer_owlrl.PEER
-PEERS = (PLAIN, EXPORTED, REASONABLE, OWLRL)
+PEERS = (*TIMED, REASONABLE, OWLRL)
 OTHERS = (REASONABLE, OWLRL)
 
 
@@ -162,16 +169,16 @@ def render_lubm(found: Sequence[dict[str, Any]], again: dict[str, float]) -> str
     for data in dict.fromkeys(one.workload for one in runs):
         own = [one for one in runs if one.workload == data]
         head = ["engine", "CPU s", "wall s", "peak MB", "triples out"]
-        rows = [[*head, "times Evermat", "times Evermat, exported"]]
+        rows = [[*head, *(f"times {peer.name}" for peer in TIMED)]]
         for engine in dict.fromkeys(one.engine for one in own):
             best = _best(own, engine)
             if best is None or best.cpu is None or best.status == "failed":
-                rows.append([engine, "absent" if best is None else best.status, *[""] * 5])
+                rows.append([engine, "absent" if best is None else best.status, *[""] * 6])
                 continue
             more = "> " if best.status == "timeout" else ""
             cells = [engine, f"{more}{best.cpu:.2f}", f"{more}{best.wall:.2f}", f"{best.peak_mb:.0f}"]
             cells.append(f"{best.phases.extra['triples']:,}" if best.status == "ok" else best.status)
-            rows.append([*cells, *(more + _ratios(own, engine, ours.name) for ours in (PLAIN, EXPORTED))])
+            rows.append([*cells, *(more + _ratios(own, engine, ours.name) for ours in TIMED)])
             if engine == REASONABLE.name and best.status == "ok" and data in again:
                 rows.append(_without(own, best.cpu - again[data], again[data]))
         phases = [["engine", "start", "load", "reason", "write"]]
@@ -185,7 +192,7 @@ def render_lubm(found: Sequence[dict[str, Any]], again: dict[str, float]) -> str
 def _without(own: Sequence[Measurement], cpu: float, handing: float) -> list[str]:
     """What reasonable would take if its result stayed where it is: a guess, the two come from different runs."""
     cells = [f"{REASONABLE.name} less {handing:.1f} s", f"{cpu:.2f}", "", "", ""]
-    ours = [_best(own, peer.name) for peer in (PLAIN, EXPORTED)]
+    ours = [_best(own, peer.name) for peer in TIMED]
     return [*cells, *(f"{cpu / one.cpu:.1f}" if one is not None and one.cpu else "" for one in ours)]
 
 
@@ -338,7 +345,7 @@ def measure_differences(
     for data in all_data:
         files: dict[str, Path] = {}
         again: dict[str, float] = {}
-        for peer in (EXPORTED, TRIVIAL, *others):
+        for peer in (*COMPARED, *others):
             if (data.name, peer.name) in stopped:
                 continue
             one = run(peer, data, folder, 0, limit, WRITTEN)
@@ -347,7 +354,7 @@ def measure_differences(
                 made = folder / "out" / (f"{WRITTEN}.csv" if peer in others else "all.nt")
                 files[peer.name] = made.rename(folder / f"{peer.name}.nt")
                 again |= {peer.name: one.phases.cpu["again"]} if "again" in one.phases.cpu else {}
-        for ours in (EXPORTED, TRIVIAL):
+        for ours in COMPARED:
             for other in others:
                 if ours.name not in files or other.name not in files:
                     continue
@@ -531,7 +538,7 @@ def main() -> None:
     only, repeat = chosen.only.split(","), 1 if chosen.quick else chosen.repeat
     others = [peer for peer in OTHERS if peer.name in chosen.engines.split(",")]
     name = "owl-quick" if chosen.quick else "owl"
-    around = environment((PLAIN, EXPORTED, TRIVIAL, *OTHERS), f"python -m bench.owl {' '.join(sys.argv[1:])}".strip())
+    around = environment((*TIMED, *OTHERS), f"python -m bench.owl {' '.join(sys.argv[1:])}".strip())
     file = chosen.out / f"{name}.json"
     parts: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["parts"] if file.exists() else {}
     with tempfile.TemporaryDirectory(dir=chosen.work) as place:
@@ -539,7 +546,7 @@ def main() -> None:
         all_data = [make(folder, "lubm", *size) for size in ([(1, 1)] if chosen.quick else [(1,), (10,)])]
         tell(run(EXPORTED, all_data[0], folder, 0, chosen.limit))  # whatever is compiled once is compiled now
         if "lubm" in only:
-            runs = measure_lubm(all_data, (PLAIN, EXPORTED, *others), folder, repeat, chosen.limit)
+            runs = measure_lubm(all_data, (*TIMED, *others), folder, repeat, chosen.limit)
             parts["lubm"] = [one.as_json() for one in runs]
         if "differences" in only:
             stopped = {(one["workload"], one["engine"]) for one in parts.get("lubm", ()) if one["status"] == "timeout"}

@@ -10,7 +10,7 @@ What comes from ontologies and rule sets is text as well, and stands behind the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -96,12 +96,15 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
         if translation is not None:
             parts.append(translation.text(triples=True, forbid=knowledge.forbid))
     else:
+        from evermat.rdf.entailment import schema_rules, trivial_rules  # noqa: PLC0415
+
         names = _arities(own)
         if knowledge.equality is not None:
             names.setdefault(SAME_AS, 2)
+        if knowledge.trivial:
+            parts.append(trivial_rules())
+            names = {**_arities(compile_program(Source("<trivial>", parts[-1]))), **names}
         if translation is not None:
-            from evermat.rdf.entailment import schema_rules  # noqa: PLC0415
-
             schema = schema_rules()
             names = {**_arities(compile_program(Source("<schema>", schema))), **names}
             taken = {name: relation.arity for name, relation in own.relations.items()} | names
@@ -115,7 +118,7 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
         parts[:0] = [f".decl {name}{_COLUMNS[columns]}" for name, columns in names.items()]
         parts.insert(0, _TRIPLES)
         if knowledge.trivial:
-            parts += _trivial(names)
+            parts += _terms(names)
     parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(knowledge)]  # the last one counts
     text = "\n".join([source.text, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
@@ -157,16 +160,12 @@ def _undeclared(parts: Iterable[str], source: Source) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _trivial(names: Mapping[str, int]) -> Sequence[str]:
-    """Everything is a Thing, and the same as itself."""
-    thing, same = "<http://www.w3.org/2002/07/owl#Thing>", SAME_AS
-    atoms = [f"{OTHER_TRIPLE}(x, _, _)", f"{OTHER_TRIPLE}(_, _, x)"]
+def _terms(names: Mapping[str, int]) -> Iterator[str]:
+    """The rules by which everything that a program knows of is a term, classes and properties too."""
+    atoms = [f"{OTHER_TRIPLE}({columns})" for columns in ("x, _, _", "_, x, _", "_, _, x")]
     for name, columns in names.items():
-        if name not in (thing, same):
+        yield f"rl_term({name})."
+        if name != SAME_AS:  # what is the same as something is mentioned elsewhere, too
             atoms += [f"{name}(x)"] if columns == 1 else [f"{name}(x, _)", f"{name}(_, x)"]
-    return [
-        f".decl {thing}(s:term)",
-        f".decl {same}(s:term, o:term)",
-        *(f'{thing}(x) :- {atom}, !match("\\".*", x).' for atom in atoms),
-        f"{same}(x, x) :- {thing}(x).",
-    ]
+    for atom in atoms:
+        yield f"rl_term(x) :- {atom}."

@@ -53,6 +53,11 @@ def schema_rules() -> str:
     return f"{_prefixes()}\n{_rules('schema')}"
 
 
+def trivial_rules() -> str:
+    """What nobody asks for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
+    return f"{_prefixes()}\n.decl rl_term(term:term)\n{_rules('trivial_owl2rl')}"
+
+
 def _prefixes() -> str:
     return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in _PREFIXES.items())
 
