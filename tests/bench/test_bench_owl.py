@@ -84,7 +84,7 @@ def test_it_runs_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert (tmp_path / "results" / "owl-quick.md").read_text(encoding="utf-8") in capsys.readouterr().out
     assert parts.keys() == {"lubm"}
     assert {one["status"] for one in parts["lubm"]} == {"ok"}
-    assert [one["engine"] for one in parts["lubm"]] == ["evermat", "evermat, exported"]
+    assert [one["engine"] for one in parts["lubm"]] == ["evermat", "evermat, exported", "evermat, over triples"]
 
 
 @LASTING
