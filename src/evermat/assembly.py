@@ -22,12 +22,12 @@ from evermat.program.model import Program
 from evermat.program.parser import parse
 from evermat.program.syntax import Declaration
 from evermat.program.terms import SAME_AS
-from evermat.source import Source
+from evermat.source import GENERATED, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.rdf.translation import Note
+    from evermat.rdf.translation import Note, Translation
 
 ENTAILMENTS = RDFS, OWL2RL = ("rdfs", "owl2rl")
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -80,51 +80,58 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
     own = compile_program(source)
     if not knowledge:
         return Assembled(own)
-    translation = None
-    if knowledge.ontology:
-        from evermat.rdf.translation import translate  # noqa: PLC0415
-
-        imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
-        translation = translate(knowledge.ontology, base=knowledge.base, imports=imports)
-    parts: list[str] = []
+    translation = _translated(knowledge)
     if TRIPLE in own.relations or knowledge.entailment:
-        if knowledge.entailment:
-            from evermat.rdf.entailment import entailment  # noqa: PLC0415
-
-            regime: Any = knowledge.entailment
-            parts.append(entailment(regime, trivial=knowledge.trivial, forbid=knowledge.forbid))
-        if translation is not None:
-            parts.append(translation.text(triples=True, forbid=knowledge.forbid))
+        parts = _over_triples(knowledge, translation)
     else:
-        from evermat.rdf.entailment import schema_rules, trivial_rules  # noqa: PLC0415
-
-        names = _arities(own)
-        if knowledge.equality is not None:
-            names.setdefault(SAME_AS, 2)
-        if knowledge.trivial:
-            parts.append(trivial_rules())
-            names = {**_arities(compile_program(Source("<trivial>", parts[-1]))), **names}
-        if translation is not None:
-            schema = schema_rules()
-            names = {**_arities(compile_program(Source("<schema>", schema))), **names}
-            taken = {name: relation.arity for name, relation in own.relations.items()} | names
-            parts += [translation.text(taken=taken, forbid=knowledge.forbid), schema]
-            names = {
-                SAME_AS: 2,
-                **dict.fromkeys(translation.properties, 2),
-                **dict.fromkeys(translation.classes, 1),
-                **names,
-            }
-        parts[:0] = [f".decl {name}{_COLUMNS[columns]}" for name, columns in names.items()]
-        parts.insert(0, _TRIPLES)
-        if knowledge.trivial:
-            parts += _terms(names)
+        parts = _over_relations(own, knowledge, translation)
     parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(knowledge)]  # the last one counts
-    text = "\n".join([source.text, *_undeclared(parts, source)])
+    text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
         return Assembled(program)
     return Assembled(program, translation.triples, tuple(translation.notes))
+
+
+def _translated(knowledge: Knowledge) -> Translation | None:
+    """The ontologies, if there are any."""
+    if not knowledge.ontology:
+        return None
+    from evermat.rdf.translation import translate  # noqa: PLC0415
+
+    imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
+    return translate(knowledge.ontology, base=knowledge.base, imports=imports)
+
+
+def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list[str]:
+    """What a program needs that has all triples in one relation."""
+    from evermat.rdf.entailment import entailment  # noqa: PLC0415
+
+    parts: list[str] = []
+    regime: Any = knowledge.entailment
+    if regime:
+        parts.append(entailment(regime, trivial=knowledge.trivial, forbid=knowledge.forbid))
+    if translation is not None:
+        parts.append(translation.text(triples=True, forbid=knowledge.forbid))
+    return parts
+
+
+def _over_relations(own: Program, knowledge: Knowledge, translation: Translation | None) -> list[str]:
+    """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
+    from evermat.rdf.entailment import schema_rules, trivial_rules  # noqa: PLC0415
+
+    rules = [trivial_rules()] if knowledge.trivial else []
+    rules += [schema_rules()] if translation is not None else []
+    names = {SAME_AS: 2} if translation is not None or knowledge.equality is not None else {}
+    for text in rules:
+        names |= _arities(compile_program(Source("<rules>", text)))
+    names |= _arities(own)
+    if translation is not None:
+        taken = {name: relation.arity for name, relation in own.relations.items()} | names
+        rules.append(translation.text(taken=taken, forbid=knowledge.forbid))
+        names = {**dict.fromkeys(translation.properties, 2), **dict.fromkeys(translation.classes, 1), **names}
+    declarations = [_TRIPLES, *(f".decl {name}{_COLUMNS[columns]}" for name, columns in names.items())]
+    return [*declarations, *rules, *(_terms(names) if knowledge.trivial else ())]
 
 
 def _equality(knowledge: Knowledge) -> Iterator[str]:

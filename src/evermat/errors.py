@@ -386,11 +386,11 @@ class Problem:
         lines = [f"{'warning' if self.kind.warning else 'error'}[{self.kind.label}]: {self.message}"]
         margin = " "
         if self.source is not None and self.span is not None:
-            place = self.source.place(self.span.start)
+            name, place = self.source.shown_place(self.span.start)
             text, carets = self.source.excerpt(self.span)
             margin = " " * len(str(place.line))
             lines += [
-                f"{margin}--> {self.source.name}:{place.line}:{place.column}",
+                f"{margin}--> {name}:{place.line}:{place.column}",
                 f"{margin} |",
                 f"{place.line} | {text}".rstrip(),
                 f"{margin} | {carets}",

@@ -346,8 +346,7 @@ class Materialisation(Mapping[str, "Facts"]):
         """Rules whose body computed something that has no value, with the number of bindings dropped for it."""
         counts = self._undefined()
         for start in sorted(counts):
-            place = self._program.source.place(start)
-            yield f"{self._program.source.name}:{place.line}:{place.column}", counts[start]
+            yield self._program.source.where(start), counts[start]
 
     def _undefined(self) -> Counter[int]:
         """Bindings dropped, by the place of the rule, which may have become several."""

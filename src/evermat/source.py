@@ -6,6 +6,9 @@ import bisect
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+# What stands behind this line of a program was not written by its author; places in it are counted from there.
+GENERATED = "// Rules of ontologies and rule sets:"
+_GENERATED_NAME = "<rules>"
 _WINDOW = 96  # characters of an overlong line that are shown around the caret
 
 
@@ -50,6 +53,18 @@ class Source:
             self._starts = starts
         line = bisect.bisect_right(self._starts, offset)
         return Place(line + self.first_line - 1, offset - self._starts[line - 1] + 1)
+
+    def shown_place(self, offset: int) -> tuple[str, Place]:
+        """The name and the place that a message tells: what was put behind a text has a name of its own."""
+        place, begin = self.place(offset), self.text.find(f"\n{GENERATED}\n")
+        if not 0 <= begin < offset:
+            return self.name, place
+        return _GENERATED_NAME, Place(place.line - self.place(begin + 1).line, place.column)
+
+    def where(self, offset: int) -> str:
+        """A place as messages have it in a line: `reach.dl:2:1`."""
+        name, (line, column) = self.shown_place(offset)
+        return f"{name}:{line}:{column}"
 
     def excerpt(self, span: Span) -> tuple[str, str]:
         """The line in which the span begins, and a line of carets under it.
