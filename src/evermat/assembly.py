@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evermat.errors import Problems
 from evermat.program.compile import compile_program
-from evermat.program.declare import AXIOMATISE, EQUALITY, OTHER_TRIPLE, TRIPLE
+from evermat.program.declare import AXIOMATISE, EQUALITY
 from evermat.program.model import Program
 from evermat.program.parser import parse
 from evermat.program.syntax import Declaration
 from evermat.program.terms import SAME_AS
+from evermat.program.triples import OTHER_TRIPLE, TRIPLE
 from evermat.source import GENERATED, Source
 
 if TYPE_CHECKING:

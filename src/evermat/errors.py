@@ -113,6 +113,11 @@ UNKNOWN_PREFIX = _kind(
 )
 UNKNOWN_PARAMETER = _kind(237, "`{name}` is not a parameter of `{directive}` and is ignored", warning=True)
 BAD_PARAMETER = _kind(238, "`{name}={value}` is not possible", "{why}")
+SPREAD_HEAD = _kind(
+    249,
+    "this head may be of any class or property",
+    "in a program with relations for classes and properties, heads name the one that they derive",
+)
 COLUMN_TWICE = _kind(239, "relation `{relation}` has two columns `{name}`")
 
 # --- 240-249: types ----------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
 from evermat.columns.values import decode_arrow
 from evermat.program.builtins import Type
-from evermat.program.declare import OTHER_TRIPLE, TRIPLE
 from evermat.program.model import Relation
 from evermat.program.terms import RDF_TYPE
+from evermat.program.triples import OTHER_TRIPLE, TRIPLE
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -119,3 +119,35 @@ def test_blank_nodes_are_constants() -> None:
 def test_what_is_wrong_with_a_pragma() -> None:
     with pytest.raises(evermat.ProgramError, match="possible is `axiomatise` or `off`"):
         evermat.Program.parse('.pragma "equality" "maybe"')
+
+
+def test_questions_about_all_triples_of_a_program_with_relations() -> None:
+    m = evermat.Program.parse(
+        """.prefix e: <http://e/>
+        .prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#>
+        .decl other_triple(s:term, p:term, o:term)
+        .decl e:C(s:term) .decl e:p(s:term, o:term)
+        e:C(e:a). e:D(e:a). e:p(e:a, "x"). e:q(e:a, "y"). e:C(e:a, "z")."""
+    ).materialise()
+    a, rdf_type = "<http://e/a>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    everything = {
+        (a, rdf_type, "<http://e/C>"),
+        (a, rdf_type, "<http://e/D>"),
+        (a, "<http://e/p>", '"x"'),
+        (a, "<http://e/q>", '"y"'),
+        (a, "<http://e/C>", '"z"'),
+    }
+    assert set(m.query("triple(s, p, o)")) == everything
+    assert set(m.query("rdf:type(x, c)")) == {(a, "<http://e/C>"), (a, "<http://e/D>")}
+    assert set(m.query('triple(_, p, "x")')) == {("<http://e/p>",)}
+    assert set(m.query("triple(x, rdf:type, e:C)")) == {(a,)}
+    assert set(m.query("triple(x, e:p, y)")) == {(a, '"x"')}
+    assert set(m.query("e:C(x, y)")) == {(a, '"z"')}
+    assert m.query("triple(e:a, _, _)")
+    assert not m.query("triple(e:b, _, _)")
+    m.update(add_rules=".decl kinds(c:term) kinds(c) :- rdf:type(_, c).")
+    assert set(m["kinds"]) == {("<http://e/C>",), ("<http://e/D>",)}
+    m.update(insert={"<http://e/C>": [("<http://e/b>",)]}, delete={"<http://e/C>": [(a,)]})
+    assert ("<http://e/C>",) in m["kinds"]
+    with pytest.raises(evermat.ProgramError, match="this head may be of any class or property"):
+        m.update(add_rules="rdf:type(x, y) :- e:p(x, y).")

@@ -39,11 +39,10 @@ from evermat.program.syntax import (
     Unread,
 )
 from evermat.program.terms import RDF_TYPE
+from evermat.program.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
 from evermat.program.types import Types
 from evermat.source import Span
 
-_TRIPLE = ("s", "p", "o")
-TRIPLE, OTHER_TRIPLE = "triple", "other_triple"
 EQUALITY = "equality"  # the name of the pragma
 AXIOMATISE, OFF = EQUALITIES = ("axiomatise", "off")
 _IGNORED = {
@@ -70,7 +69,7 @@ class Uses:
 
     def __init__(self, relations: dict[str, Relation], problems: Problems) -> None:
         self.relations, self.problems = relations, problems
-        self.triples = _triples_of(relations)  # where RDF names without a relation are looked for
+        self.triples = triples_of(relations)  # where RDF names without a relation are looked for
         self._implicit: set[str] = set()  # RDF names without a declaration
         self._unread: set[str] = set()  # names whose declaration has a mistake in it
 
@@ -84,10 +83,12 @@ class Uses:
 
     def check(self, atom: Atom) -> bool:
         """Whether the relation of an atom is known and has as many columns; declares RDF names."""
-        if RDF_TYPE not in self.relations and (class_ := _class_of(atom)):
+        if RDF_TYPE not in self.relations and (class_ := class_of(atom)):
             atom.name, atom.arguments = class_, atom.arguments[:1]
         name, found = atom.name.text, len(atom.arguments)
-        relation = self.relations.get(name)
+        relation = self._relation_of(atom)
+        if relation is None and self._is_spread(atom):
+            return True
         if relation is None and atom.name.is_iri and found in (1, 2):
             if not self.triples:
                 self.relations[name] = _term_relation(name, ("s", "o")[:found], atom.name.span)
@@ -107,6 +108,17 @@ class Uses:
             )
         return relation.arity == found
 
+    def _relation_of(self, atom: Atom) -> Relation | None:
+        """The relation of an atom's name. A class whose name is also that of a property has only what suits a class."""
+        relation = self.relations.get(atom.name.text)
+        if relation is not None and atom.name.is_iri and self.triples == OTHER_TRIPLE:
+            return relation if relation.arity == len(atom.arguments) else None
+        return relation
+
+    def _is_spread(self, atom: Atom) -> bool:
+        """Whether an atom is about triples that are facts of several relations."""
+        return self.triples == OTHER_TRIPLE and is_general(atom, self.relations)
+
     def report_unknown(self, name: Name) -> None:
         if name.text not in self._unread:
             hint = _RDF_HINT if name.is_iri else self.problems.hint(name.text, self.relations)
@@ -116,11 +128,17 @@ class Uses:
         """The clause with RDF atoms turned into triples, if this program uses triples."""
         if not self.triples:
             return clause
+        heads = []
+        for head in clause.heads:
+            if self._is_spread(head):
+                self.problems.add(errors.SPREAD_HEAD, head.span)
+            else:
+                heads.append(self._triple(head))
         body = None if clause.body is None else self._triples(clause.body)
-        return Clause([self._triple(head) for head in clause.heads], body, clause.span)
+        return Clause(heads, body, clause.span)
 
     def _triple(self, atom: Atom) -> Atom:
-        if atom.name.text in self.relations:
+        if self._relation_of(atom) is not None:
             return Atom(atom.name, [self._triples_in(a) for a in atom.arguments], atom.span)
         subject, *value = [self._triples_in(a) for a in atom.arguments]
         name = Literal("term", atom.name.text, atom.name.span)
@@ -130,6 +148,8 @@ class Uses:
 
     def _triples(self, formula: Formula) -> Formula:
         match formula:
+            case Atom() if self._is_spread(formula):
+                return spread(formula, self.relations)
             case Atom():
                 return self._triple(formula)
             case Not(inner, span):
@@ -168,9 +188,10 @@ class Names(Uses):
             if isinstance(statement, Declaration):
                 self._declare(statement, types)
         atoms = [atom for s in statements if isinstance(s, Clause) for atom in clause_atoms(s)]
-        if TRIPLE not in self.relations and any(map(self._asks_for_triples, atoms)):
-            self.relations[TRIPLE] = _term_relation(TRIPLE, _TRIPLE, None)
-        self.triples = _triples_of(self.relations)
+        self.triples = triples_of(self.relations)
+        if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
+            self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
+            self.triples = TRIPLE
         self.equality = any(isinstance(atom, Equation) for atom in atoms)
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
         self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
@@ -183,13 +204,6 @@ class Names(Uses):
                 problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
             elif isinstance(statement, Ignored):
                 problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
-
-    def _asks_for_triples(self, atom: Atom) -> bool:
-        """Whether an atom is about triples whose class or property is not known."""
-        name, found = atom.name.text, len(atom.arguments)
-        if name == RDF_TYPE and found == 2:
-            return name not in self.relations and _class_of(atom) is None
-        return name == TRIPLE and found == len(_TRIPLE)
 
     def _choose_equality(self, pragma: Pragma) -> None:
         """Whether equal terms are the same everywhere; without a pragma they are if a head says that terms are equal."""
@@ -304,22 +318,6 @@ class Names(Uses):
 
 def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
     return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
-
-
-def _triples_of(relations: dict[str, Relation]) -> str:
-    """The relation of all triples, or of those that have no other; empty if there is none."""
-    if TRIPLE in relations:
-        return TRIPLE
-    other = relations.get(OTHER_TRIPLE)
-    return OTHER_TRIPLE if other is not None and other.types == (Type.TERM,) * len(_TRIPLE) else ""
-
-
-def _class_of(atom: Atom) -> Name | None:
-    """The class C of an atom `rdf:type(x, C)`."""
-    match atom.arguments:
-        case [_, Literal("term", str() as name, span)] if atom.name.text == RDF_TYPE and name.startswith("<"):
-            return Name(name, span)
-    return None
 
 
 def _contains(clause: Clause, atoms: set[int]) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from evermat.errors import Problems
 from evermat.program.builtins import Type
-from evermat.program.declare import TRIPLE
 from evermat.program.model import Atom, Constant, Program, Relation, Rule, Variable
 from evermat.program.terms import SAME_AS
+from evermat.program.triples import TRIPLE
 from evermat.source import Span
 
 _X, _Y, _Z = (Variable(name, Type.TERM) for name in "xyz")
