@@ -19,6 +19,8 @@ import pytest
 import evermat
 from bench import universities
 from bench.universities import ONTOLOGIES, RDF_TYPE, UB, UO
+from bench.universities import __main__ as command_line
+from bench.universities.department import PUBLICATIONS, RANKS
 
 DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder")) / "lubm"
 Triple = tuple[str, str, str]
@@ -117,9 +119,9 @@ def test_departments_have_the_published_profile(lubm: list[Triple]) -> None:
         assert max(of.values()) <= high, what
 
     for size in sizes.values():
-        faculty = sum(size[rank] for rank in universities.RANKS)
+        faculty = sum(size[rank] for rank in RANKS)
         students = size["GraduateStudent"] + size["Teaching"] + size["Research"]
-        for rank, (low, high) in universities.RANKS.items():
+        for rank, (low, high) in RANKS.items():
             assert low <= size[rank] <= high
         assert size["UndergraduateStudent"] in {faculty * ratio for ratio in range(8, 15)}
         assert 10 <= size["ResearchGroup"] <= 20
@@ -131,7 +133,7 @@ def test_departments_have_the_published_profile(lubm: list[Triple]) -> None:
     within("courses of graduates", 1, 3, {s: n for s, n in taken.items() if "Graduate" in s})
     within("courses taught", 2, 4, {s: n for (s, p), n in several.items() if p == "teacherOf"})
     papers: Counter[str] = Counter(s.partition("/Publication")[0] for s, t in types.items() if t == "Publication")
-    for rank, (low, high) in universities.PUBLICATIONS.items():
+    for rank, (low, high) in PUBLICATIONS.items():
         within(rank, low, high, {s: n for s, n in papers.items() if f"/{rank}" in s})
     authored = Counter(v for _, p, v in lubm if p == f"<{UB}publicationAuthor>" and "GraduateStudent" in v)
     assert max(authored.values()) <= 5
@@ -239,15 +241,15 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     data, ontology = tmp_path / "data.nt.gz", tmp_path / "ontology.ttl"
     options = ["--kind", "lubm", "--universities", "1", "--seed", "3", "--out", str(data), "--ontology", str(ontology)]
     monkeypatch.setattr(sys, "argv", ["universities", *options])
-    universities.main()
+    command_line.main()
     text = written("lubm", seed=3)
     assert gzip.decompress(data.read_bytes()).decode() == text
     assert ontology.read_text(encoding="utf-8") == ONTOLOGIES["lubm"]()
     assert capsys.readouterr().err == f"{text.count(chr(10)):,} triples\n"
     once = data.read_bytes()
-    universities.main()
+    command_line.main()
     assert data.read_bytes() == once
     for wrong in (["--kind", "lubm"], ["--universities", "0", "--out", str(data)]):
         monkeypatch.setattr(sys, "argv", ["universities", *wrong])
         with pytest.raises(SystemExit):
-            universities.main()
+            command_line.main()
