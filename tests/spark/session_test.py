@@ -19,6 +19,8 @@ import pytest
 from evermat.errors import ProgramError, ResourceError
 from evermat.spark import session as sessions
 from evermat.spark.jobs import essential, is_full_disk, named, run_watched
+from evermat.spark.log import essential_of_log
+from evermat.spark.settings import check_master, reach, settings
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -33,7 +35,7 @@ pytestmark = pytest.mark.xdist_group("spark")
     ],
 )  # fmt: skip
 def test_masters(master: str | None) -> None:
-    sessions.check_master(master)
+    check_master(master)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def closed() -> Iterator[int]:
 def test_a_cluster_that_is_not_there(closed: int, master: str) -> None:
     master = master.format(closed)
     with pytest.raises(ResourceError) as caught:
-        sessions.reach(master)
+        reach(master)
     assert str(caught.value) == (
         f"error[E631]: the Spark cluster `{master}` cannot be reached: Connection refused (127.0.0.1, port {closed})"
     )
@@ -89,23 +91,21 @@ def test_a_cluster_that_is_not_there(closed: int, master: str) -> None:
 
 def test_one_of_several_masters_is_enough(closed: int) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        sessions.reach(f"spark://127.0.0.1:{closed},127.0.0.1:{listening.getsockname()[1]}")
+        reach(f"spark://127.0.0.1:{closed},127.0.0.1:{listening.getsockname()[1]}")
 
 
 def test_the_settings_of_users_count_more(tmp_path: Path) -> None:
-    ours = sessions.settings(None, 8 << 30, {}, "name", tmp_path)
+    ours = settings(None, 8 << 30, {}, "name", tmp_path)
     assert ours["spark.master"] == "local[*]"
     assert ours["spark.driver.memory"] == "2048m"
     assert ours["spark.ui.enabled"] == "false"
-    theirs = sessions.settings(
-        "local[2]", 8 << 30, {"spark.ui.enabled": "true", "spark.driver.memory": "1g"}, "n", tmp_path
-    )
+    theirs = settings("local[2]", 8 << 30, {"spark.ui.enabled": "true", "spark.driver.memory": "1g"}, "n", tmp_path)
     assert (theirs["spark.master"], theirs["spark.ui.enabled"], theirs["spark.driver.memory"]) == (
         "local[2]",
         "true",
         "1g",
     )
-    far = sessions.settings("spark://a:1", 8 << 30, {}, "name", tmp_path)
+    far = settings("spark://a:1", 8 << 30, {}, "name", tmp_path)
     assert not {"spark.ui.enabled", "spark.driver.host", "spark.sql.shuffle.partitions", "spark.local.dir"} & far.keys()
 
 
@@ -120,7 +120,7 @@ def test_the_settings_of_users_count_more(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_a_jvm_says(said: str, essence: str) -> None:
-    assert sessions._essential_of_log(said) == essence
+    assert essential_of_log(said) == essence
 
 
 def test_the_essence_of_errors() -> None:
