@@ -18,12 +18,10 @@ from evermat.errors import EvermatError, Problem, ResourceError
 from evermat.interrupts import uninterrupted
 from evermat.spark.jobs import essential
 from evermat.spark.jvm import Running
-from evermat.spark.settings import check_master, check_settings, heap_share, not_possible, reach, try_settings
+from evermat.spark.settings import check_master, check_settings, not_possible, reach, try_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-__all__ = ["close_session", "heap_share", "open_session", "session", "stores_classes"]
 
 # Where exceptions are from whose texts are asked from the JVM, again and again: they cannot outlive it.
 _SPOKEN_BY_JAVA = ("py4j.", "pyspark.errors.exceptions.captured")

@@ -1,0 +1,245 @@
+"""Reads the versions of a state as they were committed, and nothing that was not checked.
+
+One reads by pins: what the row of a version pins never changes, so nothing that is written meanwhile is seen. Only a
+vacuum takes files away. If one is missing, a version is therefore read by the rows as they are now, and the state is
+damaged only if they pin the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.errors import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT, Problem, StateError
+from evermat.store.commits import Commits, Pin, Row
+from evermat.store.disk import damaged, read
+from evermat.store.log import Log, Part, entry_file
+from evermat.store.names import OP
+from evermat.store.place import COMMITS, PROGRAMS, RELATIONS
+from evermat.store.rows import fact_schema, read_rows
+from evermat.store.version import Version
+
+_AHEAD = 3  # files that are read before they are asked for
+
+
+class Reader:
+    """The versions of a state up to the one that it *saw* last; `refresh` sees more. It takes no lock."""
+
+    def __init__(self, path: Path, target: Path | None = None) -> None:
+        self._path = path
+        self._target = target  # where a new state goes with its first version
+        self._commits = Commits(path / COMMITS)
+        self._seen = 0
+        self._logs: dict[tuple[str, int], Log] = {}
+        self._pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 2), thread_name_prefix="store")
+
+    @property
+    def path(self) -> Path:
+        """Where the state is, or will be."""
+        return self._target or self._path
+
+    # --- versions ------------------------------------------------------------------------------------------
+    @property
+    def latest(self) -> Version:
+        """The newest version when the state was opened, refreshed or committed to."""
+        return self.version(self._seen)
+
+    def refresh(self) -> Version:
+        """Sees the newest version that there is now."""
+        self._commits = Commits.read(self._path / COMMITS)
+        self._seen = self._commits.last.version
+        return self.latest
+
+    def versions(self) -> list[Version]:
+        """All versions that are kept, oldest first."""
+        rows = {row.version: row for row in self._rows()}  # of several rows the last
+        oldest = self._commits.last.oldest
+        return [row.shown for number, row in sorted(rows.items()) if oldest <= number <= self._seen]
+
+    def version(self, number: int) -> Version:
+        """One version."""
+        return self._row(number).shown
+
+    def program(self, version: int) -> str:
+        """The text of the program of a version."""
+        name = self._row(version).program
+        file = self._path / PROGRAMS / name
+        raw = read(file)
+        if program_name(raw) != name:
+            raise damaged(file, "its checksum is wrong")
+        return raw.decode()
+
+    def _row(self, number: int, *, first: bool = False) -> Row:
+        """The last row of a version, which is the one to read it by, or the first, which made it."""
+        if self._target is not None:
+            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
+        if number == self._seen == self._commits.last.version and not first:
+            return self._commits.last
+        found = [row for row in self._rows() if row.version == number]
+        oldest = self._commits.last.oldest
+        kept = f"versions {oldest} to {self._seen}" if oldest < self._seen else f"only version {self._seen}"
+        if 1 <= number < oldest:
+            raise StateError(Problem(VERSION_NOT_KEPT, {"version": number, "kept": kept}))
+        if not found or number > self._seen:
+            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": kept}))
+        return found[0 if first else -1]
+
+    def _rows(self) -> list[Row]:
+        """All rows; if files of the commit table went because of a vacuum, the rows as they are now."""
+        try:
+            return list(self._commits.rows())
+        except StateError:
+            now = Commits.read(self._path / COMMITS)
+            if now.entry == self._commits.entry:
+                raise
+            self._commits = now
+            return list(now.rows())
+
+    # --- reading -------------------------------------------------------------------------------------------
+    def schema(self, version: int, name: str) -> pa.Schema:
+        """The fact columns of a relation as they are stored."""
+        return fact_schema(self._pin(version, name).columns)
+
+    def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
+        """The rows that make up a relation: a snapshot and then the changes, each with its version, ascending.
+
+        A table has the fact columns, `_origin`, `_nonrecursive`, `_recursive` and `_op`; strings are plain or
+        dictionaries, whichever is faster to read.
+        Several tables may be of one version, and then no fact is in two of them.
+        """
+        return self._reading(version, name, self._pin(version, name))
+
+    def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
+        """The data files behind `read`, by version and in its order, for whoever has other machines read them.
+
+        Each is a Parquet file whose columns are those of `evermat.store.rows.table_schema`. They stay until a vacuum
+        removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
+        here.
+
+        Raises:
+            StateError: There is no such version, or a file is missing.
+        """
+        pin = self._pin(version, name)
+        while True:
+            try:
+                return self._files(pin)
+            except StateError:
+                before, pin = pin, self._pin_now(version, name)
+                if before == pin:
+                    raise
+
+    def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
+        """The rows of some files of a relation in the newest version."""
+        return (table for _, table in self._tables(self._pin(self._seen, name), parts))
+
+    def _files(self, pin: Pin) -> list[tuple[int, list[Path]]]:
+        folder = self._folder(pin.folder)
+        parts = self._parts(pin)
+        for part in parts:
+            if not (folder / part.path).exists():
+                raise damaged(folder / part.path, "it is missing")
+        versions = groupby(parts, key=lambda part: part.version)
+        return [(version, [folder / part.path for part in of_one]) for version, of_one in versions]
+
+    def _reading(self, version: int, name: str, pin: Pin) -> Iterator[tuple[int, pa.Table]]:
+        begun = False
+        try:
+            for part, table in self._tables(pin, self._parts(pin)):
+                begun = True
+                yield part.version, table
+        except StateError:
+            now = self._pin_now(version, name)
+            if now == pin:
+                raise
+            if begun:
+                why = "a vacuum removed files while they were read; read the version once more"
+                raise StateError(Problem(STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})) from None
+            yield from self._reading(version, name, now)
+
+    def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
+        """What the versions `first` to `last` changed: rows `+` and `-` as committed, by version and relation."""
+        return self._changing([self._row(number, first=True) for number in range(first, last + 1)])
+
+    def _changing(self, rows: Iterable[Row]) -> Iterator[tuple[int, str, pa.Table]]:
+        for row in rows:
+            for name, pin in row.pins.items():
+                if pin.changed == row.version:
+                    for table in self._changed(row.version, pin):
+                        wanted = table.filter(pc.not_equal(table[OP].cast(pa.string()), "="))
+                        if wanted.num_rows:
+                            yield row.version, name, wanted
+
+    def _changed(self, version: int, pin: Pin) -> Iterator[pa.Table]:
+        try:
+            for _, table in self._tables(pin, self._log(pin).entry(pin.delta).added):
+                yield table
+        except StateError:
+            self._commits = Commits.read(self._path / COMMITS)
+            self._row(version)  # says so if the version is no longer kept
+            raise
+
+    def _pin(self, version: int, name: str) -> Pin:
+        pin = self._row(version).pins[name]
+        if pin.dropped:
+            raise KeyError(name)
+        return pin
+
+    def _pin_now(self, version: int, name: str) -> Pin:
+        """The pin to go on with when a file is missing.
+
+        One that went because of a vacuum is no damage: the version may have gone, or it has other files now.
+        """
+        self._commits = Commits.read(self._path / COMMITS)
+        return self._pin(version, name)
+
+    def _log(self, pin: Pin) -> Log:
+        """The checked log of a table up to where it is pinned."""
+        log = self._logs.setdefault((pin.folder, pin.base), Log(self._folder(pin.folder), pin.base))
+        try:
+            right = log.checksum(pin.delta) == pin.checksum
+        except StateError:
+            self._logs.pop((pin.folder, pin.base), None)
+            raise
+        if not right:
+            self._logs.pop((pin.folder, pin.base), None)
+            raise damaged(self._wrong_entry(log, pin), "its checksum is wrong")
+        return log
+
+    def _wrong_entry(self, log: Log, pin: Pin) -> Path:
+        """Which entry is damaged: the one of the first pin that does not fit."""
+        others = [p for row in self._rows() for p in row.pins.values()]
+        same = [p for p in others if (p.folder, p.base) == (pin.folder, pin.base) and p.delta <= pin.delta]
+        wrong = [p.delta for p in same if log.checksum(p.delta) != p.checksum]
+        return entry_file(log.table, min(wrong, default=pin.delta))
+
+    def _parts(self, pin: Pin) -> list[Part]:
+        """The data files in the order in which they are read: those of the snapshot, then changes by version."""
+        return sorted(self._log(pin).parts(pin.delta), key=lambda part: part.version)
+
+    def _tables(self, pin: Pin, parts: Iterable[Part]) -> Iterator[tuple[Part, pa.Table]]:
+        """Reads files in order, a few ahead."""
+        folder = self._folder(pin.folder)
+        running: deque[tuple[Part, Future[pa.Table]]] = deque()
+        for part in parts:
+            running.append((part, self._pool.submit(read_rows, folder, part, pin.columns)))
+            if len(running) > _AHEAD:
+                ready, future = running.popleft()
+                yield ready, future.result()
+        for ready, future in running:
+            yield ready, future.result()
+
+    def _folder(self, folder: str) -> Path:
+        return self._path / RELATIONS / folder
+
+
+def program_name(text: bytes) -> str:
+    """The name of the file of a program, which is a checksum of its text."""
+    return f"{hashlib.sha256(text).hexdigest()}.dl"

@@ -1,0 +1,252 @@
+"""Writes to a state what becomes durable with one row: all of it, or, after a failure, none of it.
+
+The order is that of the promise: first data files, then log entries, and the row, which makes the version, only when
+all of these are on the disk. Whatever ends early is taken back, by the one who failed or, after a crash, by the next
+writer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from evermat.errors import STATE_MOVED, EvermatError, Problem, StateError
+from evermat.interrupts import uninterrupted
+from evermat.store.commits import Commits, Pin, Row, commit_writer
+from evermat.store.disk import put, sync, writing
+from evermat.store.log import Log, Part, entry_file, entry_numbers
+from evermat.store.pieces import Order, Pieces, write_rows
+from evermat.store.place import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
+from evermat.store.reader import Reader
+from evermat.store.recovery import left_overs, undo
+from evermat.store.rows import Columns, delta_fields
+from evermat.store.table import TableWriter
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Rows for one table: where they go, and which files they take the place of."""
+
+    relation: str
+    folder: str
+    columns: Columns
+    rows: Pieces | None
+    before: Pin | None
+    replaced: tuple[Part, ...] = ()
+    kept: tuple[Part, ...] = ()  # if some are replaced: all others
+    dropped: bool = False
+
+    def changes(self, parts: Sequence[Part]) -> bool:
+        """Whether there is something to log, if the rows became these files: pieces may turn out to be none."""
+        return bool(parts or self.replaced or self.before is None)
+
+
+class Writer(Reader):
+    """A reader that may become the one writer of its state, by the lock.
+
+    What it writes follows from the version that it saw, which must be the newest one.
+    """
+
+    def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
+        super().__init__(path, target)
+        self._lock = lock
+        self._clean = lock is not None  # nothing of a crash is left
+        self._writers: dict[str, TableWriter] = {}
+        self._tidier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-tidy")
+        self._tidying: list[Future[None]] = []
+
+    # --- who may write -------------------------------------------------------------------------------------
+    def lock(self) -> None:
+        """Becomes the writer, and undoes what a crash left behind; does nothing for the one who is it already."""
+        if self._lock is None:
+            self._lock = take_lock(self._path)
+            self._clean = False
+        if not self._clean:
+            self._recover()
+
+    @property
+    def locked(self) -> bool:
+        """Whether we are the writer."""
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        """Lets others write; reading goes on."""
+        self._wait_for_tidying()
+        if self._lock is not None and self._target is None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _recover(self) -> None:
+        """Brings every table back to where the newest version pins it."""
+        self._wait_for_tidying()
+        self._logs.clear()
+        self._writers.clear()
+        commits = self._commits = Commits.read(self._path / COMMITS)
+        with writing(self._path):
+            if commits.torn is not None:
+                entry_file(commits.folder, commits.torn).unlink()
+                sync(entry_file(commits.folder, commits.torn).parent)
+            sync(entry_file(commits.folder, commits.entry))  # the crash may have come before that
+            commits.complete()
+            newest = commits.last
+            for pin in newest.pins.values():
+                numbers = entry_numbers(self._folder(pin.folder))
+                if numbers and numbers[-1] > pin.delta:
+                    undo(self._writer(pin.folder, pin.columns), self._log(pin), pin.delta)
+            known = {pin.folder for pin in newest.pins.values()}.union(newest.retired_folders)
+            for folder in left_overs(self._path / RELATIONS, known):
+                shutil.rmtree(folder)
+        self._logs.clear()
+        self._clean = True
+
+    def check_newest(self) -> None:
+        """Makes sure that we may write, and that nobody has written since we looked."""
+        if self._lock is None:
+            raise RuntimeError("lock the state before writing to it")
+        if self._target is not None:
+            return
+        if not self._clean:
+            self._recover()
+        if entry_file(self._commits.folder, self._commits.entry + 1).exists():
+            self._commits = Commits.read(self._commits.folder)
+        if self._commits.last.version != self._seen:
+            details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
+            raise StateError(Problem(STATE_MOVED, details))
+
+    # --- all or nothing ------------------------------------------------------------------------------------
+    def _write(
+        self,
+        jobs: list[Job],
+        row: Row,
+        pins: Mapping[str, Pin | None],
+        retired: list[str],
+        program: str | None,
+        *,
+        keep: int | None = None,
+    ) -> None:
+        """Writes files, log entries and at last the row, each durable before the next begins."""
+        places = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
+        try:
+            if program is not None:
+                self._write_program(row.program, program)
+            made, syncs = self._write_tables(jobs, row.version)
+            with uninterrupted():
+                complete = {name: made.get(name, pin) for name, pin in pins.items()} | made
+                gone = [job.folder for job in jobs if job.dropped and job.relation not in made]
+                row = row.with_pins({n: pin for n, pin in complete.items() if pin is not None}, [*retired, *gone])
+                self._commits.append(self._commit_writer(), row, partial(self._make_durable, syncs), keep=keep)
+                if self._target is not None:
+                    self._appear()
+                self._seen = row.version
+        except BaseException:
+            self._abandon(row, places)
+            raise
+        for writer in [self._commit_writer(), *(self._writer(job.folder, job.columns) for job in jobs)]:
+            self._tidying.append(self._tidier.submit(writer.tidy))
+
+    def _write_tables(self, jobs: list[Job], version: int) -> tuple[dict[str, Pin], list[Callable[[], None]]]:
+        """Writes the rows and the log entries; returns the new pins, and what makes it all durable."""
+        writers = {job.folder: self._writer(job.folder, job.columns) for job in jobs}
+        for job in jobs:
+            if job.before is not None:
+                self._log(job.before)  # what is damaged must not get a new checksum
+        orders = [
+            Order(self._folder(job.folder), writers[job.folder].newest + 1, version, job.columns, job.rows)
+            for job in jobs
+        ]
+        written = zip(jobs, write_rows(self._pool, orders, self.path), strict=True)
+        changed = [(job, parts) for job, parts in written if job.changes(parts)]
+        self._wait_for_tidying()  # a checkpoint must not stand for an entry that no version pins yet
+        # An entry that replaces files states the whole contents, so that nothing before it need be read.
+        entries = self._all(
+            [partial(writers[job.folder].write, [*job.kept, *parts], job.replaced) for job, parts in changed]
+        )
+        pins = {job.relation: self._new_pin(job, n, version) for (job, _), n in zip(changed, entries, strict=True)}
+        return pins, [partial(writers[job.folder].sync, parts) for job, parts in changed]
+
+    def _make_durable(self, syncs: list[Callable[[], None]]) -> None:
+        self._all(syncs)
+        with writing(self.path):
+            sync(self._path / RELATIONS)
+
+    def _new_pin(self, job: Job, entry: int, version: int) -> Pin:
+        old = job.before
+        compacted = bool(job.replaced)
+        base = entry if compacted or old is None else old.base
+        if compacted:
+            self._logs.pop((job.folder, base), None)
+        log = self._logs.setdefault((job.folder, base), Log(self._folder(job.folder), base))
+        changed = old.changed if compacted and old is not None else version
+        return Pin(job.folder, base, entry, log.checksum(entry), changed, job.columns, dropped=job.dropped)
+
+    def _write_program(self, name: str, text: str) -> None:
+        file = self._path / PROGRAMS / name
+        raw = text.encode()
+        with writing(file):
+            if not file.exists() or file.read_bytes() != raw:
+                put(file, raw)
+
+    def _appear(self) -> None:
+        """Gives a new state its name."""
+        assert self._target is not None
+        with writing(self.path):
+            sync(self._path)
+        move_into_place(self._path, self._target)
+        entry = self._commits.entry
+        self._path, self._target = self._target, None
+        self._writers.clear()
+        self._logs.clear()
+        self._commits = Commits.read(self._path / COMMITS)
+        assert self._commits.entry == entry
+
+    def _abandon(self, row: Row, places: Mapping[Path, int]) -> None:
+        """After a failure: the rows go first, which gives a full disk room to take back the log entries."""
+        if self._target is not None:  # nobody has seen anything; begin again from nothing
+            for name in (COMMITS, RELATIONS, PROGRAMS):
+                shutil.rmtree(self._path / name, ignore_errors=True)
+                with suppress(OSError):
+                    (self._path / name).mkdir()
+            self._commits = Commits(self._path / COMMITS)
+            self._logs.clear()
+            self._writers.clear()
+            return
+        self._clean = False
+        with suppress(EvermatError, OSError):
+            if row.kind == "version" and Commits.read(self._path / COMMITS).last.version >= row.version:
+                return
+            for folder, entry in places.items():
+                home = folder / f"_version={row.version}"
+                for file in home.glob(f"{entry}-*.parquet"):
+                    file.unlink()
+                with suppress(OSError):  # after a compaction it still has the files of the version
+                    home.rmdir()
+            self._recover()
+
+    def _all(self, tasks: Sequence[Callable[[], _T]]) -> list[_T]:
+        """Runs tasks side by side and waits for all of them, also when one fails."""
+        futures = [self._pool.submit(task) for task in tasks]
+        wait(futures)
+        return [future.result() for future in futures]
+
+    def _writer(self, folder: str, columns: Columns) -> TableWriter:
+        if folder not in self._writers:
+            self._writers[folder] = TableWriter(self._folder(folder), delta_fields(columns), partitioned=True)
+        return self._writers[folder]
+
+    def _commit_writer(self) -> TableWriter:
+        if "" not in self._writers:  # no relation's folder is called that
+            self._writers[""] = commit_writer(self._path / COMMITS)
+        return self._writers[""]
+
+    def _wait_for_tidying(self) -> None:
+        wait(self._tidying)
+        self._tidying.clear()
