@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 
+from evermat.program.canonical import canonical_term
 from evermat.program.terms import Value
 
 
@@ -79,7 +80,8 @@ FUNCTIONS: dict[str, Function] = {
         Function("strlen", (Type.SYMBOL,), Type.NUMBER),
         Function("substr", (Type.SYMBOL, Type.NUMBER, Type.NUMBER), Type.SYMBOL),
         Function("ord", (Type.SYMBOL,), Type.NUMBER),
-        Function("to_string", (CONVERTIBLE,), Type.SYMBOL),
+        Function("to_string", (ANY,), Type.SYMBOL),
+        Function("canonical_term", (Type.TERM,), Type.TERM),
         Function("to_number", (CONVERTIBLE,), Type.NUMBER),
         Function("to_unsigned", (CONVERTIBLE,), Type.UNSIGNED),
         Function("to_float", (CONVERTIBLE,), Type.FLOAT),
@@ -267,6 +269,7 @@ _EVALUATE: dict[str, Callable[..., Value | None]] = {
     "substr": _substring,
     "ord": _ordinal,
     "to_string": _to_string,
+    "canonical_term": lambda _, term: canonical_term(term),
     "to_number": _to_integer,
     "to_unsigned": _to_integer,
     "to_float": _to_float,

@@ -25,6 +25,12 @@ _TRIVIAL: dict[Regime, tuple[str, ...]] = {
     "owl2rl": ("trivial", "trivial_owl2rl"),
 }
 
+_TERMS = """
+.decl rl_term(term:term)
+.decl rl_canonical(literal:term, value:term)
+rl_canonical(v, c) :- rl_term(v), match("\\".*", v), c = canonical_term(v).
+"""
+
 
 def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> str:
     """The program whose consequences are those of RDFS or of OWL 2 RL.
@@ -55,7 +61,7 @@ def schema_rules() -> str:
 
 def trivial_rules() -> str:
     """What nobody asks for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
-    return f"{_prefixes()}\n.decl rl_term(term:term)\n{_rules('trivial_owl2rl')}"
+    return f"{_prefixes()}{_TERMS}{_rules('trivial_owl2rl')}"
 
 
 def _prefixes() -> str:
