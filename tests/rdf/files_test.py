@@ -711,3 +711,20 @@ def test_encoded_facts_may_stay_encoded() -> None:
     for keeps in (True, False):
         with pytest.raises(DataError, match="NULL in row 2"):
             conform(pa.table({"x": broken}), relation("t"), "it", encoded=keeps)
+
+
+def test_classes_without_a_name_in_xml(tmp_path: Path) -> None:
+    """pyoxigraph would write an element without a name."""
+    rdf_type = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    rows = [
+        ("<urn:x>", rdf_type, "<http://e/>"),
+        ("<urn:x>", rdf_type, "<http://e/1>"),
+        ("<urn:y>", rdf_type, "<urn:1>"),
+    ]
+    path = tmp_path / "x.rdf"
+    with Outputs() as outputs:
+        written = outputs.write_graph(path, pa.table(dict(zip("spo", map(list, zip(*rows, strict=True)), strict=True))))
+        outputs.commit()
+    assert written.left_out == 0
+    table = read_triples(path).table
+    assert sorted(zip(*(column.to_pylist() for column in table.columns), strict=True)) == sorted(rows)

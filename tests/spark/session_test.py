@@ -324,7 +324,7 @@ def test_ctrl_c_leaves_nothing_behind(place: dict[str, str], tmp_path: Path) -> 
     assert process.stdout is not None
     assert process.stdout.readline() == "runs\n"
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("interrupted\n", "")
+    assert process.communicate(timeout=200) == ("interrupted\n", "")
     assert process.returncode == 0
     nothing_is_left(tmp_path)
 
@@ -335,7 +335,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(place: dict[str, str]
     while not any("org.apache.spark" in command for command in ours(tmp_path)):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("interrupted\n", "")
+    assert process.communicate(timeout=200) == ("interrupted\n", "")
     nothing_is_left(tmp_path)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.files.ntriples import GRAPH, NODE, OBJECT, PROPERTY, is_plain
-from evermat.files.triples import BLANK, DEFAULT_GRAPH
+from evermat.files.triples import BLANK, DEFAULT_GRAPH, with_terms
 from evermat.program.model import Relation
 from evermat.program.terms import RDF_TYPE, BadEscapeError, unescape
 
@@ -96,6 +96,7 @@ class _Writer:
             return b""
         if self._xml:
             columns = [_with_names(column) for column in columns]
+            columns[1] = with_terms(columns[1], _without_types)
         if len(columns) == 4:
             columns[3] = _without_default(columns[3])
         texts = [pc.cast(column, pa.large_string()) for column in columns]
@@ -229,22 +230,51 @@ def _write_parsed(sink: BinaryIO, texts: Iterator[bytes], syntax: str) -> None:
     forms = {"ttl": rdf.RdfFormat.TURTLE, "trig": rdf.RdfFormat.TRIG, "rdf": rdf.RdfFormat.RDF_XML}
     first = next(texts, b"")
     quads = (quad for text in chain([first], texts) for quad in rdf.parse(text, format=rdf.RdfFormat.N_QUADS))
-    target: Any = _Returns(sink) if syntax == "rdf" else sink
+    if syntax != "rdf":
+        rdf.serialize(quads, sink, format=forms[syntax], prefixes=prefixes_of(first))
+        return
+    mended = _Mended(sink)
+    target: Any = mended
     rdf.serialize(quads, target, format=forms[syntax], prefixes=prefixes_of(first))
+    mended.close()
 
 
-class _Returns:
-    """A sink for XML: a carriage return that stands for itself would be read as a newline."""
+# pyoxigraph makes an element of the class of a node, also where the class has no name in XML, so it does not get to see `rdf:type`.
+_STAND_IN = "type-5c1e7a0f"
+
+
+def _without_types(properties: Any) -> Any:
+    """The properties with another in the place of `rdf:type`."""
+    return pc.replace_substring_regex(properties, f"^{re.escape(RDF_TYPE)}$", f"{RDF_TYPE[:-5]}{_STAND_IN}>")
+
+
+class _Mended:
+    """A sink for XML: `rdf:type` is put back, and a carriage return that stands for itself would be read as a newline.
+
+    What follows the last end of a tag waits for the rest, so that no tag is seen in parts.
+    """
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
+        self._waiting = b""
 
     def write(self, data: bytes) -> int:
-        self._sink.write(data.replace(b"\r", b"&#13;"))
+        text = self._waiting + data
+        end = text.rfind(b">") + 1
+        self._waiting = text[end:]
+        self._put(text[:end])
         return len(data)
 
     def flush(self) -> None:
-        self._sink.flush()
+        """Nothing is complete before the last tag is."""
+
+    def close(self) -> None:
+        self._put(self._waiting)
+
+    def _put(self, text: bytes) -> None:
+        for begin in (b"<rdf:", b"</rdf:"):
+            text = text.replace(begin + _STAND_IN.encode(), begin + b"type")
+        self._sink.write(text.replace(b"\r", b"&#13;"))
 
 
 _KNOWN = {
