@@ -57,8 +57,6 @@ def using(name: str, rng: Random, few: int = 2) -> Iterator[Engine]:
     """An engine for a test with facts of which `few` are few."""
     with ExitStack() as resources:
         own = Random(rng.random())
-        patch = resources.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr("evermat.columns.rules._MANY_STARTS", own.choice([0, 16]))
         buckets = 1 if name == "memory" else resources.enter_context(narrow(own, few))
         yield Engine(name, own, buckets, resources)
 
@@ -80,7 +78,8 @@ def randomly(memory: int, spark: int, engines: Sequence[str] = EITHER, few: int 
     def decorate(test: Test) -> Test:
         def run(engine: str, **arguments: Any) -> None:
             def example(rng: Random) -> None:
-                with using(engine, rng, few) as chosen:
+                with pytest.MonkeyPatch.context() as patch, using(engine, rng, few) as chosen:
+                    patch.setattr("evermat.columns.rules._MANY_STARTS", rng.choice([0, 16]))
                     test(engine=chosen, rng=rng, **arguments)
 
             if engine == "memory":
