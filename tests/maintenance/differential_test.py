@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 import evermat
-from tests.maintenance.engines import PLACES, Engine, randomly
-from tests.maintenance.updates import ALGORITHMS, applied, facts_of, random_update
+from tests.maintenance.engines import PLACES, Engine, randomly, using
+from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of, random_update
 from tests.strategies import Facts, Features, random_program, random_query
 
 
@@ -109,3 +109,25 @@ def test_engines_agree_on_larger_data(engine: Engine, rng: Random) -> None:
     for one in (m, expected):
         one.update(insert=insert, delete=delete, algorithm=rng.choice(ALGORITHMS[1:]))
     assert facts_of(m) == facts_of(expected)
+
+
+def test_a_stratum_that_goes_on_elsewhere_considers_each_instance_once() -> None:
+    """Rules with two recursive atoms, in the driver and then in tasks: Δ is some of the facts, which lie anywhere in their files."""
+    text = """
+    .decl r(c0:number, c1:symbol, c2:symbol) .decl s(c0:symbol, c1:number)
+    s(y, 1) :- r(-1, "é", y).
+    r(2, y, y) :- s(y, x), r(w, y, y).
+    """
+    places = set()
+    for seed in range(40):
+        rng = Random(seed)
+        names = ["", "a", "é", "b", "c"]
+        explicit = {
+            "r": {(rng.randint(-1, 1), rng.choice(names), rng.choice(names)) for _ in range(12)},
+            "s": {(rng.choice(names), rng.randint(-1, 2)) for _ in range(7)},
+        }
+        with using("auto", rng) as engine:
+            m = engine.materialise(text, explicit, "both")
+            assert_counters_right(m, explicit)
+            places |= {stratum["place"] for stratum in m.stats["strata"]}
+    assert {"driver, then task", "driver, then pivot"} & places

@@ -22,6 +22,11 @@ class Selection(NamedTuple):
     rows: Rows | None = None
 
     @property
+    def is_range(self) -> bool:
+        """Whether it is all rows from lo to hi: for listed ones these only count."""
+        return self.truth is None and self.rows is None
+
+    @property
     def empty(self) -> bool:
         """Whether there can be no row."""
         return self.hi <= self.lo

@@ -256,7 +256,7 @@ class Union(_Combination):
             return right
         if right.empty:
             return left
-        if left.truth is None and right.truth is None and left.hi >= right.lo and right.hi >= left.lo:
+        if left.is_range and right.is_range and left.hi >= right.lo and right.hi >= left.lo:
             return Selection(min(left.lo, right.lo), max(left.hi, right.hi))
         return None
 
@@ -282,7 +282,7 @@ class Intersection(_Combination):
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
             return NOTHING
-        if left.truth is None and right.truth is None:
+        if left.is_range and right.is_range:
             return Selection(max(left.lo, right.lo), min(left.hi, right.hi))
         return None
 
@@ -308,7 +308,7 @@ class Difference(_Combination):
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
             return left
-        if left.truth is None and right.truth is None:
+        if left.is_range and right.is_range:
             if right.lo <= left.lo:
                 return Selection(max(left.lo, right.hi), left.hi)
             if right.hi >= left.hi:

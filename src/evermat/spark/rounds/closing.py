@@ -19,13 +19,12 @@ from evermat.columns.run import Run
 from evermat.columns.state import MATERIALISED
 from evermat.columns.state import State as ColumnsState
 from evermat.columns.table import Rows
-from evermat.columns.views import Fresh, Listed
-from evermat.columns.views import View as ColumnsView
+from evermat.columns.views import Fresh
 from evermat.plan.pivots import pivots
 from evermat.program.model import Atom, Negation, Program
 from evermat.program.strata import Stratum
 from evermat.reasoning.seminaive import saturate
-from evermat.spark.rounds.expressions import Expression, most
+from evermat.spark.rounds.expressions import Expression, combined, most
 from evermat.spark.rounds.holding import batches_of
 from evermat.spark.rounds.packing import Amounts, Part, Shape, buckets_of, by_bucket, to_arrow, write_file
 from evermat.spark.rounds.sets import FactSet, View
@@ -129,11 +128,11 @@ class Closing:
         run = Run()
         state = ColumnsState(self.program, run)
         (rules,) = state.strata
-        known = self._load(state, rules.stratum, part)
+        known, start = self._load(state, rules.stratum, part)
         run.room, run.rounds_here = self.room + state.row_count, self.rounds
         list(run.strata(state))  # the run looks at this state
         counter = state.recursive_counter if self.counted else None
-        left: Any = saturate(state, run, rules, self._start(state, part), counter)
+        left: Any = saturate(state, run, rules, start, counter)
         state.record_counters(rules.stratum, Counters.NONE)  # counts are complete
         for number, (name, before) in enumerate(known.items()):
             every = np.arange(state.tables[name].count, dtype=np.int32)
@@ -149,28 +148,26 @@ class Closing:
             figures.undefined[rule.span.start] = figures.undefined.get(rule.span.start, 0) + count
         yield outcome(0, 0, "figures", None, figures.packed())
 
-    def _load(self, state: ColumnsState, stratum: Stratum, part: Part) -> dict[str, int]:
-        """Reads the part's own facts and all from below; how many there are of each of its own relations."""
+    def _load(self, state: ColumnsState, stratum: Stratum, part: Part) -> tuple[dict[str, int], Fresh]:
+        """Reads the part's own facts and all from below; how many there are of each of its own relations, and Δ.
+
+        Facts of Δ come last, for Δ must be a range of rows: what is in I but not in Δ is then one as well.
+        """
         everything = Part(self.buckets, 1, 0)
+        ranges: dict[str, tuple[int, int]] = {}
         for name, table in state.tables.items():
             own = part if name in stratum.relations else everything
-            for batch in batches_of(self.expressions.get(name), self.shapes[name], state.dictionary, own):
-                table.add_new(batch, MATERIALISED)
+            whole, delta = self.expressions.get(name), self.delta.get(name)
+            rest = None if delta is whole else combined("-", whole, delta)
+            before = 0
+            for expression in (rest, delta):
+                before = table.count
+                for batch in batches_of(expression, self.shapes[name], state.dictionary, own):
+                    table.add_new(batch, MATERIALISED)
             state.materialised.sizes[name] = table.count
-        return {name: state.tables[name].count for name in stratum.relations}
-
-    def _start(self, state: ColumnsState, part: Part) -> ColumnsView:
-        """Δ: all of the part's own facts, or some of them."""
-        found: dict[str, list[Rows]] = {}
-        ranges: dict[str, tuple[int, int]] = {}
-        for name, expression in self.delta.items():
-            if expression is self.expressions.get(name):
-                ranges[name] = (0, state.tables[name].count)
-                continue
-            for batch in batches_of(expression, self.shapes[name], state.dictionary, part):
-                found.setdefault(name, []).append(state.tables[name].find(batch))
-        all_of = Fresh(state.tables, {name: ends for name, ends in ranges.items() if ends[1]})
-        return all_of | Listed(state.tables, found) if found else all_of
+            if delta is not None and table.count > before:
+                ranges[name] = (before, table.count)
+        return {name: state.tables[name].count for name in stratum.relations}, Fresh(state.tables, ranges)
 
     def _written(
         self,
