@@ -12,7 +12,7 @@ from evermat.assembly import ENTAILMENTS, Knowledge, assemble, with_triples
 from evermat.errors import Problem
 from evermat.program import model
 from evermat.program.compile import read_source
-from evermat.program.declare import EQUALITIES
+from evermat.program.equality import EQUALITIES
 from evermat.program.strata import Stratum
 from evermat.source import Source
 
@@ -61,7 +61,7 @@ class Program:
             path: the file, or None if there are no rules but those of ontologies and rule sets.
             **knowledge: what is to be known besides. `ontology`: a file, or several, whose axioms become rules and whose triples become
                 facts. `entailment`: `rdfs` or `owl2rl`, rules over `triple` for axioms that are in the data. `trivial`: whether
-                trivial consequences are wanted. `equality`: `axiomatise` or `off`. `inconsistency`: `refuse`, or `allow` to have the relation
+                trivial consequences are wanted. `equality`: `rewrite`, `axiomatise` or `off`. `inconsistency`: `refuse`, or `allow` to have the relation
                 `inconsistent` tell. `base`: for relative IRIs of ontologies. `ignore_imports`: whether imports may be missing.
 
         Raises:

@@ -24,11 +24,12 @@ from evermat.columns.state import EXPLICIT, MATERIALISED, State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import encode_arrow, typed
-from evermat.columns.views import Listed
+from evermat.columns.views import Listed, View
 from evermat.errors import LimitError, Problem, ResourceError, StateError
 from evermat.files.layout import ARROW_TYPES
 from evermat.program.builtins import Type
 from evermat.program.compile import compile_program
+from evermat.program.equality import CLASSES
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum
@@ -57,6 +58,7 @@ class _State(Protocol):
     def program(self) -> Program: ...
     @property
     def materialised(self) -> _Counted: ...
+    def count_facts_of(self, name: str, /) -> int: ...
     def work(self, stratum: Stratum, /) -> int: ...
 
 
@@ -185,7 +187,7 @@ class Keeper:
         relation = state.program.relations[name]
         batches = (_encode(state, relation, stored) for stored in self._store.read_parts(name, parts))
         rows = np.unique(np.concatenate([state.restore(name, batch, distinct=False) for batch in batches]))
-        ops = np.where(state.materialised.mask(name, rows), _COME, _GONE).astype(np.int8)
+        ops = np.where(_stored(state).mask(name, rows), _COME, _GONE).astype(np.int8)
         return _rows_table(state, name, rows, counters, ops)
 
 
@@ -233,13 +235,14 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
     return keeper
 
 
-def ask_state(path: Path, number: int | None, text: str) -> Answer:
+def ask_state(path: Path, number: int | None, text: str, *, representatives: bool = False) -> Answer:
     """The answer to a query about a version of a state; only the relations that it reads are loaded."""
     with Store.open(path) as store:
         version = store.latest.number if number is None else store.version(number).number
         program = program_of(store, version)
         queries = Queries(program)
-        return queries.answer(text, load(store, version, program, queries.reads(text)), Run())
+        state = load(store, version, program, queries.reads(text))
+        return queries.answer(text, state, Run(), representatives=representatives)
 
 
 def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, Keeper, dict[str, Any]]:
@@ -263,11 +266,15 @@ def load(store: Store, number: int, program: Program | None = None, wanted: Coll
         program = program_of(store, number)
     kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
     state = State(program, Run())
+    if wanted is not None and program.rewriting:
+        wanted = {*wanted, CLASSES.name}
     for name in program.relations if wanted is None else wanted:
         check_stored(store, number, name)
         _load_relation(state, name, store.read(number, name))
     state.dictionary.forget_arrow()
     state.count_facts()
+    if state.representatives is not None:
+        state.representatives.take_over(state)
     for stratum, (counters, work) in stored_counters(store, number, program).items():
         state.record_counters(stratum, counters)
         state.record_work(stratum, work)
@@ -348,7 +355,7 @@ def _equals(column: pa.ChunkedArray, value: str) -> Mask:
 def visible(state: _State) -> int:
     """How many facts there are in relations of the program's text."""
     relations = state.program.relations.items()
-    return sum(state.materialised.count(name) for name, relation in relations if not relation.hidden)
+    return sum(state.count_facts_of(name) for name, relation in relations if not relation.hidden)
 
 
 def entry_of(
@@ -398,37 +405,43 @@ def _schema(relation: Relation) -> pa.Schema:
 
 def _all_rows(state: State, name: str, counters: Counters) -> pa.Table:
     """All facts of a relation."""
-    return _rows_table(state, name, state.materialised.rows(name), counters, _COME)
+    return _rows_table(state, name, _stored(state).rows(name), counters, _COME)
+
+
+def _stored(state: State) -> View:
+    """What is stored: the facts, and where equal terms are represented by one, also what was given under other names."""
+    return state.materialised if state.explicit is state.given else state.materialised | state.given
 
 
 def _changed_rows(update: Update, name: str, result: tuple[Listed, Listed], counters: Counters) -> pa.Table | None:
     """What an update changes of a relation: facts lost and gained, and those whose origin or counters changed."""
     state, (lost, gained) = update.state, result
-    gone, come = lost.rows(name), gained.rows(name)
-    touched = [update.deleted.rows(name), update.inserted.rows(name)]
+    given = (state.given - update.given_deleted) | update.given_inserted
+    touched = [lost.rows(name), gained.rows(name), update.given_deleted.rows(name), update.given_inserted.rows(name)]
     if counters > Counters.NONE:
         touched.append(update.counted(name))
-    same = np.unique(np.concatenate(touched))
-    same = same[(state.materialised - (update.overdeleted - update.added)).mask(name, same)]
-    rows = np.concatenate([gone, come, same]).astype(np.int32, copy=False)
-    if not len(rows):
+    rows = np.unique(np.concatenate(touched)).astype(np.int32, copy=False)
+    explicit = given.mask(name, rows)
+    before = _stored(state).mask(name, rows)
+    after = ((state.materialised - update.overdeleted) | update.added).mask(name, rows) | explicit
+    ops = np.where(before & ~after, _GONE, np.where(after & ~before, _COME, _SAME)).astype(np.int8)
+    told = before | after
+    if not told.any():
         return None
-    ops = np.repeat(np.array([_GONE, _COME, _SAME], np.int8), [len(gone), len(come), len(same)])
-    explicit = (state.explicit - update.deleted) | update.inserted
-    return _rows_table(state, name, rows, counters, ops, explicit.mask(name, rows))
+    return _rows_table(state, name, rows[told], counters, ops[told], explicit[told])
 
 
 def _difference(old: State, state: State, name: str, counters: Counters, counts: dict[str, int]) -> pa.Table:
     """What turns the facts of a relation in an old state into those of a new one; adds up what comes and goes."""
     relation, former = state.program.relations[name], old.program.relations.get(name)
-    rows = state.materialised.rows(name)
+    rows = _stored(state).rows(name)
     if former is None or former.types != relation.types:
         counts["inserted"] += 0 if relation.hidden else len(rows)
         return _rows_table(state, name, rows, counters, _COME)
-    before = old.materialised.rows(name)
+    before = _stored(old).rows(name)
     stored = _rows_table(old, name, before, Counters.NONE, _COME)
     found = state.restore(name, _encode(state, relation, stored), distinct=False)
-    kept = state.materialised.mask(name, found)
+    kept = _stored(state).mask(name, found)
     new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
     every = np.concatenate([found, new]).astype(np.int32, copy=False)
     ops = np.r_[np.where(kept, _SAME, _GONE), np.full(len(new), _COME)].astype(np.int8)
@@ -449,7 +462,7 @@ def _rows_table(
     """Rows as they are stored."""
     relation = state.program.relations[name]
     if explicit is None:
-        explicit = state.explicit.mask(name, rows)
+        explicit = state.given.mask(name, rows)
     codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)
     kinds = (
         (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),

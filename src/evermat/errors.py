@@ -155,6 +155,16 @@ TOO_MANY_ALTERNATIVES = _kind(
     "there are more than {limit} alternatives, or they are too long",
     "every alternative of the body is a rule of its own, for each head; name a part of the body as a relation",
 )
+COMPUTES_TERM = _kind(
+    262,
+    "equal terms cannot be represented by one of them, because this rule computes terms: {rule}",
+    'with the axioms of equality there is no such restriction: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
+)
+NAME_OF_GROUP = _kind(
+    263,
+    "an aggregate looks at the name of `{name}`, by which it groups, and equal terms are represented by one of them",
+    'with the axioms of equality there is no such restriction: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
+)
 
 # --- 270-279: updates ---------------------------------------------------------------------------------------
 NO_SUCH_ALGORITHM = _kind(270, "there is no algorithm `{name}`", "known are {known}")
@@ -288,6 +298,11 @@ CHANGE_UNLABELLED = _kind(
 # --- 380-389: what a program forbids -------------------------------------------------------------------------
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
 MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is forbidden")
+DIFFERENT_VALUES = _kind(
+    382,
+    "{first} and {second} would be equal, but are literals of different values",
+    "what the facts and rules say is inconsistent; nothing was changed",
+)
 
 # --- 350-359: ontologies -------------------------------------------------------------------------------------
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")

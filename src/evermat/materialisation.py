@@ -10,12 +10,15 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
+import numpy as np
+
 from evermat.algebra import Counters
 from evermat.change import Change, Changes
 from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
+from evermat.columns.naming import NamedChange, expand
 from evermat.columns.run import Limits, Progress, Run
-from evermat.columns.selection import Selection
+from evermat.columns.selection import Selection, contains
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
@@ -101,6 +104,20 @@ class Materialisation(Mapping[str, "Facts"]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def representative(self, term: str) -> str:
+        """The term that stands for a term and all that are equal to it: the smallest of them by its text."""
+        return self._renaming.normal(term) if self._renaming is not None else term
+
+    def names(self, term: str) -> list[str]:
+        """All terms that are equal to a term, itself included, sorted."""
+        return self._renaming.names_of(term) if self._renaming is not None else [term]
+
+    @property
+    def _renaming(self) -> Any:
+        """Who stands for whom; None if equal terms are not represented by one."""
+        representatives = self._state.representatives
+        return None if representatives is None else representatives.renaming
 
     def update(
         self,
@@ -211,7 +228,14 @@ class Materialisation(Mapping[str, "Facts"]):
     def __exit__(self, *_error: object) -> None:
         self.close()
 
-    def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
+    def query(
+        self,
+        text: str,
+        *,
+        representatives: bool = False,
+        limit_seconds: float | None = None,
+        memory: int | None = None,
+    ) -> Answer:
         """Answers a query: a conjunction of atoms and comparisons, or whatever else the body of a rule may be.
 
         The answer is a set of rows, with one column for each named variable in the order of their first appearance; `_` and names
@@ -227,6 +251,7 @@ class Materialisation(Mapping[str, "Facts"]):
 
         Args:
             text: the query; `?-` before it and `.` behind it may be left out.
+            representatives: of terms that are equal, only the one that stands for all is wanted.
             limit_seconds: stop when it takes longer.
             memory: stop when the process uses more bytes.
 
@@ -236,10 +261,11 @@ class Materialisation(Mapping[str, "Facts"]):
         """
         if self._queries is None or self._queries.program is not self._program:
             self._queries = Queries(self._program)
-        return self._queries.answer(text, self._state, Run(Limits(seconds=limit_seconds, memory=memory)))
+        run = Run(Limits(seconds=limit_seconds, memory=memory))
+        return self._queries.answer(text, self._state, run, representatives=representatives)
 
     # --- RDF -----------------------------------------------------------------------------------------------
-    def triples(self, facts: str = ALL) -> Iterator[pa.Table]:
+    def triples(self, facts: str = ALL, *, representatives: bool = False) -> Iterator[pa.Table]:
         """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
 
         They are sorted, and each is there once; only of more than a few million on a cluster they come in no order. Terms are in
@@ -247,17 +273,20 @@ class Materialisation(Mapping[str, "Facts"]):
 
         Args:
             facts: `asserted`, `inferred`, or `all`.
+            representatives: of terms that are equal, only the one that stands for all is wanted.
         """
         if facts not in WHICH:
             raise ValueError(f"facts {facts!r} are not known: use {', '.join(map(repr, WHICH))}")
         relations = rdf_relations(self._program.relations)
         dictionary = self._rdf_dictionary
-        batches = triples_of(relations.values(), lambda name: self._batches(name, facts), dictionary)
+        batches = triples_of(
+            relations.values(), lambda name: self._batches(name, facts, named=not representatives), dictionary
+        )
         if not self.on_cluster or sum(len(self[name]) for name in relations) <= _SORTED:
             batches = in_order(batches, dictionary)
         return decoded(batches, dictionary)
 
-    def export(self, path: str | PathLike[str], facts: str = ALL) -> Written:
+    def export(self, path: str | PathLike[str], facts: str = ALL, *, representatives: bool = False) -> Written:
         """Writes the facts of classes, properties and relations of triples as RDF, in the format that the name of the file says.
 
         What is no RDF, such as a fact with a literal as its subject, is left out and counted: see what is handed back.
@@ -265,6 +294,7 @@ class Materialisation(Mapping[str, "Facts"]):
         Args:
             path: the file: `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, perhaps with `.gz` behind it.
             facts: `asserted`, `inferred`, or `all`.
+            representatives: of terms that are equal, only the one that stands for all is wanted.
 
         Raises:
             DataError: the name is that of no RDF file.
@@ -273,7 +303,7 @@ class Materialisation(Mapping[str, "Facts"]):
         from evermat.files import Outputs  # noqa: PLC0415
 
         with Outputs() as outputs:
-            written = outputs.write_graph(Path(path), self.triples(facts))
+            written = outputs.write_graph(Path(path), self.triples(facts, representatives=representatives))
             outputs.commit()
         return written
 
@@ -282,11 +312,22 @@ class Materialisation(Mapping[str, "Facts"]):
         """What the terms of `_batches` are encoded with."""
         return self._state.dictionary
 
-    def _batches(self, name: str, which: str) -> Iterator[Batch]:
-        """The facts of a relation that were given, that follow, or all."""
-        explicit, materialised = self._state.explicit, self._state.materialised
+    def _batches(self, name: str, which: str, *, named: bool = True) -> Iterator[Batch]:
+        """The facts of a relation that were given, that follow, or all; in all names unless it is said otherwise."""
+        state, table = self._state, self._state.tables[name]
+        names = state.representatives
+        if names is not None and named and (columns := names.schema.columns.get(name)) is not None:
+            if which == ASSERTED:
+                yield table.take(state.given.rows(name))
+                return
+            for batch in expand(table.take(state.materialised.rows(name)), columns, names.renaming):
+                if which == INFERRED:
+                    batch = batch[:, ~contains(table, batch, batch.shape[1], state.given.select(name))]  # noqa: PLW2901
+                yield np.ascontiguousarray(batch)
+            return
+        explicit, materialised = state.explicit, state.materialised
         view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
-        yield self._state.tables[name].take(view.rows(name))
+        yield table.take(view.rows(name))
 
     def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
         """Makes every relation a temporary view for Spark SQL, as it is now; the names of the views by relation.
@@ -304,7 +345,7 @@ class Materialisation(Mapping[str, "Facts"]):
             return self._opened
         state, run = self._state, self._run
         facts = {name: len(self[name]) for name in self}
-        explicit = sum(state.explicit.count(name) for name in self)
+        explicit = sum(state.given.count(name) for name in self)
         return {
             "engine": self._engine,
             "algorithm": MODULAR if MODULAR in map(self._algorithm_of, state.strata) else SEMINAIVE,
@@ -362,16 +403,37 @@ class Materialisation(Mapping[str, "Facts"]):
 
 
 class Facts(Tabular):
-    """The facts of one relation, explicit and derived. Iteration is in no particular order."""
+    """The facts of one relation, explicit and derived, in all names. Iteration is in no particular order."""
 
-    def __init__(self, relation: Relation, state: State) -> None:
+    def __init__(self, relation: Relation, state: State, *, named: bool = True) -> None:
         super().__init__(relation, state.tables[relation.name], state.dictionary)
-        self._materialised = state.materialised
+        self._state, self._materialised = state, state.materialised
+        self._names = state.representatives if named else None
+
+    @property
+    def representatives(self) -> Facts:
+        """The facts over representatives only: of terms that are equal, one stands for all."""
+        return Facts(self._relation, self._state, named=False)
 
     def _selection(self) -> Selection:
         return self._materialised.select(self._relation.name)
 
+    def _chunks(self) -> Iterator[Batch]:
+        columns = None if self._names is None else self._names.schema.columns.get(self._relation.name)
+        for chunk in super()._chunks():
+            if self._names is None or columns is None:
+                yield chunk
+            else:
+                yield from expand(chunk, columns, self._names.renaming)
+
+    def _found(self, fact: Batch) -> bool:
+        if self._names is not None and (columns := self._names.schema.columns.get(self._relation.name)) is not None:
+            self._names.renaming.rename(fact, columns)
+        return super()._found(fact)
+
     def __len__(self) -> int:
+        if self._names is not None:
+            return self._names.naming.count(self._materialised, self._relation.name)
         return self._materialised.count(self._relation.name)
 
     def _title(self) -> str:
@@ -404,8 +466,13 @@ def update_state(
     """
     check_algorithm(algorithm, program.strata)
     phases = Phases()
+    if state.representatives is not None and keeper is not None:
+        for name in program.relations:
+            state.count_facts_of(name)  # before any term stands for another than it does now
     with phases.during("encode"):
         coming = _rows_of(program, state, [insert for insert, _ in changes])
+        if state.representatives is not None:
+            coming |= state.representatives.names_of(coming)
         going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
     # Signals are let through by the run, between steps: nothing is ever half noted.
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
@@ -414,8 +481,8 @@ def update_state(
             lost, gained = update.result()
             after = (state.materialised - update.overdeleted) | update.added
             _refuse_forbidden(state, after, gained, run)
-        explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
-        inserted, deleted = (Changes.of(program.relations, v, state.tables, state.dictionary) for v in (gained, lost))
+        explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
+        deleted, inserted = _changes(state, update, lost, gained)
         valid = kept_counters(state, choices)
         stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
         stats |= update_stats(program, choices, valid, "memory", phases, run)
@@ -426,7 +493,25 @@ def update_state(
         update.commit(lost, gained)
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
+        if state.representatives is not None:
+            for name in inserted:
+                state.representatives.naming.note(name, len(inserted[name]) - len(deleted[name]))
     return Change(inserted, deleted, stats)
+
+
+def _changes(state: State, update: Update, lost: View, gained: View) -> tuple[Changes, Changes]:
+    """What users are told that they lose and gain: in all names."""
+    relations = state.program.relations
+    if state.representatives is None:
+        deleted, inserted = (Changes.of(relations, v, state.tables, state.dictionary) for v in (lost, gained))
+        return deleted, inserted
+    after = (state.materialised - update.overdeleted) | update.added
+    named = NamedChange(state.representatives.renamed, state.materialised, after)
+    found = {n: named.of(n, lost.rows(n), gained.rows(n)) for n, relation in relations.items() if not relation.hidden}
+    return (
+        Changes(relations, {name: batch for name, (batch, _) in found.items()}, state.dictionary),
+        Changes(relations, {name: batch for name, (_, batch) in found.items()}, state.dictionary),
+    )
 
 
 def _refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:
@@ -543,4 +628,5 @@ def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Pha
                 problems += error.problems
         if problems:
             raise DataError(problems)
+        state.load_names()
     return state

@@ -7,7 +7,7 @@ columns are given as constants, is scanned: that is cheaper than an index until 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -16,8 +16,10 @@ import numpy.typing as npt
 from evermat.columns.aggregates import AggregatePipeline
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import Buffers
+from evermat.columns.naming import expand
 from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Pipeline, Store
+from evermat.columns.renaming import Renaming
 from evermat.columns.rules import Compiled
 from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
@@ -28,6 +30,7 @@ from evermat.plan.planner import Sizes, full_plan
 from evermat.plan.steps import Match, Plan, Role
 from evermat.program import query as compiled
 from evermat.program.builtins import Type
+from evermat.program.equality import normal_rule, rewritten_columns
 from evermat.program.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
 from evermat.tabular import Tabular
 
@@ -94,14 +97,15 @@ class Queries:
         """
         return self._queries.compile(text)
 
-    def answer(self, text: str, state: State, run: Run) -> Answer:
-        """The answer to a query as things are now.
+    def answer(self, text: str, state: State, run: Run, *, representatives: bool = False) -> Answer:
+        """The answer to a query as things are now, in all names or over representatives only.
 
         Raises:
             ProgramError: with all errors of the query.
             LimitError: a limit was reached.
         """
-        return evaluate(self.compile(text), state, state.materialised, run, self._scans)
+        query = self.compile(text)
+        return evaluate(query, state, state.materialised, run, self._scans, representatives=representatives)
 
 
 def evaluate(
@@ -110,14 +114,60 @@ def evaluate(
     facts: View,
     run: Run,
     scans: Counter[tuple[str, tuple[int, ...]]] | None = None,
+    *,
+    representatives: bool = False,
 ) -> Answer:
-    """The answer to a query over some facts of a state; `scans` tells how often relations were scanned for others."""
+    """The answer to a query over some facts of a state; `scans` tells how often relations were scanned for others.
+
+    Where equal terms are represented by one, it is the representatives that the rules of a query are about, and their answers stand for others; unless
+    it matters which of its names a term has: then the facts in all names are what is asked.
+    """
     made = {name: Table(relation.arity) for name, relation in query.relations.items()}
+    rules, names = query.rules, state.representatives
     store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
-    evaluation = _Evaluation(state, facts, store, made, Counter() if scans is None else scans)
-    for rule in query.rules:
+    if names is not None and query.about_names:
+        named = {name: _in_all_names(state, facts, name) for name in query.reads}
+        store = replace(store, tables={**store.tables, **named})
+        evaluation = _Evaluation(state, facts, store, {**named, **made}, Counter())
+    else:
+        evaluation = _Evaluation(state, facts, store, made, Counter() if scans is None else scans)
+        if names is not None:
+            rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
+    for rule in rules:
         evaluation.derive(rule)
-    return Answer(query.answer, made[query.answer.name], state.dictionary, evaluation.undefined)
+    table = made[query.answer.name]
+    if names is not None and names.renaming:
+        columns = np.array(rewritten_columns(query.answer), np.int64)
+        if representatives:
+            table = _renamed(table, columns, names.renaming) if query.about_names else table
+        elif not query.about_names:
+            table = _table(query.answer.arity, expand(_all(table), columns, names.renaming))
+    return Answer(query.answer, table, state.dictionary, evaluation.undefined)
+
+
+def _in_all_names(state: State, facts: View, name: str) -> Table:
+    """The facts of a relation in all names."""
+    assert state.representatives is not None
+    batch = state.tables[name].take(facts.rows(name))
+    columns = state.representatives.schema.columns.get(name, np.empty(0, np.int64))
+    return _table(state.tables[name].arity, expand(batch, columns, state.representatives.renaming))
+
+
+def _renamed(table: Table, columns: npt.NDArray[np.int64], renaming: Renaming) -> Table:
+    batch = _all(table)
+    renaming.rename(batch, columns)
+    return _table(table.arity, [batch])
+
+
+def _all(table: Table) -> Batch:
+    return table.take(np.arange(table.count, dtype=np.int32))
+
+
+def _table(arity: int, batches: Iterable[Batch]) -> Table:
+    table = Table(arity)
+    for batch in batches:
+        table.add_new(batch, 0)
+    return table
 
 
 class _Evaluation:

@@ -63,7 +63,11 @@ class Tabular(ABC):
         if any(isinstance(value, str) and self._dictionary.lookup(value) < 0 for value in row):
             return False  # asking must not make a symbol known
         batch = encode_rows([row], self._relation.types, self._dictionary)
-        return bool(contains(self._table, batch, 1, self._selection())[0])
+        return self._found(batch)
+
+    def _found(self, fact: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
+        """Whether a fact is among them."""
+        return bool(contains(self._table, fact, 1, self._selection())[0])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Arrow batches with these columns, one after the other: never all rows at once."""

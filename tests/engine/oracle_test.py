@@ -40,7 +40,9 @@ def test_facts_equal_those_of_the_oracle(engine: Engine, counters: str, rng: Ran
 def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
     m = engine.materialise(random.text, random.facts, "both")
-    assert {m._state.valid_counters(stratum) for stratum in m._program.strata} <= {Counters.BOTH, Counters.MODULAR}
+    valid = {m._state.valid_counters(stratum) for stratum in m._program.strata}
+    # A closure that outgrows the driver is begun anew: its recursive derivations are counted no more.
+    assert valid <= {Counters.BOTH, Counters.MODULAR} | ({Counters.NONRECURSIVE} if engine._name == "auto" else set())
     assert_counters_right(m, random.facts)
 
 

@@ -241,6 +241,113 @@ class ModuleUpdate(Protocol):
         """Add, for an update: what follows by Π from new facts. Facts that hold already may be among it."""
 
 
+class NormalRules(Protocol):
+    """Rules under a renaming of terms, which may change."""
+
+    @property
+    def rules(self) -> Rules:
+        """The rules in normal form: their terms are representatives."""
+
+    def refresh(self) -> Rules | None:
+        """Brings the rules into normal form again; those that have changed, or None."""
+
+
+class Known(Protocol):
+    """Facts that are known, M, in normal form for a renaming of terms, γ."""
+
+    @property
+    def facts(self) -> View:
+        """M, and what rules may read besides: facts of lower strata."""
+
+    @property
+    def rules(self) -> NormalRules:
+        """Γ: the rules of the stratum, under γ."""
+
+    def add(self, *facts: OwnFacts) -> View:
+        """Adds facts to M and hands back those that were new."""
+
+    def merge(self, delta: OwnView) -> View | None:
+        """Makes terms equal in γ of which some facts of M say so, and brings M into normal form again.
+
+        Hands back those facts in normal form, with whatever else is new in M; None if all these terms were equal already.
+        """
+
+
+class Again(Known, Protocol):
+    """A materialisation of a stratum from scratch, under a renaming of its own."""
+
+    def adopt(self) -> None:
+        """Puts the difference to I into D and A; π becomes γ."""
+
+
+class Grown(Known, Protocol):
+    """The materialisation of a stratum, while facts are added; γ is π."""
+
+    def finish(self) -> None:
+        """Nothing is added any more."""
+
+
+class Proofs(Known, Protocol):
+    """What is proved of the new materialisation; γ begins as the identity. A fact that is found is in M if what represents it was checked."""
+
+    @property
+    def checked(self) -> WorkingSet:
+        """C: facts of I whose provability is in question."""
+
+    @property
+    def complete(self) -> WorkingSet:
+        """Checked facts of which everything that they represent is proved."""
+
+    def begin(self, front: OwnView) -> View:
+        """Proves what needs no proof by recursive rules of all that new checked facts represent; what is new in M."""
+
+    def disproved(self) -> View:
+        """Checked facts of which nothing that they represent is proved."""
+
+    def adopt(self) -> None:
+        """Algorithm 2: D keeps what does not hold any more, A takes what is new, and π becomes γ where it was doubtful."""
+
+
+class EqualityUpdate(Protocol):
+    """A stratum with equality in an update."""
+
+    @property
+    def rules(self) -> NormalRules:
+        """π(Π)."""
+
+    @property
+    def possible(self) -> NormalRules:
+        """π(Π) with all instances over representatives that stand for some over names: a rule may ask whether two names differ."""
+
+    def normal(self, facts: OwnView) -> View:
+        """Facts in normal form for π."""
+
+    def names(self, facts: OwnView) -> View:
+        """The facts c ≈ c for the terms c in some facts that have other names."""
+
+    def depending_on_names(self, unproved: OwnView, live: OwnView) -> View:
+        """Of live facts those that mention a term c with other names for which c ≈ c is among the unproved."""
+
+    def proofs(self, below: OwnView, blocked: OwnView) -> Proofs:
+        """The search for proofs; they may use facts of lower strata, and must not meet others."""
+
+    def grown(self) -> Grown:
+        """The new materialisation, for insertion."""
+
+    def again(self, below: OwnView) -> Again:
+        """A materialisation from scratch over facts of lower strata."""
+
+
+class Equality(Protocol):
+    """A state in which equal terms are represented by one, while it is materialised from scratch."""
+
+    def materialised(self, stratum: Any) -> Grown:
+        """I of a stratum, and π."""
+
+    def settle(self) -> None:
+        """The equalities are known: strata above may follow."""
+
+
 class StratumRules(Protocol):
     """The rules of one stratum for one engine."""
 
@@ -270,11 +377,19 @@ class State(Protocol):
 
     @property
     def explicit(self) -> Set:
-        """E."""
+        """E; in normal form where equal terms are represented by one."""
+
+    @property
+    def given(self) -> Set:
+        """E under the names that it was given with."""
 
     @property
     def materialised(self) -> Set:
         """I."""
+
+    @property
+    def equality(self) -> Equality:
+        """What there is to a stratum with equality."""
 
     @property
     def nonrecursive_counter(self) -> Counter:
@@ -336,11 +451,21 @@ class Update(Protocol):
 
     @property
     def deleted(self) -> WorkingSet:
-        """E⁻."""
+        """E⁻: as given until the equalities are known, then what changes in normal forms."""
 
     @property
     def inserted(self) -> WorkingSet:
-        """E⁺."""
+        """E⁺, likewise."""
+
+    @property
+    def renewed(self) -> set[Stratum]:
+        """Strata whose rules mention terms that have another representative than before."""
+
+    def equality(self, stratum: Any) -> EqualityUpdate:
+        """A stratum with equality in this update."""
+
+    def settle_equality(self) -> None:
+        """The equalities are known: strata above may follow."""
 
     @property
     def overdeleted(self) -> WorkingSet:

@@ -123,8 +123,14 @@ RuleSet = Annotated[Entailment | None, typer.Option(help="Rules over `triple` fo
 class Equality(StrEnum):
     """What owl:sameAs does."""
 
+    REWRITE = "rewrite"
     AXIOMATISE = "axiomatise"
     OFF = "off"
+
+
+Representatives = Annotated[
+    bool, typer.Option("--representatives", help="Of terms that are equal, show only the one that stands for all.")
+]
 
 
 class Which(StrEnum):
@@ -188,6 +194,7 @@ def run(
     skip_malformed: SkipMalformed = False,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all triples to an RDF file.")] = None,
     export_facts: Annotated[Which, typer.Option(help="Which triples to write.")] = Which.ALL,
+    representatives: Representatives = False,
     memory: Annotated[
         str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
     ] = "",
@@ -229,7 +236,7 @@ def run(
         )
         made = assembled(program, knowledge)
         checked = made.program
-        graphs = Graphs.of(made, rdf or (), base, skip_malformed, export, export_facts)
+        graphs = Graphs.of(made, rdf or (), base, skip_malformed, export, export_facts, representatives)
     warn(checked.warnings)
     run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark, algorithm, graphs)
 
@@ -258,7 +265,7 @@ def update(
         typer.Argument(metavar="CHANGES…", help="Files of changes, `-` for standard input; each is one update."),
     ],
     algorithm: Annotated[
-        str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat or auto.")
+        str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat, bf-eq, remat-eq or auto.")
     ] = "auto",
     engine: Annotated[
         Engine, typer.Option(help="This process, or Spark where the facts do not fit it.")
@@ -309,11 +316,12 @@ def query(
     ],
     version: Annotated[int | None, typer.Option(metavar="N", help="Ask an old version.")] = None,
     format_: Annotated[Format, typer.Option("--format", help="How to print the answer.")] = Format.TABLE,
+    representatives: Representatives = False,
 ) -> None:
     """Ask a state."""
     from evermat.cli.state import query_state
 
-    query_state(state, text, version, format_.value)
+    query_state(state, text, version, format_.value, representatives=representatives)
 
 
 @app.command()
@@ -322,11 +330,12 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
     facts: Annotated[Which, typer.Option(help="Which triples to write.")] = Which.ALL,
     version: Annotated[int | None, typer.Option(metavar="N", help="Of an old version.")] = None,
+    representatives: Representatives = False,
 ) -> None:
     """Write the triples of a state to an RDF file."""
     from evermat.cli.rdf import export_state
 
-    export_state(state, file, facts.value, version)
+    export_state(state, file, facts.value, version, representatives=representatives)
 
 
 @app.command()

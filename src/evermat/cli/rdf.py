@@ -31,14 +31,23 @@ class Graphs:
     files: GraphFiles = field(default_factory=GraphFiles)
     export: Path | None = None
     facts: str = "all"
+    representatives: bool = False  # whether outputs are to show only those
 
     @classmethod
     def of(
-        cls, made: Assembled, files: Sequence[str], base: str | None, skip: bool, export: Path | None, facts: str
+        cls,
+        made: Assembled,
+        files: Sequence[str],
+        base: str | None,
+        skip: bool,
+        export: Path | None,
+        facts: str,
+        representatives: bool,
     ) -> Self:
         """As the command line says."""
         options = RdfOptions(base=base, skip=skip)
-        return cls(made.triples, GraphFiles(tuple(files), options, apart=made.triples is not None), export, facts)
+        read = GraphFiles(tuple(files), options, apart=made.triples is not None)
+        return cls(made.triples, read, export, facts, representatives)
 
 
 NO_GRAPHS = Graphs()
@@ -71,10 +80,10 @@ def tell_left_out(path: Path | str, left_out: int) -> None:
         print(f"warning: {path}: {facts} no RDF and left out (a literal as subject, …)", file=sys.stderr)
 
 
-def export_state(state: Path, file: Path, facts: str, version: int | None) -> None:
+def export_state(state: Path, file: Path, facts: str, version: int | None, *, representatives: bool) -> None:
     """Writes the triples of a version of a state."""
     with evermat.open(state, version) as opened:
-        written = opened.export(file, facts)
+        written = opened.export(file, facts, representatives=representatives)
     tell_left_out(file, written.left_out)
     print(f"{written.written:,} triples", file=sys.stderr)
 

@@ -25,9 +25,9 @@ from evermat.columns.values import Tables
 from evermat.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.files import Outputs, read_relation
 from evermat.files.routing import Router
-from evermat.materialisation import Materialisation, materialise_program
+from evermat.materialisation import Facts, Materialisation, materialise_program
 from evermat.phases import Phases
-from evermat.program.model import Program
+from evermat.program.model import Program, Relation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,18 +114,26 @@ def _write(
     """Writes all outputs, and the state if there is to be one."""
     with phases.during("write"), Outputs() as outputs:
         for io in program.outputs:
-            facts = materialised[io.relation.name]
+            facts = _shown(materialised, io.relation, graphs)
             left_out = outputs.write(facts.to_arrow() if len(facts) <= _SORTED else facts.batches(), io, output)
             tell_left_out(io.path or io.relation.name, left_out)
         if graphs.export is not None:
-            written = outputs.write_graph(graphs.export, materialised.triples(graphs.facts))
+            written = outputs.write_graph(
+                graphs.export, materialised.triples(graphs.facts, representatives=graphs.representatives)
+            )
             tell_left_out(graphs.export, written.left_out)
         for relation in program.sizes:
-            outputs.print_size(relation.name, len(materialised[relation.name]))
+            outputs.print_size(relation.name, len(_shown(materialised, relation, graphs)))
         if state is not None:
             materialised.save(state)
             say_when_stopped(f"the state is at version {materialised.version}")
         outputs.commit()
+
+
+def _shown(materialised: Materialisation, relation: Relation, graphs: Graphs) -> Facts:
+    """The facts of a relation as they are to be written."""
+    facts = materialised[relation.name]
+    return facts.representatives if graphs.representatives else facts
 
 
 def _materialise_on_spark(

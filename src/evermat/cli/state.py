@@ -118,10 +118,10 @@ def _after_commit(committed: str) -> Iterator[None]:
         raise type(error)(problems) from None
 
 
-def query_state(state: Path, text: str, version: int | None, format_: str) -> None:
+def query_state(state: Path, text: str, version: int | None, format_: str, *, representatives: bool) -> None:
     """Answers a query about a version."""
     with announcing_compilation():
-        answer = ask_state(state, version, text)
+        answer = ask_state(state, version, text, representatives=representatives)
     if answer.undefined:
         bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
         print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)

@@ -44,6 +44,11 @@ class Dictionary:
     def __len__(self) -> int:
         return self._count
 
+    @property
+    def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
+        return self._pool, self._ends
+
     def lookup(self, symbol: str) -> int:
         """Id of a symbol, -1 if it has none."""
         text = np.frombuffer(symbol.encode(), np.uint8)

@@ -112,6 +112,17 @@ class Rules:
             ]
         return known
 
+    def revised(self, rules: Sequence[Rule]) -> Rules:
+        """Others in the place of these, of which some may be the same: what was compiled for those is kept."""
+        made = Rules(rules, self._own, self._store)
+        same = {number for number, (old, new) in enumerate(zip(self.rules, rules, strict=True)) if old is new}
+        made._compiled = {key: compiled for key, compiled in self._compiled.items() if key[0] in same}
+        return made
+
+    def some(self, numbers: Sequence[int]) -> Rules:
+        """Some of the rules."""
+        return Rules([self.rules[number] for number in numbers], self._own, self._store)
+
     @property
     def heads(self) -> set[str]:
         """The relations that the rules derive."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,19 @@ from evermat.columns.levels import Buffers
 from evermat.columns.operations import Sink
 from evermat.columns.pairs import InMemory
 from evermat.columns.pipeline import Store
+from evermat.columns.representatives import NormalRules, Representatives
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
+from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Rows, Table
-from evermat.columns.views import Dataset, Fresh, View
+from evermat.columns.views import Dataset, Fresh, Listed, View
 from evermat.program.difference import changed_rules, shared_relations
+from evermat.program.equality import possible_rule
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
 
-EXPLICIT, MATERIALISED = 1, 2  # bits of the state word
+# Bits of the state word. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
+EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
 
 Weights = npt.NDArray[np.int64]
 
@@ -32,29 +37,51 @@ Weights = npt.NDArray[np.int64]
 class GrowingSet(Dataset):
     """A dataset to which facts are only added, as the materialisation during a run from scratch.
 
-    Invariant: when facts are added to it, every row of the tables concerned is in it already, or is listed by the view that is
-    added. So the new facts are the rows appended meanwhile, and nobody needs to look at states.
+    Invariant: a fact that a bag derives is in it already, or has no row yet. So the new facts are the rows appended meanwhile, and nobody
+    needs to look at states.
     """
 
     def __init__(self, name: str, bit: int, tables: Mapping[str, Table], jobs: Jobs) -> None:
         super().__init__(name, bit, tables)
         self._jobs = jobs
         self._sinks: dict[str, Sink] = {relation: self._sink(relation) for relation in tables}
+        # During a materialisation from scratch: so many rows at the beginning of a table are surely not in it.
+        self.firsts: dict[str, int] = {}
 
-    def add(self, facts: View | Bag) -> Fresh:
+    def select(self, name: str) -> Selection:
+        first, rows = self.firsts.get(name, 0), self.tables[name].count
+        return Selection(first, rows) if first and self.sizes[name] == rows - first else super().select(name)
+
+    def add(self, facts: View | Bag) -> View:
         """Adds facts and hands back the new ones."""
         if isinstance(facts, Bag):
             facts.announce(self.tables)
-            facts.read(self._sinks, counted=False)
-        ranges: dict[str, tuple[int, int]] = {}
-        for name in facts.heads if isinstance(facts, Bag) else facts.names:
-            known, rows = self.sizes[name], self.tables[name].count
-            if known < rows:
-                if not isinstance(facts, Bag):
-                    self.add_rows_from(name, known)  # a bag's rows got their bit when they were appended
-                self.sizes[name] = rows
-                ranges[name] = (known, rows)
-        return Fresh(self.tables, ranges)
+            before = {name: self.tables[name].count for name in facts.heads}
+            facts.read(self._sinks, counted=False)  # rows get their bit when they are appended
+            ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
+            for name, (first, end) in ranges.items():
+                self.sizes[name] += end - first
+            return Fresh(self.tables, ranges)
+        ranges, found = {}, {}
+        for name in list(facts.names):
+            selection = _as_range(facts, name)
+            if selection.is_range and not selection.empty and not self._holds_any(name, selection):
+                ranges[name] = (selection.lo, selection.hi)
+                self.tables[name].set_bits_between(selection.lo, selection.hi, self.bit)
+                self.sizes[name] += selection.hi - selection.lo
+            elif not selection.empty:
+                found[name] = [self.tables[name].claim(facts.rows(name), self.truth, self.bit)]
+                self.sizes[name] += len(found[name][0])
+        return Fresh(self.tables, ranges) if not found else Fresh(self.tables, ranges) | Listed(self.tables, found)
+
+    def _holds_any(self, name: str, rows: Selection) -> bool:
+        """Whether any of a range of rows is in the set."""
+        return bool(self.sizes[name]) and bool((self.tables[name].state[rows.lo : rows.hi] & np.uint16(self.bit)).any())
+
+    def remove(self, name: str, rows: Rows) -> None:
+        """Takes rows of a relation out, which are in it."""
+        self.tables[name].clear_bits(rows, self.bit)
+        self.sizes[name] -= len(rows)
 
     def _sink(self, name: str) -> Sink:
         table, bit, jobs = self.tables[name], self.bit, self._jobs
@@ -65,6 +92,14 @@ class GrowingSet(Dataset):
             jobs.run.derived(n)
 
         return sink
+
+
+def _as_range(facts: View, name: str) -> Selection:
+    """The rows of a relation in a view; as a range, if they follow one another."""
+    selection = facts.select(name)
+    if not selection.is_range and len(rows := facts.rows(name)) and bool((np.diff(rows) == 1).all()):
+        return Selection(int(rows[0]), int(rows[-1]) + 1)
+    return selection
 
 
 class CountedSet:
@@ -101,13 +136,34 @@ class CountedSet:
 class StratumRules:
     """The rules of one stratum."""
 
-    def __init__(self, stratum: Stratum, store: Store) -> None:
+    def __init__(self, stratum: Stratum, store: Store, representatives: Representatives | None = None) -> None:
         self.stratum = stratum
         own = frozenset(stratum.relations)
+        self.written = Rules(stratum.rules, own, store)
         self.nonrecursive = Rules(stratum.nonrecursive, own, store)
         self.recursive = Rules(stratum.recursive, own, store)
         self.plain = Rules(stratum.plain, own, store)
         self.closures = closure_modules(stratum.closures, InMemory(store), self.plain.heads)
+        if representatives is not None:
+            normal = representatives.renaming.normal
+            self._normal = {kind: NormalRules(getattr(self, kind), normal) for kind in _KINDS}
+            self.nonrecursive_written = Rules(stratum.nonrecursive, own, store)
+            self.everything = NormalRules(self.written, normal)
+            possible = Rules([possible_rule(rule) for rule in stratum.rules], own, store)
+            self.possible = NormalRules(possible, normal) if stratum.equality else self.everything
+
+    def refresh(self) -> bool:
+        """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
+        changed = self.everything.refresh() is not None
+        self.possible.refresh()
+        for kind, normal in self._normal.items():
+            if normal.refresh() is not None:
+                changed = True
+                setattr(self, kind, normal.rules)
+        return changed
+
+
+_KINDS = ("nonrecursive", "recursive", "plain")
 
 
 class State:
@@ -121,12 +177,20 @@ class State:
         if kept is not None:
             self.tables |= {name: kept.tables[name] for name in shared_relations(self.program, kept.program)}
         self.jobs = Jobs(run)
-        self.explicit = GrowingSet("E", EXPLICIT, self.tables, self.jobs)
+        self.representatives: Representatives | None = None
+        self.given = self.explicit = GrowingSet("E", EXPLICIT, self.tables, self.jobs)
+        if program.rewriting:
+            self.representatives = Representatives(program, self.tables, self.dictionary)
+            self.explicit = GrowingSet("E", NORMAL, self.tables, self.jobs)
+            if kept is not None and kept.representatives is not None:
+                self.representatives.share(kept.representatives)
         self.materialised = GrowingSet("I", MATERIALISED, self.tables, self.jobs)
         self.nonrecursive_counter = CountedSet(self.tables, self.jobs)
         self.recursive_counter = CountedSet(self.tables, self.jobs)
         self._store = Store(self.tables, self.dictionary, Buffers(), self.jobs)
-        self.strata: Sequence[StratumRules] = [StratumRules(stratum, self._store) for stratum in program.strata]
+        self.strata: Sequence[StratumRules] = [
+            StratumRules(stratum, self._store, self.representatives) for stratum in program.strata
+        ]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
         self._work: dict[Stratum, int] = {}
         if kept is not None:
@@ -136,6 +200,7 @@ class State:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
         for name in shared_relations(self.program, kept.program):
             self.explicit.sizes[name] = kept.explicit.sizes[name]
+            self.given.sizes[name] = kept.given.sizes[name]
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
             self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
@@ -162,7 +227,7 @@ class State:
 
     def count_facts(self) -> None:
         """Counts the facts of E and I, after states have been set from outside."""
-        for dataset in (self.explicit, self.materialised):
+        for dataset in {self.given, self.explicit, self.materialised}:
             for name, table in self.tables.items():
                 inside = table.state[: table.count] & np.uint16(dataset.bit)
                 dataset.sizes[name] = int(np.count_nonzero(inside))
@@ -170,8 +235,39 @@ class State:
     def load(self, name: str, batch: Batch) -> None:
         """Adds explicit facts before the first run."""
         table = self.tables[name]
-        table.add_new(batch, EXPLICIT)
-        self.explicit.sizes[name] = table.count
+        table.add_new(batch, EXPLICIT if self.representatives is None else EXPLICIT | NORMAL)
+        self.given.sizes[name] = self.explicit.sizes[name] = table.count
+
+    @property
+    def equality(self) -> Any:
+        """The state while terms become equal, from scratch."""
+        from evermat.columns.equality import StateEquality  # noqa: PLC0415  (it is made of states)
+
+        return StateEquality(self)
+
+    def count_facts_of(self, name: str) -> int:
+        """How many facts of a relation there are, in all names."""
+        if self.representatives is None:
+            return self.materialised.count(name)
+        return self.representatives.naming.count(self.materialised, name)
+
+    def put_last(self, name: str, rows: Rows) -> None:
+        """Lets some given facts stand behind all others, as long as nothing was derived: what follows is new facts only."""
+        table = self.tables[name]
+        others = np.setdiff1d(np.arange(table.count, dtype=np.int32), rows)
+        facts = table.take(np.concatenate([others, rows]))
+        table.clear()
+        table.add_new(facts, EXPLICIT | NORMAL)
+        self.materialised.firsts[name] = self.explicit.firsts[name] = len(others)
+
+    def load_names(self) -> None:
+        """After all explicit facts are there: every term has its own name, if rules ask for names."""
+        if self.representatives is not None:
+            given = {name: [self.given.rows(name)] for name in self.tables}
+            for name, rows in self.representatives.names_of(given, self.program.rules).items():
+                for some in rows:
+                    self.tables[name].set_bits(some, EXPLICIT | NORMAL)
+                    self.given.sizes[name] = self.explicit.sizes[name] = self.tables[name].count
 
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
         """Notes which counters of a stratum are valid from now on."""
@@ -197,6 +293,12 @@ class State:
         for counted in (self.nonrecursive_counter, self.recursive_counter):
             for name in stratum.relations:
                 counted.counters[name].clear()
+
+    def refresh_rules(self) -> None:
+        """Brings all rules into normal form, if terms have other representatives than before."""
+        if self.representatives is not None:
+            for stratum in self.strata:
+                stratum.refresh()
 
     @property
     def row_count(self) -> int:

@@ -108,6 +108,10 @@ class Table:
         self._low: npt.NDArray[np.int64] = np.full(arity, _INT32.min, np.int64)
         self._high: npt.NDArray[np.int64] = np.full(arity, _INT32.max, np.int64)
 
+    def clear(self) -> None:
+        """Becomes empty. Whoever has noted rows or indexes must forget them."""
+        self.__init__(self.arity, dense=self._form is not _Form.HASH)  # type: ignore[misc]
+
     def __len__(self) -> int:
         return self.count
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,14 +24,14 @@ from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
 from evermat.columns.selection import Selection
-from evermat.columns.state import EXPLICIT, MATERIALISED, CountedSet, State, StratumRules
+from evermat.columns.state import NORMAL, CountedSet, GrowingSet, State, StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
 from evermat.interrupts import uninterrupted
 from evermat.program.strata import Stratum
 
 Weights = npt.NDArray[np.int64]
-_FREE_BITS = [1 << i for i in range(2, 16)]  # of the state word: the first two are E and I
+_FREE_BITS = [1 << i for i in range(2, 16)]  # of the state word: the first ones are what outlives an update
 
 
 class WorkingSet(Dataset):
@@ -89,6 +89,19 @@ class WorkingSet(Dataset):
         """Holds nothing from now on."""
         self.drop(list(self._lists))
 
+    def discard(self, facts: View) -> None:
+        """Holds some facts no more."""
+        for name in list(facts.names):
+            held = self.rows(name)
+            gone = facts.mask(name, held)
+            if gone.any():
+                self.put(name, held[~gone])
+
+    def put(self, name: str, rows: Rows) -> None:
+        """Holds exactly these facts of a relation from now on, of which each is listed once."""
+        self.drop([name])
+        self._claim(name, rows, {})
+
     def drop(self, names: Iterable[str]) -> None:
         """Holds no facts of some relations from now on."""
         for name in names:
@@ -112,6 +125,21 @@ class WorkingSet(Dataset):
             run.derived(n if weights is None else int(weights.sum()))
 
         return sink
+
+
+class ChangedRows(Listed):
+    """Facts that come or go: few, and only ever listed or compared with others."""
+
+    @classmethod
+    def of(cls, facts: View) -> ChangedRows:
+        """The facts of a view, each once."""
+        return cls(facts.tables, {name: [np.unique(facts.rows(name))] for name in list(facts.names)})
+
+    def put(self, name: str, rows: Rows) -> None:
+        """Holds exactly these facts of a relation from now on."""
+        self._found.pop(name, None)
+        if len(rows):
+            self._found[name] = [rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,19 +248,25 @@ class Update:
     ) -> None:
         self.state, self.run = state, run
         state.jobs.run = run
-        self._free = list(_FREE_BITS)
+        self._free = [bit for bit in _FREE_BITS if bit != NORMAL or state.representatives is None]
         self._sets: list[WorkingSet] = []
         self.journal = Journal()
         self.overdeleted = self.new("D")
         self.added = self.new("A")
-        self.deleted, self.inserted = self.new("E-"), self.new("E+")
         self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self.journal, run)
         self.recursive_counter = JournaledCounter(state.recursive_counter, self.journal, run)
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
         coming, going = Listed(state.tables, inserted), Listed(state.tables, deleted)
-        self.inserted.add(coming)
-        self.deleted.add((going & state.explicit) - self.inserted)
-        self.inserted.replace(self.inserted - state.explicit)
+        # What changes in the facts as they were given. Where equal terms are represented by one, E⁻ and E⁺ become changes of normal
+        # forms as soon as the equalities are known.
+        self.given_deleted = ChangedRows.of((going & state.given) - coming)
+        self.given_inserted = ChangedRows.of(coming - state.given)
+        self.deleted, self.inserted = ChangedRows.of(self.given_deleted), ChangedRows.of(self.given_inserted)
+        self.renewed: set[Stratum] = set()  # strata whose rules mention terms that have other representatives now
+        if state.representatives is not None:
+            state.representatives.renaming.remember()
+            state.explicit.firsts.clear()
+            state.materialised.firsts.clear()
 
     def new(self, name: str) -> WorkingSet:
         """A working set, empty."""
@@ -262,6 +296,7 @@ class Update:
             self.overdeleted.drop(stratum.relations)
             self.added.drop(stratum.relations)
             self.journal.undo(entries)
+            self.state.refresh_rules()
             for counter in counters:
                 counter.settle()
             self.figures = figures
@@ -270,6 +305,17 @@ class Update:
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
         return self.run.strata(self.state)
+
+    def equality(self, stratum: StratumRules) -> Any:
+        """A stratum with equality in this update."""
+        from evermat.columns.equality import EqualityUpdate  # noqa: PLC0415  (it is made of working sets)
+
+        return EqualityUpdate(self, stratum)
+
+    def settle_equality(self) -> None:
+        """The equalities are known: strata above may follow."""
+        if self.state.representatives is not None:
+            self.state.representatives.settle_update(self)
 
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
@@ -300,18 +346,17 @@ class Update:
             self._commit(lost, gained)
 
     def _commit(self, lost: Listed, gained: Listed) -> None:
-        materialised, explicit = self.state.materialised, self.state.explicit
-        for dataset, bit, gone, come in (
-            (materialised, MATERIALISED, lost, gained),
-            (explicit, EXPLICIT, self.deleted, self.inserted),
-        ):
+        state = self.state
+        changes: list[tuple[GrowingSet, View, View]] = [(state.materialised, lost, gained)]
+        changes.append((state.given, self.given_deleted, self.given_inserted))
+        if state.explicit is not state.given:
+            changes.append((state.explicit, self.deleted, self.inserted))
+        for dataset, gone, come in changes:
             for name in list(gone.names):
-                rows = gone.rows(name)
-                self.state.tables[name].clear_bits(rows, bit)
-                dataset.sizes[name] -= len(rows)
+                dataset.remove(name, gone.rows(name))
             for name in list(come.names):
                 rows = come.rows(name)
-                self.state.tables[name].set_bits(rows, bit)
+                state.tables[name].set_bits(rows, dataset.bit)
                 dataset.sizes[name] += len(rows)
         self.nonrecursive_counter.settle()
         self.recursive_counter.settle()
@@ -325,6 +370,8 @@ class Update:
     ) -> None:
         """Undoes what was not committed, and frees the bits of all working sets."""
         with uninterrupted():
-            self.journal.undo()
+            if self.journal.entries:
+                self.journal.undo()
+                self.state.refresh_rules()
             for working in self._sets:
                 working.clear()

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from evermat import errors
 from evermat.errors import Problems, did_you_mean
 from evermat.program.builtins import ANY, Type
+from evermat.program.equality import AUTO, EQUALITIES, EQUALITY, OFF
 from evermat.program.inference import count_of
 from evermat.program.model import Column, Io, Relation
 from evermat.program.syntax import (
@@ -43,8 +44,6 @@ from evermat.program.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_
 from evermat.program.types import Types
 from evermat.source import Span
 
-EQUALITY = "equality"  # the name of the pragma
-AXIOMATISE, OFF = EQUALITIES = ("axiomatise", "off")
 _IGNORED = {
     ".plan": "the order of literals is chosen from what is bound and from the sizes of relations",
     ".pragma": "there is no such pragma",
@@ -192,7 +191,7 @@ class Names(Uses):
         if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
             self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
             self.triples = TRIPLE
-        self.equality = any(isinstance(atom, Equation) for atom in atoms)
+        self.equality = AUTO if any(isinstance(atom, Equation) for atom in atoms) else OFF
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
         self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
         for statement in statements:
@@ -206,12 +205,12 @@ class Names(Uses):
                 problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
 
     def _choose_equality(self, pragma: Pragma) -> None:
-        """Whether equal terms are the same everywhere; without a pragma they are if a head says that terms are equal."""
-        if pragma.value not in EQUALITIES:
-            shown = " or ".join(f"`{value}`" for value in EQUALITIES)
+        """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
+        if pragma.value not in (*EQUALITIES, AUTO):
+            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{AUTO}`"
             details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
             self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
-        self.equality = pragma.value == AXIOMATISE
+        self.equality = pragma.value if pragma.value in EQUALITIES else AUTO
 
     # --- declarations ---
 

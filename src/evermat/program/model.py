@@ -281,7 +281,7 @@ class Program:
     warnings: tuple[Problem, ...] = ()
     written: tuple[Rule, ...] = ()  # the rules before the passes
     base: Source | None = None  # the text before any revision, if there were any
-    equality: bool = False  # whether relations are closed under owl:sameAs
+    equality: str = "off"  # what is done about owl:sameAs, see `program.equality`
     revisions: tuple[tuple[str, str], ...] = ()  # texts added and removed since, in order
     strata: tuple[Stratum, ...] = field(default=())
 
@@ -289,6 +289,11 @@ class Program:
         """The same program with other rules and some relations more: what a pass hands back."""
         relations = self.relations | {relation.name: relation for relation in new_relations}
         return replace(self, rules=tuple(rules), relations=relations)
+
+    @property
+    def rewriting(self) -> bool:
+        """Whether equal terms are represented by one of them."""
+        return self.equality == "rewrite"
 
     @cached_property
     def stratum_of(self) -> dict[str, int]:

@@ -21,6 +21,7 @@ from evermat.program.lower import lower, outer_variables
 from evermat.program.model import Column, Program, Relation, Row, Rule
 from evermat.program.parser import parse
 from evermat.program.passes import PASSES
+from evermat.program.passes.representatives import looks_at_names
 from evermat.program.safety import check_safety
 from evermat.program.strata import stratify
 from evermat.program.syntax import Atom, Clause, Name, TypeDeclaration, Unread, Var
@@ -46,6 +47,7 @@ class Query:
     answer: Relation
     rules: tuple[Rule, ...]
     relations: dict[str, Relation]
+    about_names: bool = False  # whether it makes a difference which of several names a term has
 
     @property
     def reads(self) -> set[str]:
@@ -128,6 +130,7 @@ class Queries:
     ) -> Query:
         """The rules after all passes, in the order of strata; what the program's own rules derive is there already."""
         known = self.program.relations
+        about_names = self.program.rewriting and looks_at_names(rules)
         whole = Program(problems.source, known | relations, tuple(rules), {})
         for rewrite in PASSES:
             whole = rewrite(whole, problems)
@@ -135,7 +138,7 @@ class Queries:
         problems.raise_if_any()
         ordered = tuple(rule for s in strata for rule in s.rules if rule.head.relation.name not in known)
         made = {name: relation for name, relation in whole.relations.items() if name not in known}
-        return Query(answer, ordered, made)
+        return Query(answer, ordered, made, about_names)
 
 
 def named_throughout(rule: Rule) -> Rule:

@@ -14,6 +14,7 @@ from evermat import errors
 from evermat.errors import Problems
 from evermat.program.closures import Closure, find_closures
 from evermat.program.components import strong_components
+from evermat.program.equality import equality_of, rewritten_columns
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 _SHOWN = 12  # relations of a cycle that are shown
@@ -30,6 +31,7 @@ class Stratum:
     nonrecursive: tuple[Rule, ...]
     recursive: tuple[Rule, ...]
     closures: tuple[Closure, ...] = ()
+    equality: bool = False  # whether its facts say which terms are equal, and equal terms are represented by one
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -55,7 +57,7 @@ class _Use:
 
     relation: str
     strict: bool
-    rule: Rule
+    rule: Rule | None  # None: what holds of a term holds of all that are equal to it
 
 
 def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
@@ -63,6 +65,11 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
     uses: dict[str, list[_Use]] = {name: [] for name in program.relations}
     for rule in program.rules:
         uses[rule.head.relation.name] += _uses(rule)
+    same = equality_of(program.relations) if program.rewriting else None
+    if same is not None:
+        for name, relation in program.relations.items():
+            if rewritten_columns(relation):
+                uses[name].append(_Use(same.name, False, None))
     components = strong_components({name: [u.relation for u in found] for name, found in uses.items()})
     component_of = {name: i for i, component in enumerate(components) for name in component}
     sound = True
@@ -116,6 +123,7 @@ def _group(
     rules_of: dict[str, list[Rule]] = {}
     for rule in program.rules:
         rules_of.setdefault(rule.head.relation.name, []).append(rule)
+    same = next((u.relation for found in uses.values() for u in found if u.rule is None), None)
     strata = []
     for key in sorted(groups):
         names = sorted(groups[key], key=position.__getitem__)
@@ -124,9 +132,9 @@ def _group(
         split = [(rule, _reads(rule, members)) for rule in rules]
         nonrecursive_rules = tuple(rule for rule, is_recursive in split if not is_recursive)
         recursive_rules = tuple(rule for rule, is_recursive in split if is_recursive)
-        strata.append(
-            Stratum(tuple(names), nonrecursive_rules, recursive_rules, find_closures(recursive_rules, members))
-        )
+        # Where terms become equal, graphs of closures would have to be renamed all the time.
+        closures = find_closures(recursive_rules, members) if same not in members else ()
+        strata.append(Stratum(tuple(names), nonrecursive_rules, recursive_rules, closures, same in members))
     return tuple(strata)
 
 
@@ -157,6 +165,7 @@ def _cycle(name: str, use: _Use, uses: dict[str, list[_Use]], component_of: dict
 def _report(head: Relation, steps: list[_Use], program: Program, problems: Problems) -> None:
     """Tells a cycle in the user's own relations: a step within what stands in for one of them is left out."""
     use, at, shown = steps[0], head.shown, head.shown
+    assert use.rule is not None
     sign = ""  # of a step that was left out: that of the next one is the same to the user
     texts = [f"`{shown}`"]
     for step in steps:
@@ -177,4 +186,4 @@ def _report(head: Relation, steps: list[_Use], program: Program, problems: Probl
 
 
 def _sign(use: _Use) -> str:
-    return "" if not use.strict else "aggregate of " if use.rule.aggregate else "!"
+    return "" if not use.strict or use.rule is None else "aggregate of " if use.rule.aggregate else "!"

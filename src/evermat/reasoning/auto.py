@@ -14,6 +14,7 @@ What it goes by, in this order:
    of what DRed overdeletes and derives again; at last rematerialisation.
 7. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
    takes the place of B/F.
+8. Where equal terms are represented by one, B/F≈ does it, and rematerialisation with rewriting where that considers too many instances.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ def choose(update: Update, stratum: StratumRules) -> list[Attempt]:
     if first is not None:
         return [Attempt(first)]
     what, valid = stratum.stratum, update.state.valid_counters(stratum.stratum)
+    if what.equality:
+        return _equality_attempts(update, stratum)
     if stratum.closures:
         return _modular_attempts(update, stratum)
     computes = any(isinstance(literal, Test) and _computes(literal) for rule in what.recursive for literal in rule.body)
@@ -80,10 +83,25 @@ def _modular_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
     ]
 
 
+def _equality_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
+    """What to attempt where equal terms are represented by one."""
+    what, work = stratum.stratum, update.state.work(stratum.stratum)
+    first = fixed_choice(update.state, stratum, "bf-eq")
+    again = Choice(what, "remat-eq", Counters.NONE, f"from scratch there are about {work:,} instances")
+    if first.algorithm == "remat-eq" or not _loses(update, stratum):
+        return [Attempt(first)]
+    share = _changed_share(update, stratum)
+    if share > _LARGE:
+        return [Attempt(Choice(what, "remat-eq", Counters.NONE, f"{share:.0%} of what the stratum reads has changed"))]
+    return [Attempt(first, max(_FEW, int(_MOST_FOR_BF * work))), Attempt(again)]
+
+
 def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
     """The algorithm, if it can be told from the program and the change."""
     what, state = stratum.stratum, update.state
     valid = state.valid_counters(what)
+    if what.equality:
+        return None
     if any(rule.aggregate for rule in what.recursive):
         return fixed_choice(state, stratum, "remat")
     share = _changed_share(update, stratum)

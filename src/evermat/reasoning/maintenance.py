@@ -24,6 +24,8 @@ from evermat.reasoning import (
     dred_counting,
     rematerialise,
 )
+from evermat.reasoning.equality import backward_forward as equality_backward_forward
+from evermat.reasoning.equality import rematerialise as equality_rematerialise
 from evermat.reasoning.insertion import Views
 from evermat.reasoning.modular import backward_forward as modular_backward_forward
 from evermat.reasoning.modular import dred_counting as modular_dred_counting
@@ -33,7 +35,8 @@ from evermat.reasoning.modular import dred_counting as modular_dred_counting
 class Algorithm:
     """A way to maintain one stratum; `needs` and `keeps` are the counters that must be valid before and are after.
 
-    One that works by modules says what takes its place where no rules close a relation: it would do the same.
+    One that works by modules says what takes its place where no rules close a relation: it would do the same. One that rewrites equal
+    terms says what takes its place where none are.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Algorithm:
     needs: Counters
     keeps: Counters
     without_closures: str = ""
+    without_equality: str = ""
 
 
 ALGORITHMS = {
@@ -54,6 +58,8 @@ ALGORITHMS = {
         Algorithm("dred-c-mod", modular_dred_counting.maintain, Counters.MODULAR, Counters.MODULAR, "dred-c"),
         Algorithm("bf-c-mod", modular_backward_forward.maintain, Counters.NONRECURSIVE, Counters.NONRECURSIVE, "bf-c"),
         Algorithm("remat", rematerialise.maintain, Counters.NONE, Counters.NONE),
+        Algorithm("bf-eq", equality_backward_forward.maintain, Counters.NONE, Counters.NONE, without_equality="bf"),
+        Algorithm("remat-eq", equality_rematerialise.maintain, Counters.NONE, Counters.NONE, without_equality="remat"),
     )
 }
 AUTO = "auto"
@@ -106,7 +112,11 @@ def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules],
     for stratum in update.strata():
         if is_reached(update, stratum.stratum):
             attempts = choose(update, stratum) if name == AUTO else [Attempt(fixed_choice(update.state, stratum, name))]
+            if stratum.stratum in update.renewed:
+                attempts = [Attempt(renewed_choice(stratum))]
             choices.append(_maintain_stratum(update, views, stratum, attempts))
+        if stratum.stratum.equality:
+            update.settle_equality()
     return choices
 
 
@@ -144,6 +154,12 @@ def kept_counters(state: State, choices: list[Choice]) -> dict[Stratum, Counters
 def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     """The algorithm that was asked for, unless it cannot do the stratum."""
     own = stratum.stratum
+    if own.equality and any(rule.aggregate for rule in own.rules):
+        return Choice(own, "remat-eq", Counters.NONE, "the list of groups of an aggregate is recursive")
+    if own.equality:
+        name = "remat-eq" if name in ("remat", "remat-eq") else "bf-eq"
+        return Choice(own, name, Counters.NONE, "equal terms are represented by one")
+    name = ALGORITHMS[name].without_equality or name
     if any(rule.aggregate for rule in own.recursive):
         return Choice(own, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
     if not stratum.closures:
@@ -151,9 +167,17 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     return Choice(own, name, state.valid_counters(own), "as asked for")
 
 
+def renewed_choice(stratum: StratumRules) -> Choice:
+    """What is done where rules have changed with the representatives of their terms."""
+    reason = "a rule mentions a term that has another representative now"
+    return Choice(stratum.stratum, "remat", Counters.NONE, reason)
+
+
 def is_reached(update: Update, stratum: Stratum) -> bool:
     """Whether explicit facts of a stratum, or facts that its rules read, have changed."""
     relations = set(stratum.relations)
+    if stratum in update.renewed:
+        return True
     if not relations.isdisjoint([*update.deleted.names, *update.inserted.names]):
         return True
     changed = {*update.overdeleted.names, *update.added.names}

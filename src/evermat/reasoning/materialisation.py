@@ -6,6 +6,7 @@ from evermat import errors
 from evermat.algebra import Counters, Run, State, StratumRules, View
 from evermat.errors import Problem, ProgramError, did_you_mean
 from evermat.reasoning import seminaive
+from evermat.reasoning.equality import materialisation as equality
 from evermat.reasoning.modular import materialisation as modular
 
 SEMINAIVE, MODULAR, AUTO = "seminaive", "modular", "auto"
@@ -42,6 +43,11 @@ def materialise_stratum(
     Hands back what is left to be done by recursive rules if the run has outgrown its place; see `seminaive.saturate`.
     """
     before = run.derivations
+    if stratum.stratum.equality:
+        equality.materialise_stratum(state, run, stratum)
+        state.record_work(stratum.stratum, run.derivations - before)
+        state.record_counters(stratum.stratum, Counters.NONE)
+        return None
     if algorithm_for(stratum, algorithm) == MODULAR:
         counters = counters.by_modules()
         delta = seminaive.begin_stratum(state, run, stratum, counters)

@@ -1,7 +1,7 @@
 """A change of rules, as an update: what still holds is kept.
 
 The facts that a removed rule derived are treated like deleted ones, and those that an added rule derives like inserted ones; DRed, over the new
-rules, does the rest. Strata with rules that close a relation are rematerialised, which is cheaper than to consider all instances of such rules.
+rules, does the rest. Strata with rules that close a relation, or of a program in which equal terms are represented by one, are rematerialised.
 Counters of the strata concerned are not valid afterwards.
 """
 
@@ -10,8 +10,7 @@ from __future__ import annotations
 from evermat.algebra import Bag, Counters, Rules, StratumRules, Update, View
 from evermat.reasoning.dred import overdelete, rederive_and_insert
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.maintenance import Choice, fixed_choice, is_reached
-from evermat.reasoning.rematerialise import maintain as rematerialise
+from evermat.reasoning.maintenance import ALGORITHMS, Choice, fixed_choice, is_reached
 
 
 def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -> list[Choice]:
@@ -21,18 +20,26 @@ def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -
     """
     views = Views(update)
     choices = []
-    for stratum in update.strata():
+    strata = list(update.strata())
+    rewriting = any(stratum.stratum.equality for stratum in strata)
+    for stratum in strata:
         own = stratum.stratum
         changed = not {*removed.heads, *added.heads}.isdisjoint(own.relations)
         if not changed and not is_reached(update, own):
+            if own.equality:
+                update.settle_equality()
             continue
-        choice = fixed_choice(update.state, stratum, "remat" if stratum.closures else "dred")
-        if choice.algorithm == "remat":
-            rematerialise(update, views, stratum)
+        # Rules in normal form are others than those of the text.
+        simple = not stratum.closures and not rewriting
+        choice = fixed_choice(update.state, stratum, "dred" if simple else "remat")
+        if choice.algorithm != "dred":
+            ALGORITHMS[choice.algorithm].maintain(update, views, stratum)
         else:
             _maintain_stratum(update, views, stratum, removed.of(own).consequences(before), added.of(own))
         reason = "its rules have changed" if changed else "the rules of a stratum below have changed"
         choices.append(Choice(own, choice.algorithm, Counters.NONE, reason))
+        if own.equality:
+            update.settle_equality()
     return choices
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 from evermat.errors import Problems
 from evermat.program.model import Program
-from evermat.program.passes.equality import axiomatise_equality
+from evermat.program.passes.equality import treat_equality
 from evermat.program.passes.equivalences import expand_equivalences
 from evermat.program.passes.groupings import separate_aggregates
 from evermat.program.passes.projections import project_negations
 
 PASSES: tuple[Callable[[Program, Problems], Program], ...] = (
-    axiomatise_equality,
+    treat_equality,
     expand_equivalences,
     separate_aggregates,
     project_negations,

@@ -1,4 +1,4 @@
-"""Equality by axioms: owl:sameAs is symmetric and transitive, and what holds of a term holds of all that are equal to it.
+"""Equality: by representatives, or by axioms: owl:sameAs is symmetric and transitive, and what holds of a term holds of all that are equal to it.
 
 x = x is left out, as it says nothing; it follows where x is equal to anything else.
 """
@@ -6,10 +6,13 @@ x = x is left out, as it says nothing; it follows where x is equal to anything e
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from evermat.errors import Problems
 from evermat.program.builtins import Type
+from evermat.program.equality import AUTO, AXIOMATISE, OFF, REWRITE, equality_of
 from evermat.program.model import Atom, Constant, Program, Relation, Rule, Variable
+from evermat.program.passes.representatives import can_be_represented, use_representatives
 from evermat.program.terms import SAME_AS
 from evermat.program.triples import TRIPLE
 from evermat.source import Span
@@ -18,10 +21,19 @@ _X, _Y, _Z = (Variable(name, Type.TERM) for name in "xyz")
 _NOWHERE = Span(0, 0)
 
 
-def axiomatise_equality(program: Program, _problems: Problems) -> Program:
-    """Adds the axioms of equality, if the program has equality."""
-    if not program.equality or not {SAME_AS, TRIPLE} & program.relations.keys():
-        return program
+def treat_equality(program: Program, problems: Problems) -> Program:
+    """Does about equality what the program asks for; `auto`: representatives, wherever that is possible."""
+    how = program.equality if equality_of(program.relations) is not None else OFF
+    if how == AUTO:
+        how = REWRITE if can_be_represented(program) else AXIOMATISE
+    program = replace(program, equality=how)
+    if how == REWRITE:
+        return use_representatives(program, problems)
+    return _axiomatised(program) if how == AXIOMATISE else program
+
+
+def _axiomatised(program: Program) -> Program:
+    """Adds the axioms of equality."""
     axioms = [*_equivalence(program.relations)]
     for relation in program.relations.values():
         if relation.name != SAME_AS and not relation.hidden:

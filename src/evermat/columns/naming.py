@@ -1,0 +1,225 @@
+"""Facts in all names: what facts over representatives stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.renamed import Renamed
+from evermat.columns.renaming import Changed, Ids, Renaming
+from evermat.columns.table import Batch, Rows
+from evermat.columns.views import Listed, View
+
+_MANY = 1 << 17  # facts that are made at a time
+
+Names = tuple[Ids, Ids]
+"""Lists of names, one after the other, and where each begins."""
+
+
+def all_names(view: View, renamed: Renamed) -> Listed:
+    """What some facts stand for, as rows."""
+    found: dict[str, list[Rows]] = {}
+    for name in list(view.names):
+        table, columns = renamed.schema.tables[name], renamed.schema.columns.get(name)
+        rows = view.rows(name)
+        if columns is None or not renamed.renaming:
+            found[name] = [rows]
+        else:
+            batches = expand(table.take(rows), columns, renamed.renaming)
+            found[name] = [table.locate(batch) for batch in batches]
+    return Listed(renamed.schema.tables, found)
+
+
+def count_names(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Ids:
+    """For how many facts each fact stands."""
+    found = np.ones(batch.shape[1], np.int64)
+    for column in columns:
+        found *= renaming.sizes(batch[column])
+    return found
+
+
+def expand(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Iterator[Batch]:
+    """What facts stand for, a limited number at a time if no single fact stands for more."""
+    sizes = count_names(batch, columns, renaming)
+    if len(sizes) == int(sizes.sum()):
+        if len(sizes):
+            yield batch
+        return
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        end = max(int(np.searchsorted(ends, before + _MANY, side="right")), first + 1)
+        part = np.ascontiguousarray(batch[:, first:end])
+        for column in columns:
+            part = with_names(part, int(column), renaming.names(part[column]))
+        yield part
+        first = end
+
+
+def with_names(batch: Batch, column: int, names: Names) -> Batch:
+    """Each fact once for each of the names that are listed for it, in a column."""
+    listed, starts = names
+    counts = np.diff(starts)
+    made = np.repeat(batch, counts, axis=1)
+    made[column] = listed
+    return made
+
+
+class Naming:
+    """The names of all facts of a state: how many there are, and which ones an update changes."""
+
+    def __init__(self, renamed: Renamed) -> None:
+        self._renamed = renamed
+        self._counts: dict[str, int] = {}  # as far as somebody has asked
+
+    def count(self, view: View, name: str) -> int:
+        """How many facts of a relation the facts of I, a view, stand for."""
+        columns = self._renamed.schema.columns.get(name)
+        if columns is None:
+            return view.count(name)
+        if name not in self._counts and not self._renamed.renaming:
+            self._counts[name] = view.count(name)
+        elif name not in self._counts:
+            table = self._renamed.schema.tables[name]
+            lo, hi, truth, _ = view.select(name)
+            chunks = (table.take(rows) for rows in table.scan(truth, lo, hi))
+            self._counts[name] = sum(int(count_names(c, columns, self._renamed.renaming).sum()) for c in chunks)
+        return self._counts[name]
+
+    def note(self, name: str, more: int) -> None:
+        """So many facts have come, or have gone if it is negative."""
+        if name in self._counts:
+            self._counts[name] += more
+
+
+class NamedChange:
+    """What an update changes in all names, given what it changes in the representatives.
+
+    A fact over names is lost iff its old normal form was in I and its new one is not. To be looked at are what facts stood for that I loses, and
+    of facts that stay those whose terms have lost a name; likewise for what is gained.
+    """
+
+    def __init__(self, renamed: Renamed, old: View, new: View) -> None:
+        self._renamed, self._old, self._new = renamed, old, new
+        self._changed = changed = renamed.renaming.changed()
+        self._before = _Before(changed, renamed.renaming)
+
+    def of(self, name: str, lost: Rows, gained: Rows) -> tuple[Batch, Batch]:
+        """The facts of a relation that are lost and gained, in names."""
+        table, columns = self._renamed.schema.tables[name], self._renamed.schema.columns.get(name)
+        if columns is None or not (self._renamed.renaming or len(self._changed.terms)):
+            return table.take(lost), table.take(gained)
+        changed, now, before = self._changed, self._renamed.renaming, self._before
+        touched = np.unique(np.concatenate([changed.old, changed.new]))
+        staying = self._renamed.schema.mentioning_in(self._old, name, touched)
+        kept = table.take(staying[~np.isin(staying, lost)])
+        gone = [*expand(table.take(lost), columns, before), *_differing(kept, columns, before, before.gone)]
+        come = [*expand(table.take(gained), columns, now), *_differing(kept, columns, now, before.come)]
+        empty = np.empty((table.arity, 0), np.int64)
+        deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
+        return (
+            deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
+            inserted[:, ~self._is_in(self._old, name, inserted, columns, old=True)],
+        )
+
+    def _is_in(
+        self, view: View, name: str, batch: Batch, columns: npt.NDArray[np.int64], *, old: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the normal forms of facts, the old or the new ones, are in a view."""
+        normal = batch.copy()
+        for column in columns:
+            terms = normal[column]
+            normal[column] = (
+                self._changed.old_of(terms, self._renamed.renaming) if old else self._renamed.renaming.of(terms)
+            )
+        rows = self._renamed.schema.tables[name].find(normal)
+        found = np.zeros(len(rows), np.bool_)
+        known = rows >= 0
+        found[known] = view.mask(name, rows[known])
+        return found
+
+
+class _Before:
+    """The names that representatives had before an update; and the names that those who stay representatives lose and gain."""
+
+    def __init__(self, changed: Changed, now: Renaming) -> None:
+        self._now, self._changed = now, changed
+        members, _ = now.names(np.unique(np.concatenate([changed.old, changed.new])))
+        self._terms = np.unique(np.concatenate([members, changed.terms]))
+        self._renaming = now.like()
+        if len(self._terms):
+            self._renaming.assign(self._terms, changed.old_of(self._terms, now))
+
+    def sizes(self, representatives: Ids) -> Ids:
+        """How many names each had."""
+        touched = np.isin(representatives, self._terms)
+        return np.where(touched, self._renaming.sizes(representatives), self._now.sizes(representatives))
+
+    def names(self, representatives: Ids) -> Names:
+        """The names that each had."""
+        touched = np.isin(representatives, self._terms)
+        return _either(touched, self._renaming.names(representatives), self._now.names(representatives))
+
+    def gone(self, representatives: Ids) -> Names:
+        """The names that each loses."""
+        return _listed(self._changed.old, self._changed.terms, representatives)
+
+    def come(self, representatives: Ids) -> Names:
+        """The names that each gains."""
+        return _listed(self._changed.new, self._changed.terms, representatives)
+
+
+def _differing(
+    batch: Batch, columns: npt.NDArray[np.int64], names: Renaming | _Before, differing: Callable[[Ids], Names]
+) -> Iterator[Batch]:
+    """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
+    for column in columns:
+        part = np.ascontiguousarray(batch)
+        for other in columns:
+            listed = names.names(part[other])
+            if other == column:
+                listed = differing(part[other])
+            elif other < column:
+                listed = _without(listed, differing(part[other]))
+            part = with_names(part, int(other), listed)
+            if not part.shape[1]:
+                break
+        if part.shape[1]:
+            yield part
+
+
+def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
+    """For each that is asked for, the terms that it owns."""
+    order = np.argsort(owners, kind="stable")
+    owners, terms = owners[order], terms[order]
+    first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
+    starts = np.zeros(len(asked) + 1, np.int64)
+    np.cumsum(end - first, out=starts[1:])
+    places = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
+    return terms[places], starts
+
+
+def _either(choose: npt.NDArray[np.bool_], left: Names, right: Names) -> Names:
+    """Of two lists for each, the left one where it is chosen."""
+    counts = np.where(choose, np.diff(left[1]), np.diff(right[1]))
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    from_left = np.repeat(choose, counts)
+    listed = np.empty(int(starts[-1]), np.int64)
+    listed[from_left] = left[0][np.repeat(choose, np.diff(left[1]))]
+    listed[~from_left] = right[0][np.repeat(~choose, np.diff(right[1]))]
+    return listed, starts
+
+
+def _without(names: Names, others: Names) -> Names:
+    """Of each list what is not in the other."""
+    owner = np.repeat(np.arange(len(names[1]) - 1), np.diff(names[1]))
+    other_owner = np.repeat(np.arange(len(others[1]) - 1), np.diff(others[1]))
+    width = int(max(names[0].max(initial=0), others[0].max(initial=0))) + 1
+    kept = ~np.isin(owner * width + names[0], other_owner * width + others[0])
+    starts = np.zeros(len(names[1]), np.int64)
+    np.cumsum(np.bincount(owner[kept], minlength=len(names[1]) - 1), out=starts[1:])
+    return names[0][kept], starts
