@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evermat.errors import Problems
 from evermat.program.compile import compile_program
-from evermat.program.equality import AUTO, EQUALITY
+from evermat.program.equality import AUTO, AXIOMATISE, EQUALITY
 from evermat.program.model import Program
 from evermat.program.parser import parse
 from evermat.program.syntax import Declaration
@@ -140,7 +140,8 @@ def _equality(knowledge: Knowledge) -> Iterator[str]:
     if knowledge.equality is not None:
         yield knowledge.equality
     elif knowledge.ontology or knowledge.entailment == OWL2RL:
-        yield AUTO
+        # Terms of different values cannot be represented by one: where inconsistencies are to be looked at, axioms tell them.
+        yield AUTO if knowledge.forbid else AXIOMATISE
 
 
 def _arities(program: Program) -> dict[str, int]:

@@ -6,7 +6,7 @@ what can be read, a *set* what can also grow, a *bag* the heads of rule instance
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
@@ -145,6 +145,9 @@ class Rules(Protocol):
     def heads(self) -> set[str]:
         """The relations that the rules derive."""
 
+    def some(self, numbers: Collection[int]) -> Rules:
+        """Those with some numbers, which count from 0 in the order in which the rules were given."""
+
     def of(self, stratum: Stratum) -> Rules:
         """The rules that derive relations of a stratum."""
 
@@ -248,8 +251,8 @@ class NormalRules(Protocol):
     def rules(self) -> Rules:
         """The rules in normal form: their terms are representatives."""
 
-    def refresh(self) -> Rules | None:
-        """Brings the rules into normal form again; those that have changed, or None."""
+    def refresh(self) -> set[int]:
+        """Brings the rules into normal form again; the numbers of those that have changed."""
 
 
 class Known(Protocol):
@@ -390,6 +393,10 @@ class State(Protocol):
     @property
     def equality(self) -> Equality:
         """What there is to a stratum with equality."""
+
+    @property
+    def checks_equality(self) -> bool:
+        """Whether proofs can be looked for in a stratum with equality; else it is computed again by every update."""
 
     @property
     def nonrecursive_counter(self) -> Counter:

@@ -10,12 +10,13 @@ import numpy.typing as npt
 from evermat.columns.naming import all_names
 from evermat.columns.renamed import Renamed
 from evermat.columns.renaming import Renaming
-from evermat.columns.representatives import NormalRules, Representatives
-from evermat.columns.rules import Bag
+from evermat.columns.representatives import Representatives
+from evermat.columns.rules import Bag, Rules
 from evermat.columns.state import State, StratumRules
 from evermat.columns.table import Rows
 from evermat.columns.update import Update, WorkingSet
 from evermat.columns.views import Fresh, Listed, View
+from evermat.program.normal_rules import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 
@@ -63,7 +64,7 @@ class Materialised:
         self._state, self._representatives = state, state.representatives
         self._own = stratum.stratum
         self.facts: View = state.materialised
-        self.rules: NormalRules = stratum.everything
+        self.rules: NormalRules[Rules] = stratum.everything
         self._delta = _Delta(WorkingSet("Δ", _DELTA, state.tables, state.jobs.run))
 
     def add(self, *facts: View | Bag) -> View:
@@ -95,8 +96,8 @@ class EqualityUpdate:
         assert update.state.representatives is not None
         self.update, self.stratum = update, stratum
         self.representatives: Representatives = update.state.representatives
-        self.rules: NormalRules = stratum.everything
-        self.possible: NormalRules = stratum.possible
+        self.rules: NormalRules[Rules] = stratum.everything
+        self.possible: NormalRules[Rules] = stratum.possible
 
     def normal(self, facts: View) -> Listed:
         """Facts in normal form for π."""

@@ -140,6 +140,11 @@ class Renaming:
         """From now on takes note of what changes."""
         self._touched = []
 
+    @property
+    def touched(self) -> bool:
+        """Whether anything may have changed since it began to take note, and perhaps changed back."""
+        return bool(self._touched)
+
     def changed(self) -> Changed:
         """What has changed since it began to take note."""
         if not self._touched:

@@ -8,7 +8,7 @@ their normal forms (the index that line 40 of B/F≈ asks for).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,10 +18,9 @@ from evermat.columns.journal import Journal
 from evermat.columns.naming import Naming
 from evermat.columns.renamed import Renamed, Schema
 from evermat.columns.renaming import Assigned, Changed, Ids, Merged, Renaming
-from evermat.columns.rules import Rules
 from evermat.columns.table import STATES, Rows, Table, Truth
 from evermat.columns.views import NO_ROWS, Listed, View
-from evermat.program.equality import CLASSES, NAMES, Normal, normal_rule, terms_of
+from evermat.program.equality import CLASSES, NAMES, terms_of
 from evermat.program.model import Program, Rule
 
 if TYPE_CHECKING:
@@ -31,34 +30,6 @@ if TYPE_CHECKING:
 _LIVE = 1  # the bit of pairs that are in `_elsewhere`
 _IS_LIVE: Truth = np.zeros(STATES, np.uint8)
 _IS_LIVE[_LIVE] = 1
-
-
-class NormalRules:
-    """Rules under a renaming: their terms are representatives."""
-
-    def __init__(self, rules: Rules, normal: Normal) -> None:
-        self._normal = normal
-        self._terms: dict[str, list[int]] = {}
-        for number, rule in enumerate(rules.rules):
-            for term in terms_of(rule):
-                self._terms.setdefault(term, []).append(number)
-        self._written: Sequence[Rule] = rules.rules
-        self._known = {term: term for term in self._terms}
-        self.rules = rules
-        self.refresh()
-
-    def refresh(self) -> Rules | None:
-        """Brings the rules into normal form again; those that have changed, or None."""
-        moved = {term: found for term, known in self._known.items() if (found := self._normal(term)) != known}
-        if not moved:
-            return None
-        self._known = {**self._known, **moved}
-        numbers = sorted({number for term in moved for number in self._terms[term]})
-        rules = list(self.rules.rules)
-        for number in numbers:
-            rules[number] = normal_rule(self._written[number], self._normal)
-        self.rules = self.rules.revised(rules)
-        return self.rules.some(numbers)
 
 
 class Representatives:
@@ -189,7 +160,7 @@ class Representatives:
         for name in self.schema.columns:
             self._settle_explicit(update, name, changed)
         self._settle_classes(update, changed)
-        if len(changed.terms):
+        if self.renaming.touched:
             for stratum in update.state.strata:
                 if stratum.refresh():
                     update.renewed.add(stratum.stratum)

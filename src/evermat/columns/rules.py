@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -119,9 +119,9 @@ class Rules:
         made._compiled = {key: compiled for key, compiled in self._compiled.items() if key[0] in same}
         return made
 
-    def some(self, numbers: Sequence[int]) -> Rules:
-        """Some of the rules."""
-        return Rules([self.rules[number] for number in numbers], self._own, self._store)
+    def some(self, numbers: Collection[int]) -> Rules:
+        """Those with some numbers."""
+        return Rules([self.rules[number] for number in sorted(numbers)], self._own, self._store)
 
     @property
     def heads(self) -> set[str]:

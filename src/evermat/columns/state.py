@@ -17,7 +17,7 @@ from evermat.columns.levels import Buffers
 from evermat.columns.operations import Sink
 from evermat.columns.pairs import InMemory
 from evermat.columns.pipeline import Store
-from evermat.columns.representatives import NormalRules, Representatives
+from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
@@ -26,6 +26,7 @@ from evermat.columns.views import Dataset, Fresh, Listed, View
 from evermat.program.difference import changed_rules, shared_relations
 from evermat.program.equality import possible_rule
 from evermat.program.model import Program
+from evermat.program.normal_rules import NormalRules
 from evermat.program.strata import Stratum
 
 # Bits of the state word. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
@@ -147,6 +148,8 @@ class StratumRules:
         if representatives is not None:
             normal = representatives.renaming.normal
             self._normal = {kind: NormalRules(getattr(self, kind), normal) for kind in _KINDS}
+            for kind, rules in self._normal.items():
+                setattr(self, kind, rules.rules)
             self.nonrecursive_written = Rules(stratum.nonrecursive, own, store)
             self.everything = NormalRules(self.written, normal)
             possible = Rules([possible_rule(rule) for rule in stratum.rules], own, store)
@@ -154,10 +157,10 @@ class StratumRules:
 
     def refresh(self) -> bool:
         """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
-        changed = self.everything.refresh() is not None
+        changed = bool(self.everything.refresh())
         self.possible.refresh()
         for kind, normal in self._normal.items():
-            if normal.refresh() is not None:
+            if normal.refresh():
                 changed = True
                 setattr(self, kind, normal.rules)
         return changed
@@ -244,6 +247,11 @@ class State:
         from evermat.columns.equality import StateEquality  # noqa: PLC0415  (it is made of states)
 
         return StateEquality(self)
+
+    @property
+    def checks_equality(self) -> bool:
+        """In memory it costs little to look for a proof."""
+        return True
 
     def count_facts_of(self, name: str) -> int:
         """How many facts of a relation there are, in all names."""

@@ -14,7 +14,7 @@ from evermat import errors
 from evermat.errors import Problems
 from evermat.program.closures import Closure, find_closures
 from evermat.program.components import strong_components
-from evermat.program.equality import equality_of, rewritten_columns
+from evermat.program.equality import CLASSES, equality_of, rewritten_columns
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 
 _SHOWN = 12  # relations of a cycle that are shown
@@ -70,6 +70,8 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
         for name, relation in program.relations.items():
             if rewritten_columns(relation):
                 uses[name].append(_Use(same.name, False, None))
+        # No rule derives who stands for whom: what computes other relations again leaves it alone, in a stratum of its own.
+        uses[CLASSES.name].append(_Use(CLASSES.name, False, None))
     components = strong_components({name: [u.relation for u in found] for name, found in uses.items()})
     component_of = {name: i for i, component in enumerate(components) for name in component}
     sound = True
@@ -123,7 +125,9 @@ def _group(
     rules_of: dict[str, list[Rule]] = {}
     for rule in program.rules:
         rules_of.setdefault(rule.head.relation.name, []).append(rule)
-    same = next((u.relation for found in uses.values() for u in found if u.rule is None), None)
+    same = next(
+        (u.relation for found in uses.values() for u in found if u.rule is None and u.relation != CLASSES.name), None
+    )
     strata = []
     for key in sorted(groups):
         names = sorted(groups[key], key=position.__getitem__)

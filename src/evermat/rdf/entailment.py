@@ -48,6 +48,7 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
         _prefixes(),
         ".decl triple(s:term, p:term, o:term)\n",
         f".decl inconsistent(axiom:symbol){' forbidden' if forbid else ''}\n",
+        "" if forbid else '.pragma "equality" "axiomatise"\n',  # for what is inconsistent about equal terms
         *(f"\n{_rules(file)}" for file in files),
         f"\n{datatype_rules(trivial=trivial)}" if "datatypes" in files else "",
     ]

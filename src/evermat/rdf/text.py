@@ -77,7 +77,7 @@ class Printer:
         forbids = any(isinstance(rule.head, Inconsistent) for rule in printed)
         declarations = [*self._declarations(helpers, forbids=forbids)]
         if equality:
-            declarations.insert(0, '.pragma "equality" "axiomatise"')
+            declarations.insert(0, f'.pragma "equality" "{"auto" if self._layout.forbid else "axiomatise"}"')
         if declarations:
             sections.insert(0, declarations)
         prefixes = [f".prefix {name}: <{self._names.prefixes[name]}>" for name in sorted(self._names.used)]

@@ -156,6 +156,10 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     own = stratum.stratum
     if own.equality and any(rule.aggregate for rule in own.rules):
         return Choice(own, "remat-eq", Counters.NONE, "the list of groups of an aggregate is recursive")
+    if own.equality and not state.checks_equality:
+        return Choice(
+            own, "remat-eq", Counters.NONE, "on a cluster, where each step of a search for proofs would be a job"
+        )
     if own.equality:
         name = "remat-eq" if name in ("remat", "remat-eq") else "bf-eq"
         return Choice(own, name, Counters.NONE, "equal terms are represented by one")

@@ -20,14 +20,15 @@ from evermat.algebra import Known, View
 def close(known: Known, delta: View, blocked: View, next_round: Callable[[], None]) -> None:
     """Adds all that follows from Δ, which is in M already; `blocked` is what negated atoms must not meet."""
     while delta:
-        changed = []
+        changed: set[int] = set()
         while (renamed := known.merge(delta)) is not None:
             delta = renamed
-            if (rules := known.rules.refresh()) is not None:
-                changed.append(rules)
+            changed |= known.rules.refresh()
         if not delta and not changed:
             return
         next_round()
-        found = [known.rules.rules.consequences(known.facts, blocked, delta_positive=delta)]
-        found += [rules.consequences(known.facts, blocked) for rules in changed]
+        rules = known.rules.rules
+        found = [rules.consequences(known.facts, blocked, delta_positive=delta)]
+        if changed:
+            found.append(rules.some(changed).consequences(known.facts, blocked))
         delta = known.add(*found)
