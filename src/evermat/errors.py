@@ -165,6 +165,11 @@ NAME_OF_GROUP = _kind(
     "an aggregate looks at the name of `{name}`, by which it groups, and equal terms are represented by one of them",
     'with the axioms of equality there is no such restriction: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
 )
+OTHER_EQUALITY = _kind(
+    264,
+    "a change of rules cannot replace `{old}` by `{new}` as what is done about equality",
+    "facts are held accordingly: materialise the program anew",
+)
 
 # --- 270-279: updates ---------------------------------------------------------------------------------------
 NO_SUCH_ALGORITHM = _kind(270, "there is no algorithm `{name}`", "known are {known}")

@@ -472,7 +472,9 @@ def update_state(
     with phases.during("encode"):
         coming = _rows_of(program, state, [insert for insert, _ in changes])
         if state.representatives is not None:
-            coming |= state.representatives.names_of(coming)
+            known = {} if kept is None else {name: [state.given.rows(name)] for name in state.tables}
+            named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **coming}.items()}
+            coming |= state.representatives.names_of(named, () if kept is None else program.rules)
         going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
     # Signals are let through by the run, between steps: nothing is ever half noted.
     with held_back() as run.deliver, Update(state, run, going, coming) as update:

@@ -105,6 +105,7 @@ class NamedChange:
     def __init__(self, renamed: Renamed, old: View, new: View) -> None:
         self._renamed, self._old, self._new = renamed, old, new
         self._changed = changed = renamed.renaming.changed()
+        self._touched = np.unique(np.concatenate([changed.old, changed.new]))
         self._before = _Before(changed, renamed.renaming)
 
     def of(self, name: str, lost: Rows, gained: Rows) -> tuple[Batch, Batch]:
@@ -112,13 +113,14 @@ class NamedChange:
         table, columns = self._renamed.schema.tables[name], self._renamed.schema.columns.get(name)
         if columns is None or not (self._renamed.renaming or len(self._changed.terms)):
             return table.take(lost), table.take(gained)
-        changed, now, before = self._changed, self._renamed.renaming, self._before
-        touched = np.unique(np.concatenate([changed.old, changed.new]))
-        staying = self._renamed.schema.mentioning_in(self._old, name, touched)
+        now, before = self._renamed.renaming, self._before
+        staying = self._renamed.schema.mentioning_in(self._old, name, self._touched)
+        empty = np.empty((table.arity, 0), np.int64)
+        if not len(lost) and not len(gained) and not len(staying):
+            return empty, empty
         kept = table.take(staying[~np.isin(staying, lost)])
         gone = [*expand(table.take(lost), columns, before), *_differing(kept, columns, before, before.gone)]
         come = [*expand(table.take(gained), columns, now), *_differing(kept, columns, now, before.come)]
-        empty = np.empty((table.arity, 0), np.int64)
         deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
         return (
             deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
@@ -129,6 +131,8 @@ class NamedChange:
         self, view: View, name: str, batch: Batch, columns: npt.NDArray[np.int64], *, old: bool
     ) -> npt.NDArray[np.bool_]:
         """Whether the normal forms of facts, the old or the new ones, are in a view."""
+        if not batch.shape[1]:
+            return np.zeros(0, np.bool_)
         normal = batch.copy()
         for column in columns:
             terms = normal[column]
@@ -148,20 +152,36 @@ class _Before:
     def __init__(self, changed: Changed, now: Renaming) -> None:
         self._now, self._changed = now, changed
         members, _ = now.names(np.unique(np.concatenate([changed.old, changed.new])))
-        self._terms = np.unique(np.concatenate([members, changed.terms]))
+        terms = np.unique(np.concatenate([members, changed.terms]))
         self._renaming = now.like()
-        if len(self._terms):
-            self._renaming.assign(self._terms, changed.old_of(self._terms, now))
+        if len(terms):
+            self._renaming.assign(terms, changed.old_of(terms, now))
+        self._is_touched = np.zeros(now.terms, np.bool_)  # pages that nobody writes to cost nothing
+        self._is_touched[terms] = True
 
     def sizes(self, representatives: Ids) -> Ids:
         """How many names each had."""
-        touched = np.isin(representatives, self._terms)
-        return np.where(touched, self._renaming.sizes(representatives), self._now.sizes(representatives))
+        found = self._now.sizes(representatives)
+        touched = self._is_touched[representatives]
+        if touched.any():
+            found[touched] = self._renaming.sizes(representatives[touched])
+        return found
 
     def names(self, representatives: Ids) -> Names:
         """The names that each had."""
-        touched = np.isin(representatives, self._terms)
-        return _either(touched, self._renaming.names(representatives), self._now.names(representatives))
+        touched = self._is_touched[representatives]
+        if not touched.any():
+            return self._now.names(representatives)
+        (old, old_starts), (same, same_starts) = (
+            self._renaming.names(representatives[touched]),
+            self._now.names(representatives[~touched]),
+        )
+        counts = np.empty(len(representatives), np.int64)
+        counts[touched], counts[~touched] = np.diff(old_starts), np.diff(same_starts)
+        from_old = np.repeat(touched, counts)
+        listed = np.empty(len(from_old), np.int64)
+        listed[from_old], listed[~from_old] = old, same
+        return listed, _starts(counts)
 
     def gone(self, representatives: Ids) -> Names:
         """The names that each loses."""
@@ -176,7 +196,7 @@ def _differing(
     batch: Batch, columns: npt.NDArray[np.int64], names: Renaming | _Before, differing: Callable[[Ids], Names]
 ) -> Iterator[Batch]:
     """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
-    for column in columns:
+    for column in columns if batch.shape[1] else ():
         part = np.ascontiguousarray(batch)
         for other in columns:
             listed = names.names(part[other])
@@ -196,22 +216,16 @@ def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
     order = np.argsort(owners, kind="stable")
     owners, terms = owners[order], terms[order]
     first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
-    starts = np.zeros(len(asked) + 1, np.int64)
-    np.cumsum(end - first, out=starts[1:])
+    starts = _starts(end - first)
     places = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
     return terms[places], starts
 
 
-def _either(choose: npt.NDArray[np.bool_], left: Names, right: Names) -> Names:
-    """Of two lists for each, the left one where it is chosen."""
-    counts = np.where(choose, np.diff(left[1]), np.diff(right[1]))
+def _starts(counts: Ids) -> Ids:
+    """Where lists of some lengths begin that lie one after the other, and where the last one ends."""
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
-    from_left = np.repeat(choose, counts)
-    listed = np.empty(int(starts[-1]), np.int64)
-    listed[from_left] = left[0][np.repeat(choose, np.diff(left[1]))]
-    listed[~from_left] = right[0][np.repeat(~choose, np.diff(right[1]))]
-    return listed, starts
+    return starts
 
 
 def _without(names: Names, others: Names) -> Names:
@@ -220,6 +234,4 @@ def _without(names: Names, others: Names) -> Names:
     other_owner = np.repeat(np.arange(len(others[1]) - 1), np.diff(others[1]))
     width = int(max(names[0].max(initial=0), others[0].max(initial=0))) + 1
     kept = ~np.isin(owner * width + names[0], other_owner * width + others[0])
-    starts = np.zeros(len(names[1]), np.int64)
-    np.cumsum(np.bincount(owner[kept], minlength=len(names[1]) - 1), out=starts[1:])
-    return names[0][kept], starts
+    return names[0][kept], _starts(np.bincount(owner[kept], minlength=len(names[1]) - 1))

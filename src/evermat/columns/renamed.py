@@ -20,7 +20,7 @@ from evermat.program.terms import SAME_AS
 from evermat.program.triples import TRIPLE
 
 _QUOTE = ord('"')  # how the spelling of a literal begins
-_FEW_ROWS = 20_000  # that are looked at one by one rather than by an index
+_FEW_ROWS = 500  # that are looked at one by one rather than by an index
 
 
 class Schema:
@@ -77,7 +77,9 @@ class Schema:
         keys = np.ascontiguousarray(terms, np.int64)[np.newaxis]
         table = self.tables[name]
         known = view.count(name) if isinstance(view, Dataset) else table.count
-        if known <= _FEW_ROWS or known <= 2 * keys.size:
+        if not known:
+            return NO_ROWS
+        if known <= _FEW_ROWS or known <= 4 * keys.size:
             rows = view.rows(name)
             inside = np.zeros(len(rows), np.bool_)
             for column in self.columns[name]:

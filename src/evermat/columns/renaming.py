@@ -68,6 +68,11 @@ class Renaming:
         """Another for the same terms, in which everything stands for itself."""
         return Renaming(self._dictionary)
 
+    @property
+    def terms(self) -> int:
+        """How many terms there are."""
+        return len(self._dictionary)
+
     def __bool__(self) -> bool:
         """Whether anything stands for anything else."""
         return self.count > 0

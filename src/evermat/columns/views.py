@@ -8,8 +8,9 @@ a range of rows. As long as every row of a table is in I, reading I costs no loo
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ class Listed(View):
         return listed(self.rows(name))
 
     def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return np.isin(rows, self.rows(name))
+        return np.isin(rows, self.rows(name)) if name in self._found else np.zeros(len(rows), np.bool_)
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -167,13 +168,12 @@ class Dataset(View):
 
     def __init__(self, name: str, bit: int, tables: Mapping[str, Table]) -> None:
         self.name, self.bit, self.tables = name, bit, tables
-        self.sizes = dict.fromkeys(tables, 0)
+        self.sizes: defaultdict[str, int] = defaultdict(int)
 
-    @cached_property
+    @property
     def truth(self) -> Truth:
         """Membership as a function of the state word."""
-        truth: Truth = ((_STATES & self.bit) != 0).astype(np.uint8)
-        return truth
+        return _truth_of(self.bit)
 
     def truth_for(self, name: str) -> Truth:
         del name
@@ -197,6 +197,13 @@ class Dataset(View):
         table = self.tables[name]
         table.set_bits_between(first, table.count, self.bit)
         self.sizes[name] += table.count - first
+
+
+@cache
+def _truth_of(bit: int) -> Truth:
+    """Which states have a bit."""
+    truth: Truth = ((_STATES & bit) != 0).astype(np.uint8)
+    return truth
 
 
 class _Combination(View):

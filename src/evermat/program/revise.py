@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from evermat import errors
 from evermat.errors import Problems, ProgramError
 from evermat.program.compile import finish, typed_program
+from evermat.program.equality import AUTO, AXIOMATISE, REWRITE
 from evermat.program.model import (
     Aggregation,
     Apply,
@@ -55,8 +56,9 @@ def revise(program: Program, add: str = "", remove: str = "") -> Revision:
     problems.raise_if_any()
     come = _read(program, add, "<rules to add>")
     rules = (*kept, *come.rules)
-    typed = replace(come.whole, rules=rules, written=rules, source=come.source)
     problems = Problems(come.source)
+    equality = _equality(program, come.whole, problems)
+    typed = replace(come.whole, rules=rules, written=rules, source=come.source, equality=equality)
     revised = finish(typed, problems)
     problems.raise_if_any()
     revised = replace(
@@ -67,6 +69,16 @@ def revise(program: Program, add: str = "", remove: str = "") -> Revision:
         revisions=(*program.revisions, (add, remove)),
     )
     return Revision(revised, come.facts, gone.facts)
+
+
+def _equality(program: Program, typed: Program, problems: Problems) -> str:
+    """What is done about equality after a change of rules: what was done, as facts are held accordingly; at first, axioms."""
+    if typed.equality == AUTO:
+        return REWRITE if program.rewriting else AXIOMATISE
+    if program.rewriting != (typed.equality == REWRITE):
+        problems.add(errors.OTHER_EQUALITY, None, old=program.equality, new=typed.equality)
+        problems.raise_if_any()
+    return typed.equality
 
 
 @dataclass(frozen=True, slots=True)

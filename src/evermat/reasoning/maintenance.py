@@ -111,7 +111,9 @@ def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules],
     choices = []
     for stratum in update.strata():
         if is_reached(update, stratum.stratum):
-            attempts = choose(update, stratum) if name == AUTO else [Attempt(fixed_choice(update.state, stratum, name))]
+            # B/F≈ says nothing about strata without equality.
+            free = name == AUTO or (name == "bf-eq" and not stratum.stratum.equality)
+            attempts = choose(update, stratum) if free else [Attempt(fixed_choice(update.state, stratum, name))]
             if stratum.stratum in update.renewed:
                 attempts = [Attempt(renewed_choice(stratum))]
             choices.append(_maintain_stratum(update, views, stratum, attempts))
@@ -157,9 +159,7 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     if own.equality and any(rule.aggregate for rule in own.rules):
         return Choice(own, "remat-eq", Counters.NONE, "the list of groups of an aggregate is recursive")
     if own.equality and not state.checks_equality:
-        return Choice(
-            own, "remat-eq", Counters.NONE, "on a cluster, where each step of a search for proofs would be a job"
-        )
+        return Choice(own, "remat-eq", Counters.NONE, "on a cluster")
     if own.equality:
         name = "remat-eq" if name in ("remat", "remat-eq") else "bf-eq"
         return Choice(own, name, Counters.NONE, "equal terms are represented by one")
