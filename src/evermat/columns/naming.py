@@ -118,9 +118,13 @@ class NamedChange:
         empty = np.empty((table.arity, 0), np.int64)
         if not len(lost) and not len(gained) and not len(staying):
             return empty, empty
+        gone_facts, come_facts = table.take(lost), table.take(gained)
+        if not len(staying) and not before.concerns(gone_facts, columns) and not before.concerns(come_facts, columns):
+            return gone_facts, come_facts
         kept = table.take(staying[~np.isin(staying, lost)])
-        gone = [*expand(table.take(lost), columns, before), *_differing(kept, columns, before, before.gone)]
-        come = [*expand(table.take(gained), columns, now), *_differing(kept, columns, now, before.come)]
+        losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
+        gone = [*expand(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
+        come = [*expand(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
         deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
         return (
             deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
@@ -156,8 +160,15 @@ class _Before:
         self._renaming = now.like()
         if len(terms):
             self._renaming.assign(terms, changed.old_of(terms, now))
-        self._is_touched = np.zeros(now.terms, np.bool_)  # pages that nobody writes to cost nothing
-        self._is_touched[terms] = True
+        # Pages that nobody writes to cost nothing.
+        self._is_touched, self.loses, self.gains = (np.zeros(now.terms, np.bool_) for _ in range(3))
+        for marks, marked in ((self._is_touched, terms), (self.loses, changed.old), (self.gains, changed.new)):
+            marks[marked] = True
+
+    def concerns(self, batch: Batch, columns: npt.NDArray[np.int64]) -> bool:
+        """Whether a term of some facts has, or had, other names."""
+        terms = batch[columns]
+        return bool(self._is_touched[terms].any()) or bool((self._now.sizes(terms.ravel()) > 1).any())
 
     def sizes(self, representatives: Ids) -> Ids:
         """How many names each had."""
@@ -190,6 +201,11 @@ class _Before:
     def come(self, representatives: Ids) -> Names:
         """The names that each gains."""
         return _listed(self._changed.new, self._changed.terms, representatives)
+
+
+def _mentioning(batch: Batch, columns: npt.NDArray[np.int64], marked: npt.NDArray[np.bool_]) -> Batch:
+    """The facts in which a marked term occurs."""
+    return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 
 def _differing(

@@ -82,8 +82,10 @@ class Schema:
         if known <= _FEW_ROWS or known <= 4 * keys.size:
             rows = view.rows(name)
             inside = np.zeros(len(rows), np.bool_)
+            wanted = np.zeros(len(self.dictionary), np.bool_)  # pages that nobody writes to cost nothing
+            wanted[terms] = True
             for column in self.columns[name]:
-                inside |= np.isin(table.rows[rows, column], keys)
+                inside |= wanted[table.rows[rows, column]]
             return rows[inside]
         lo, hi, truth, listed = view.select(name)
         assert listed is None
@@ -96,13 +98,14 @@ class Schema:
 
     def terms_in(self, view: View) -> Ids:
         """The terms that occur in some facts."""
-        parts = [
-            np.unique(self.tables[name].rows[view.rows(name), column])
-            for name in view.names
-            if name in self.columns
-            for column in self.columns[name]
-        ]
-        return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
+        chosen = [(name, view.rows(name)) for name in view.names if name in self.columns]
+        parts = [self.tables[name].rows[rows, column] for name, rows in chosen for column in self.columns[name]]
+        if sum(map(len, parts)) < _FEW_ROWS:
+            return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
+        occurs = np.zeros(len(self.dictionary), np.bool_)
+        for terms in parts:
+            occurs[terms] = True
+        return np.flatnonzero(occurs)
 
 
 class Renamed:

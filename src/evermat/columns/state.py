@@ -262,7 +262,9 @@ class State:
     def put_last(self, name: str, rows: Rows) -> None:
         """Lets some given facts stand behind all others, as long as nothing was derived: what follows is new facts only."""
         table = self.tables[name]
-        others = np.setdiff1d(np.arange(table.count, dtype=np.int32), rows)
+        first = np.ones(table.count, np.bool_)
+        first[rows] = False
+        others = np.flatnonzero(first).astype(np.int32)
         facts = table.take(np.concatenate([others, rows]))
         table.clear()
         table.add_new(facts, EXPLICIT | NORMAL)
