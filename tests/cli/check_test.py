@@ -44,3 +44,12 @@ def test_warnings_go_to_stderr(tmp_path: Path, evermat_command: Evermat, monkeyp
             "  = note: there is no such pragma\n\n"
         ),
     )
+
+
+@pytest.mark.parametrize(
+    ("pragma", "shown"), [("rewrite", "one of them represents all"), ("axiomatise", "by its axioms")]
+)
+def test_what_is_done_about_equality(pragma: str, shown: str, tmp_path: Path, evermat_command: Evermat) -> None:
+    program = tmp_path / "p.dl"
+    program.write_text(f'.prefix e: <http://e/>\n.pragma "equality" "{pragma}"\nx = y :- e:p(x, z), e:p(y, z).\n')
+    assert f"equal terms: {shown}\n" in evermat_command("check", str(program)).out

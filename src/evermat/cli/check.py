@@ -8,6 +8,7 @@ from evermat.plan.pivots import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
 from evermat.program.closures import Member
+from evermat.program.equality import OFF
 from evermat.program.inference import count_of
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 from evermat.program.strata import Stratum
@@ -28,10 +29,14 @@ def _lines(program: Program) -> Iterator[str]:
         (len(program.strata), "stratum"),
     ]
     yield f"{program.source.name}: " + ", ".join(_count(number, noun) for number, noun in counts)
+    if program.equality != OFF:
+        how = "one of them represents all" if program.rewriting else "by its axioms"
+        yield f"equal terms: {how}"
     sizes = {name: len(rows) for name, rows in program.facts.items()}
     for number, stratum in enumerate(program.strata, 1):
         yield ""
-        yield f"stratum {number}" + (" (recursive)" if stratum.recursive else "")
+        kinds = [*(["recursive"] if stratum.recursive else []), *(["equality"] if stratum.equality else [])]
+        yield f"stratum {number}" + (f" ({', '.join(kinds)})" if kinds else "")
         for name in stratum.relations:
             yield f"  {_declaration(program.relations[name])}{_inputs_outputs(program, name)}"
         modules = list(_modules(stratum))
