@@ -18,6 +18,7 @@ import numpy as np
 
 from evermat.change import Change, ChangedFacts, Changes
 from evermat.columns.dictionary import Dictionary
+from evermat.columns.naming import expand
 from evermat.columns.run import Limits, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
@@ -29,6 +30,7 @@ from evermat.graphs import ALL, ASSERTED, INFERRED
 from evermat.interrupts import held_back
 from evermat.materialisation import Given, Materialisation, maintain_all, update_stats
 from evermat.phases import Phases
+from evermat.program.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.program.model import Program, Relation
 from evermat.program.query import Query
 from evermat.program.strata import Stratum
@@ -42,6 +44,7 @@ from evermat.spark.rounds.cluster import Cluster, default_buckets
 from evermat.spark.rounds.loading import load
 from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.reading import facts_of, frame_of, holds
+from evermat.spark.rounds.representatives import Representatives
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.state import State
@@ -77,7 +80,7 @@ class ClusteredMaterialisation(Materialisation):
     ) -> None:
         super().__init__(program, state, run, phases, keeper, "spark", algorithm)  # type: ignore[arg-type]
         self._places, self._resources = places, resources
-        self._dictionary = Dictionary()  # of facts that somebody has asked to see
+        self._dictionary = state.dictionary  # of facts that somebody has asked to see
 
     @property
     def on_cluster(self) -> bool:
@@ -87,13 +90,13 @@ class ClusteredMaterialisation(Materialisation):
         relation = self._program.relations.get(name)
         if relation is None or relation.hidden:
             raise KeyError(name)
-        return ClusteredFacts(relation, self._state.materialised, self._dictionary)
+        return ClusteredFacts(relation, self._state.materialised, self._dictionary, self._state.representatives)
 
     def _update(
         self, program: Program, state: Any, changes: list[Given], algorithm: str, run: Run, kept: Any = None
     ) -> Change:
         keeper: Any = self._keeper
-        return update_state(program, state, changes, algorithm, run, self._dictionary, kept=kept, keeper=keeper)
+        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=keeper)
 
     def _revised(self, program: Program, run: Run) -> Any:
         return State(program, run, self._state.cluster, kept=self._state)
@@ -102,8 +105,15 @@ class ClusteredMaterialisation(Materialisation):
     def _rdf_dictionary(self) -> Dictionary:
         return self._dictionary
 
-    def _batches(self, name: str, which: str) -> Iterator[Batch]:
-        explicit, materialised = self._state.explicit, self._state.materialised
+    def _batches(self, name: str, which: str, *, named: bool = True) -> Iterator[Batch]:
+        state: State = self._state
+        explicit, materialised, names = state.explicit, state.materialised, state.representatives
+        if names is not None and named:
+            if which == ALL:
+                return names.expanded(facts_of(materialised, name, self._dictionary), name)
+            explicit = state.given
+            if which == INFERRED and name in names.schema.columns:
+                return facts_of(names.all_names(materialised, [name], materialised) - explicit, name, self._dictionary)
         view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
         return facts_of(view, name, self._dictionary)
 
@@ -120,18 +130,25 @@ class ClusteredMaterialisation(Materialisation):
         super().close()  # lets go of the state that it had, but not of the files
         self._keeper = keeper
 
-    def query(self, text: str, *, limit_seconds: float | None = None, memory: int | None = None) -> Answer:
+    def query(
+        self,
+        text: str,
+        *,
+        representatives: bool = False,
+        limit_seconds: float | None = None,
+        memory: int | None = None,
+    ) -> Answer:
         """Answers a query; see `Materialisation.query`. The answer comes to the driver."""
         if self._queries is None or self._queries.program is not self._program:
             self._queries = Queries(self._program)
         query = self._queries.compile(text)
         self._state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
-        return _evaluate(query, self._state, self._state.materialised, self._dictionary)
+        return _evaluate(query, self._state, self._state.materialised, representatives=representatives)
 
     def refuse_forbidden(self) -> None:
         """Raises `DataError` if there are facts that the program forbids."""
         materialised = self._state.materialised
-        _refuse_forbidden(self._state, materialised, materialised, self._dictionary)
+        _refuse_forbidden(self._state, materialised, materialised)
 
     @property
     def stats(self) -> dict[str, Any]:
@@ -161,30 +178,50 @@ class ClusteredMaterialisation(Materialisation):
 
 
 class ClusteredFacts(Tabular):
-    """The facts of one relation, explicit and derived. Iteration is in no particular order, and reads a bucket at a time."""
+    """The facts of one relation, explicit and derived, in all names if any are known. Iteration is in no particular order, and reads a bucket at a time."""
 
-    def __init__(self, relation: Relation, materialised: FactSet, dictionary: Dictionary) -> None:
+    def __init__(
+        self,
+        relation: Relation,
+        materialised: FactSet,
+        dictionary: Dictionary,
+        names: Representatives | None = None,
+    ) -> None:
         super().__init__(relation, Table(relation.arity), dictionary)
         self._materialised = materialised
+        self._names = names if names is not None and relation.name in names.schema.columns else None
+
+    @property
+    def representatives(self) -> ClusteredFacts:
+        """The facts over representatives only: of terms that are equal, one stands for all."""
+        return ClusteredFacts(self._relation, self._materialised, self._dictionary)
 
     def _selection(self) -> Selection:
         raise AssertionError("these facts are in files")
 
     def _chunks(self) -> Iterator[Batch]:
-        return facts_of(self._materialised, self._relation.name, self._dictionary)
+        facts = facts_of(self._materialised, self._relation.name, self._dictionary)
+        return facts if self._names is None else self._names.expanded(facts, self._relation.name)
 
     def __len__(self) -> int:
-        return self._materialised.count(self._relation.name)
+        name = self._relation.name
+        return self._materialised.count(name) if self._names is None else self._names.count(self._materialised, name)
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple) or not suits(row, self._relation):
             return False
         fact = encode_rows([row], self._relation.types, self._dictionary)
+        if self._names is not None:
+            self._names.renaming.rename(fact, self._names.schema.columns[self._relation.name])
         return holds(self._materialised, self._relation.name, fact, self._dictionary)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """A DataFrame of the caller's SparkSession, over the files as they are now: nothing comes to the driver."""
-        return frame_of(self._materialised, self._relation, spark)
+        if self._names is None:
+            return frame_of(self._materialised, self._relation, spark)
+        columns = self._names.schema.columns[self._relation.name].tolist()
+        classes = self._materialised.expression(CLASSES.name)
+        return frame_of(self._materialised, self._relation, spark, columns, classes)
 
     def _title(self) -> str:
         return f"{self._relation.name}: {len(self):,} facts"
@@ -221,7 +258,6 @@ def update_state(
     changes: list[Given],
     algorithm: str,
     run: Run,
-    dictionary: Dictionary,
     *,
     kept: State | None = None,
     keeper: ClusteredKeeper | None = None,
@@ -235,14 +271,18 @@ def update_state(
             load_facts(program, state, [change[side] for change in changes], what)
             for side, what in ((0, "insertions"), (1, "deletions"))
         )
+        names = state.representatives
+        if names is not None:
+            # Other rules may ask for names that none has asked for before.
+            coming.add(names.names_of(coming) if kept is None else names.names_of(state.given | coming, program.rules))
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
         with phases.during("reason"):
             choices = maintain_all(update, algorithm, state, kept)
             lost, gained = update.result()
-            after = (state.materialised - update.overdeleted) | update.added
-            _refuse_forbidden(state, after, gained, dictionary)
-        explicit = {"inserted": update.inserted.size, "deleted": update.deleted.size}
-        inserted, deleted = (ClusteredChanges(program.relations, v, dictionary) for v in (gained, lost))
+            _refuse_forbidden(state, update.after, gained)
+            gone, come = (lost, gained) if names is None else names.named_change(update, lost, gained)
+        explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
+        inserted, deleted = (ClusteredChanges(program.relations, v, state.dictionary) for v in (come, gone))
         valid = kept_counters(state, choices)
         stats: dict[str, Any] = {"engine": "spark", "algorithm": algorithm}
         stats |= update_stats(program, choices, valid, "rounds", phases, run)
@@ -254,35 +294,50 @@ def update_state(
                 keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
+        if names is not None:
+            names.committed(gone, come)
     return Change(inserted, deleted, stats)
 
 
-def _evaluate(query: Query, state: State, facts: View, dictionary: Dictionary) -> Answer:
-    """The answer to a query over some facts of a state."""
+def _evaluate(query: Query, state: State, facts: View, *, representatives: bool = False) -> Answer:
+    """The answer to a query over some facts of a state, in all names or over representatives only; see the in-memory engine."""
+    names, rules = state.representatives, query.rules
+    if names is not None and query.about_names:
+        facts = names.all_names(facts, query.reads, state.materialised)
+    elif names is not None:
+        rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
     known, state.workshop.undefined = state.workshop.undefined, Counter()  # what a query drops is its own business
     made = FactSet("an answer", state.workshop)
     for name, relation in query.relations.items():
         state.workshop.shapes[name] = Shape.of(relation.types)
     try:
-        for rule in query.rules:  # in an order in which all that a rule reads is complete
+        for rule in rules:  # in an order in which all that a rule reads is complete
             made.add(Rules([rule], frozenset(), state.workshop).consequences(facts | made))
     finally:
         undefined, state.workshop.undefined = sum(state.workshop.undefined.values()), known
     table = Table(query.answer.arity)
-    for batch in facts_of(made, query.answer.name, dictionary):
-        table.add_new(batch, 0)
-    return Answer(query.answer, table, dictionary, undefined)
+    columns = np.array(rewritten_columns(query.answer), np.int64)
+    for batch in facts_of(made, query.answer.name, state.dictionary):
+        if names is None or representatives != query.about_names:
+            table.add_new(batch, 0)
+        elif representatives:
+            names.renaming.rename(batch, columns)
+            table.add_new(batch, 0)
+        else:
+            for part in expand(batch, columns, names.renaming):
+                table.add_new(part, 0)
+    return Answer(query.answer, table, state.dictionary, undefined)
 
 
-def _refuse_forbidden(state: State, facts: View, new: FactSet, dictionary: Dictionary) -> None:
+def _refuse_forbidden(state: State, facts: View, new: FactSet) -> None:
     """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
     found = {}
     for name in forbidden_relations(state.program):
         if new.count(name):
             types = state.program.relations[name].types
-            batches = facts_of(new, name, dictionary)
-            found[name] = [row for batch in batches for row in decode_rows(batch, types, dictionary)]
-    refuse(state.program, found, lambda query: _evaluate(query, state, facts, dictionary))
+            batches = facts_of(new, name, state.dictionary)
+            found[name] = [row for batch in batches for row in decode_rows(batch, types, state.dictionary)]
+    refuse(state.program, found, lambda query: _evaluate(query, state, facts))
 
 
 def open_clustered(

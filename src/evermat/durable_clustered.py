@@ -110,7 +110,7 @@ def open_state(
         for name, found in _restored(
             store, version.number, program, state.workshop.shapes, state.workshop, counters
         ).items():
-            state.explicit.append(name, found.explicit)
+            state.given.append(name, found.explicit)
             state.materialised.append(name, found.materialised)
             for counter, files in (
                 (state.nonrecursive_counter, found.nonrecursive),
@@ -118,6 +118,8 @@ def open_state(
             ):
                 if files:
                     counter.append(name, files)
+        if state.representatives is not None:
+            state.representatives.take_over(state, stored=True)
         for stratum, (valid, work) in kept.items():
             state.record_counters(stratum, valid)
             state.record_work(stratum, work)
@@ -268,7 +270,9 @@ def _by_relation(program: Program, counters: Mapping[Stratum, Counters]) -> dict
 
 
 def _facts(state: State, name: str) -> Expression | None:
-    return state.materialised.expression(name)
+    """What is stored: the facts, and where equal terms are represented by one, also what was given under other names."""
+    facts = state.materialised.expression(name)
+    return facts if state.explicit is state.given else combined("|", facts, state.given.expression(name))
 
 
 def _files(files: Sequence[FactFile]) -> Expression | None:
@@ -293,22 +297,29 @@ def _described(
         )
     )
     relation, shape = state.program.relations[name], state.workshop.shapes[name]
-    return Described(relation, shape, gone, come, same, state.explicit.expression(name), nonrecursive, recursive)
+    return Described(relation, shape, gone, come, same, state.given.expression(name), nonrecursive, recursive)
 
 
 def _changed(update: Update, name: str, result: tuple[FactSet, FactSet], counters: Counters) -> Described:
     """What an update changes of a relation: facts lost and gained, and those whose origin or counters changed."""
     state = update.state
     gone, come = (facts.expression(name) for facts in result)
-    deleted, inserted = update.deleted.expression(name), update.inserted.expression(name)
+    deleted, inserted = update.given_deleted.expression(name), update.given_inserted.expression(name)
+    explicit = combined("|", combined("-", state.given.expression(name), deleted), inserted)
+    before, facts = _facts(state, name), combined("-", state.materialised.expression(name), gone)
     touched = combined("|", deleted, inserted)
+    if state.explicit is not state.given:
+        # A fact that goes may still be given under this name; and one that is given no more may hold.
+        touched = combined("|", touched, combined("|", gone, come))
+        facts = combined("|", combined("|", facts, come), explicit)
+        gone, come = combined("-", touched, facts), combined("-", combined("&", touched, facts), before)
+        facts = combined("&", before, facts)
     changes = (update.nonrecursive_counter.changes, update.recursive_counter.changes)
     if counters > Counters.NONE:
         # A fact may be in several files of amounts: that does no harm where facts are held.
         counted = [file for change in changes for file in change.files.get(name, ())]
         touched = combined("|", touched, _files(counted))
-    same = combined("&", touched, combined("-", _facts(state, name), gone))
-    explicit = combined("|", combined("-", state.explicit.expression(name), deleted), inserted)
+    same = combined("&", touched, facts)
 
     def sums(counter: CountedFacts, change: CountedFacts) -> Counted:
         return Counted((*counter.files.get(name, ()), *change.files.get(name, ())))

@@ -160,7 +160,7 @@ class _Placing:
             state = self._new_state(stack)
             with self._phases.during("encode"):
                 in_text = {name: rows for name, rows in self._program.facts.items() if rows}
-                state.explicit.take_over(load_facts(self._program, state, [facts, in_text], "E"))
+                state.load(load_facts(self._program, state, [facts, in_text], "E"))
             with self._phases.during("reason"):
                 for stratum in self._run.strata(state):
                     self._derive(state, stratum)
@@ -195,6 +195,10 @@ class _Placing:
     def _derive(self, state: State, stratum: StratumRules) -> None:
         """Computes one stratum on the cluster."""
         own, run = stratum.stratum, self._run
+        if own.equality:
+            materialise_stratum(state, run, stratum, self._counters)
+            self._places[own] = "rounds", "equal terms are represented by one"
+            return
         before = run.derivations
         begin_stratum(state, run, stratum, self._counters)
         placed: _Placed = ("rounds", "no recursive rules: one round")
@@ -231,7 +235,7 @@ class _Placing:
             saturate(state, run, stratum, delta.listed(), counter)
             none = "no column is handed on by all recursive rules"
             return "rounds", none if pivots(own) is None else "what it reads is too much for one task"
-        left = close(state, run, own, delta, counted=counter is not None, whole=whole)
+        left = close(state, run, stratum, delta, counted=counter is not None, whole=whole)
         if not left:
             return place, reason
         count = left.size

@@ -81,7 +81,7 @@ def normal_rule(rule: Rule, normal: Normal) -> Rule:
             case Negation(atom):
                 within = literal(atom)
                 return thing if within is atom or not isinstance(within, Atom) else Negation(within)
-            case Test("=", left, right) if isinstance(left, Variable) or isinstance(right, Variable):
+            case Test("=", left, right) if is_thing(left) or is_thing(right):
                 return replace(thing, left=term(left), right=term(right))
             case Aggregation(alternatives=bodies):
                 return replace(thing, alternatives=tuple(tuple(map(literal, body)) for body in bodies))
@@ -121,6 +121,19 @@ def possible_rule(rule: Rule) -> Rule:
     pair = equated(rule)
     body = tuple(literal for literal in rule.body if not pair or not asks_whether_different(literal, pair))
     return rule if body == rule.body else replace(rule, body=body)
+
+
+_NAME = "'name"
+
+
+def name_of(variable: Variable) -> Variable:
+    """The variable for a name of what a variable stands for."""
+    return Variable(variable.name + _NAME, Type.TERM)
+
+
+def is_thing(expression: Expression) -> bool:
+    """Whether it is a variable that stands for a thing, and not for a name of one."""
+    return isinstance(expression, Variable) and not expression.name.endswith(_NAME)
 
 
 def terms_of(rule: Rule) -> set[str]:

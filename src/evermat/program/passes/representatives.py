@@ -14,7 +14,7 @@ from dataclasses import replace
 from evermat import errors
 from evermat.errors import Problems
 from evermat.program.builtins import Type
-from evermat.program.equality import CLASSES, NAMES, asks_whether_different, equated
+from evermat.program.equality import CLASSES, NAMES, asks_whether_different, equated, name_of
 from evermat.program.model import (
     Aggregation,
     Apply,
@@ -81,19 +81,28 @@ class _Naming:
         """A body in which what is about names is about names; with `counted`, about all names of all terms but the keys."""
         literals = [self._name_wildcards(literal) if counted else literal for literal in body]
         looked_at = dict.fromkeys(v for v in _terms(literals) if v not in keys) if counted else {}
+        about_names = [t for t in literals if isinstance(t, Test) and _is_about_names(t, pair)]
+        # Where the name of a term is looked at, what it is equated with is that name.
+        equations = [t for t in literals if isinstance(t, Test) and t.operator == "=" and any(_terms([t]))]
+        while about_names:
+            looked_at |= dict.fromkeys(v for test in about_names for v in _terms([test]))
+            about_names = [t for t in equations if not looked_at.keys().isdisjoint(_terms([t]))]
+            about_names = [t for t in about_names if not looked_at.keys() >= set(_terms([t]))]
         found: list[Literal] = []
         for literal in literals:
             if isinstance(literal, Aggregation):
                 found.append(self._aggregation(literal))
-            elif isinstance(literal, Test) and _is_about_names(literal, pair):
-                looked_at |= dict.fromkeys(_terms([literal]))
+            elif isinstance(literal, Test) and (
+                _is_about_names(literal, pair)
+                or (literal in equations and not looked_at.keys().isdisjoint(_terms([literal])))
+            ):
                 found.append(Test(literal.operator, _named(literal.left), _named(literal.right)))
             else:
                 found.append(literal)
         for key in {*keys} & looked_at.keys():
             self.problems.add(errors.NAME_OF_GROUP, self._span, name=key.name)
         self.used = self.used or bool(looked_at)
-        return (*found, *(Atom(NAMES, (variable, _name_of(variable))) for variable in looked_at))
+        return (*found, *(Atom(NAMES, (variable, name_of(variable))) for variable in looked_at))
 
     def _aggregation(self, literal: Aggregation) -> Aggregation:
         about_names = any(_terms([Test("=", literal.value, literal.value)])) if literal.value else False
@@ -144,16 +153,11 @@ def _terms(literals: Iterable[Literal]) -> Iterable[Variable]:
     return dict.fromkeys(v for v in variables_of(*literals) if v.type is Type.TERM)
 
 
-def _name_of(variable: Variable) -> Variable:
-    """The variable for a name of what a variable stands for."""
-    return Variable(f"{variable.name}'name", Type.TERM)
-
-
 def _named(expression: Expression) -> Expression:
     """An expression over names."""
     match expression:
         case Variable(type=Type.TERM):
-            return _name_of(expression)
+            return name_of(expression)
         case Apply(arguments=arguments):
             return replace(expression, arguments=tuple(map(_named, arguments)))
     return expression

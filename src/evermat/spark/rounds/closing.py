@@ -28,7 +28,7 @@ from evermat.spark.rounds.expressions import Expression, combined, most
 from evermat.spark.rounds.holding import batches_of
 from evermat.spark.rounds.packing import Amounts, Part, Shape, buckets_of, by_bucket, to_arrow, write_file
 from evermat.spark.rounds.sets import FactSet, View
-from evermat.spark.rounds.state import State
+from evermat.spark.rounds.state import State, StratumRules
 from evermat.spark.rounds.tasks import Figures, outcome, settle
 
 _BELOW = 16_000_000  # facts from below that a task may hold
@@ -52,16 +52,17 @@ def is_small(state: State, stratum: Stratum) -> bool:
     return sum(most(state.materialised.expression(name)) for name in names) <= _SMALL
 
 
-def close(state: State, run: Run, stratum: Stratum, delta: View, *, counted: bool, whole: bool) -> FactSet:
+def close(state: State, run: Run, rules: StratumRules, delta: View, *, counted: bool, whole: bool) -> FactSet:
     """Adds all that follows from Δ by the recursive rules of a stratum, as `saturate`; what is left of Δ.
 
     With `whole` one task does it all, else there is a task for each bucket.
     """
+    stratum = rules.stratum
     names = list(stratum.relations)
     read = _read(stratum)
     expressions = {name: e for name in {*names, *read} if (e := state.materialised.expression(name)) is not None}
     closing = Closing(
-        program=_only(state.program, stratum, expressions.keys() | set(names) | read),
+        program=_only(state.program, rules, expressions.keys() | set(names) | read),
         shapes=dict(state.workshop.shapes),
         expressions=expressions,
         delta={name: e for name in names if (e := delta.expression(name)) is not None},
@@ -95,13 +96,14 @@ def _read(stratum: Stratum) -> set[str]:
     return {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
 
 
-def _only(program: Program, stratum: Stratum, names: Iterable[str]) -> Program:
+def _only(program: Program, stratum: StratumRules, names: Iterable[str]) -> Program:
     """The recursive rules of a stratum as a program; what they read from below has no rules there."""
     relations = {name: program.relations[name] for name in names}
-    own = Stratum(stratum.relations, (), stratum.recursive)
+    rules = tuple(stratum.recursive.rules)  # in normal form, where equal terms are represented by one
+    own = Stratum(stratum.stratum.relations, (), rules)
     # Nothing here looks at the text, which may be long.
     source = replace(program.source, text="")
-    return Program(source, relations, stratum.recursive, {}, strata=(own,))
+    return Program(source, relations, rules, {}, strata=(own,))
 
 
 @dataclass(frozen=True, eq=False)

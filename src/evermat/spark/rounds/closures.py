@@ -19,10 +19,11 @@ from evermat.spark.rounds.absorbing import Absorbing, Target
 from evermat.spark.rounds.cluster import Found
 from evermat.spark.rounds.connecting import Connecting, ConnectingHere, GraphFile
 from evermat.spark.rounds.expressions import ARRIVED, combined
-from evermat.spark.rounds.packing import Shape, buckets_of, by_bucket, to_arrow, write_file
+from evermat.spark.rounds.packing import Shape
 from evermat.spark.rounds.reading import facts_of
 from evermat.spark.rounds.sets import Counting, FactSet, View
 from evermat.spark.rounds.tasks import Channel
+from evermat.spark.rounds.writing import written
 
 if TYPE_CHECKING:
     from evermat.spark.rounds.state import Workshop
@@ -47,14 +48,10 @@ class OnCluster:
             for batch in batches:
                 table.add_new(np.ascontiguousarray(batch), 0)
             if table.count:
-                self._write(found, name, table.take(np.arange(table.count, dtype=np.int32)))
+                rows = table.take(np.arange(table.count, dtype=np.int32))
+                shape = self._workshop.shapes[name]
+                found.append(name, list(written(self._workshop.cluster, shape, rows, self._dictionary)))
         return found
-
-    def _write(self, found: FactSet, name: str, facts: Batch) -> None:
-        cluster, shape = self._workshop.cluster, self._workshop.shapes[name]
-        for bucket, places in by_bucket(buckets_of(facts, shape, cluster.buckets, self._dictionary)):
-            arrow = to_arrow(np.ascontiguousarray(facts[:, places]), shape, self._dictionary)
-            found.append(name, [cluster.adopt(write_file(arrow, Path(cluster.folder), bucket))])
 
     def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
         """Which facts are in a view."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.columns.dictionary import Dictionary
+from evermat.columns.naming import expand
 from evermat.columns.table import Batch
 from evermat.columns.values import decode_arrow
 from evermat.files.layout import arrow_schema
@@ -19,6 +20,7 @@ from evermat.program.model import Relation
 from evermat.spark.frames import from_tasks
 from evermat.spark.rounds.expressions import Expression, Files
 from evermat.spark.rounds.holding import batches_of
+from evermat.spark.rounds.naming import renaming_of
 from evermat.spark.rounds.packing import Shape, buckets_of
 from evermat.spark.rounds.sets import View
 from evermat.spark.rounds.tasks import settle, worker_dictionary
@@ -32,18 +34,23 @@ _SHOWN = 1 << 16  # facts in a batch for Spark
 
 @dataclass(frozen=True, eq=False)
 class Showing:
-    """Facts of a relation with the columns and types that users see; each task has one bucket."""
+    """Facts of a relation, in all names if there are some, with the columns and types that users see; each task has one bucket."""
 
     relation: Relation
     shape: Shape
     expression: Expression
+    buckets: int
+    columns: tuple[int, ...] = ()  # in which terms may have other names
+    names: Expression | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
+        renaming = renaming_of(self.names, dictionary, self.buckets)
         for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
-            for facts in batches_of(self.expression, self.shape, dictionary, (bucket,)):
-                for first in range(0, facts.shape[1], _SHOWN):
-                    yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
+            for held in batches_of(self.expression, self.shape, dictionary, (bucket,)):
+                for facts in expand(held, np.array(self.columns, np.int64), renaming):
+                    for first in range(0, facts.shape[1], _SHOWN):
+                        yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
         settle()
 
     def _shown(self, batch: Batch, dictionary: Dictionary) -> Iterator[pa.RecordBatch]:
@@ -63,12 +70,19 @@ def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
         yield from batches_of(expression, shape, dictionary, (bucket,))
 
 
-def frame_of(view: View, relation: Relation, spark: SparkSession) -> DataFrame:
-    """The facts of a relation as a DataFrame over the files as they are now, which it keeps."""
+def frame_of(
+    view: View, relation: Relation, spark: SparkSession, columns: Sequence[int] = (), names: Expression | None = None
+) -> DataFrame:
+    """The facts of a relation as a DataFrame over the files as they are now, which it keeps.
+
+    Terms in some columns may have other names, of which there are files too.
+    """
     workshop, expression = view.workshop, view.expression(relation.name)
-    showing = Showing(relation, workshop.shapes[relation.name], Files(()) if expression is None else expression)
-    frame = from_tasks(spark, relation, showing.__call__, workshop.cluster.buckets)
-    weakref.finalize(frame, lambda _files: None, expression)  # files go when nobody refers to them any more
+    shape, buckets = workshop.shapes[relation.name], workshop.cluster.buckets
+    facts = Files(()) if expression is None else expression
+    showing = Showing(relation, shape, facts, buckets, tuple(columns), names)
+    frame = from_tasks(spark, relation, showing.__call__, buckets)
+    weakref.finalize(frame, lambda _files: None, (expression, names))  # files go when nobody refers to them any more
     return frame
 
 

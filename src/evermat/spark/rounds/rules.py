@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -61,6 +61,14 @@ class Rules:
             for name in delta.names:
                 if (starts := self._starts.changed(name, negated=negated)) and delta.most(name):
                     yield from starts
+
+    def revised(self, rules: Sequence[Rule]) -> Rules:
+        """Others in the place of these."""
+        return Rules(rules, self._own, self.workshop)
+
+    def some(self, numbers: Collection[int]) -> Rules:
+        """Those with some numbers."""
+        return Rules([self.rules[number] for number in sorted(numbers)], self._own, self.workshop)
 
     @property
     def heads(self) -> set[str]:

@@ -54,7 +54,11 @@ class View(ABC):
 
     def at(self, stratum: Stratum) -> View:
         """Only facts of relations of this stratum."""
-        return _Restricted(self, frozenset(stratum.relations), inside=True)
+        return self.only(stratum.relations)
+
+    def only(self, names: Iterable[str]) -> View:
+        """Only facts of some relations."""
+        return _Restricted(self, frozenset(names), inside=True)
 
     def below(self, stratum: Stratum) -> View:
         """Only facts of relations of other strata; a stratum's rules read only lower ones."""
@@ -169,9 +173,10 @@ class FactSet(View):
         new = FactSet(f"new in {self.name}", self.workshop)
         if isinstance(source, View):
             if counting is None and not self._parts and isinstance(source, FactSet):
-                new.share(source, source.names)  # nothing is known yet, so all is new
-            else:
-                new._fill(self._new_of_view(source, counting))
+                for known in (self, new):
+                    known.share(source, source.names)  # nothing is known yet, so all is new
+                return new
+            new._fill(self._new_of_view(source, counting))
         else:
             new._fill(source.derive(self, counting))
         for name in new.names:
@@ -233,9 +238,24 @@ class FactSet(View):
             parts.known = None
             if name in new:
                 self.append(name, new[name].facts)
-            if 2 * total_rows(parts.gone) > total_rows(parts.added):
-                found = self.workshop.evaluate("write a set anew", {name: parts.expression()})
-                parts.added, parts.gone, parts.known = tuple(found[name].facts) if name in found else (), (), None
+            self._write_anew(name, parts)
+
+    def take_out(self, facts: FactSet) -> None:
+        """Takes facts out that are in the set. None of them may be added again, but by `change`."""
+        for name in facts.names:
+            added, gone = facts.files(name)
+            assert not gone
+            parts = self._parts[name]
+            parts.gone, parts.known = (*parts.gone, *added), None
+            self._write_anew(name, parts)
+            if len(parts.gone) > _MOST_FILES * self.workshop.cluster.buckets:
+                parts.gone, parts.known = tuple(self.workshop.put_together(name, parts.gone)), None
+
+    def _write_anew(self, name: str, parts: _Parts) -> None:
+        """Writes the facts of a relation without those that are gone, if these are many."""
+        if 2 * total_rows(parts.gone) > total_rows(parts.added):
+            found = self.workshop.evaluate("write a set anew", {name: parts.expression()})
+            parts.added, parts.gone, parts.known = tuple(found[name].facts) if name in found else (), (), None
 
     def share(self, other: FactSet, names: Iterable[str]) -> None:
         """Holds what another set holds of some relations, in the same files."""

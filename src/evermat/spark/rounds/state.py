@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from evermat.algebra import Counters
 from evermat.columns.closures import closure_modules
+from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Jobs, Run
 from evermat.plan.pivots import pivots
 from evermat.program.difference import changed_rules, shared_relations
 from evermat.program.model import Program
+from evermat.program.normal_rules import NormalRules
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.closures import OnCluster
 from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows
 from evermat.spark.rounds.expressions import Counted, Expression, Files
 from evermat.spark.rounds.packing import FactFile, Shape
+from evermat.spark.rounds.representatives import Representatives
 from evermat.spark.rounds.rules import Rules
 from evermat.spark.rounds.sets import CountedFacts, FactSet, evaluation
 from evermat.spark.rounds.tasks import Figures
@@ -94,17 +98,35 @@ class Workshop:
 class StratumRules:
     """The rules of one stratum."""
 
-    def __init__(self, stratum: Stratum, workshop: Workshop) -> None:
+    def __init__(self, stratum: Stratum, workshop: Workshop, representatives: Representatives | None = None) -> None:
         self.stratum = stratum
         own = frozenset(stratum.relations)
+        self.written = Rules(stratum.rules, own, workshop)
         self.nonrecursive = Rules(stratum.nonrecursive, own, workshop)
         self.recursive = Rules(stratum.recursive, own, workshop)
         self.plain = Rules(stratum.plain, own, workshop)
         self.closures = closure_modules(stratum.closures, OnCluster(workshop), self.plain.heads)
+        self._normal: dict[str, NormalRules[Rules]] = {}
+        if representatives is not None:
+            normal = representatives.renaming.normal
+            self.everything = NormalRules(self.written, normal)
+            for kind in ("nonrecursive", "recursive", "plain"):
+                self._normal[kind] = NormalRules(getattr(self, kind), normal)
+                setattr(self, kind, self._normal[kind].rules)
+
+    def refresh(self) -> bool:
+        """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
+        changed = bool(self.everything.refresh())
+        for kind, normal in self._normal.items():
+            changed |= bool(normal.refresh())
+            setattr(self, kind, normal.rules)
+        return changed
 
     def give_up_closures(self) -> None:
         """From now on all recursive rules are evaluated instance by instance: a graph would be too large for the driver."""
         self.plain, self.closures = self.recursive, []
+        if self._normal:
+            self._normal["plain"] = self._normal["recursive"]
 
 
 class State:
@@ -121,11 +143,21 @@ class State:
             shapes |= {name: kept.workshop.shapes[name] for name in shared}  # files stay in their buckets
         self.jobs = Jobs(run)
         self.workshop = Workshop(cluster, shapes, self.jobs)
-        self.explicit = FactSet("E", self.workshop)
+        # Of facts that somebody asks to see, and of terms that are equal to others.
+        self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
+        self.representatives: Representatives | None = None
+        self.given = self.explicit = FactSet("E", self.workshop)
+        if program.rewriting:
+            self.representatives = Representatives(program, self.workshop, self.dictionary)
+            self.given = FactSet("given", self.workshop)
+            if kept is not None and kept.representatives is not None:
+                self.representatives.share(kept.representatives)
         self.materialised = self.workshop.sizes = FactSet("I", self.workshop)
         self.nonrecursive_counter = CountedFacts("C_nr", self.workshop)
         self.recursive_counter = CountedFacts("C_r", self.workshop)
-        self.strata: Sequence[StratumRules] = [StratumRules(stratum, self.workshop) for stratum in program.strata]
+        self.strata: Sequence[StratumRules] = [
+            StratumRules(stratum, self.workshop, self.representatives) for stratum in program.strata
+        ]
         self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
         self._work: dict[Stratum, int] = {}
         if kept is not None:
@@ -133,7 +165,11 @@ class State:
 
     def _take_over(self, kept: State, shared: Sequence[str]) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
-        for mine, other in ((self.explicit, kept.explicit), (self.materialised, kept.materialised)):
+        for mine, other in (
+            (self.given, kept.given),
+            (self.explicit, kept.explicit),
+            (self.materialised, kept.materialised),
+        ):
             mine.share(other, shared)
         for counter, others in (
             (self.nonrecursive_counter, kept.nonrecursive_counter),
@@ -152,6 +188,37 @@ class State:
         before = Workshop(self.cluster, {**self.workshop.shapes, **kept.workshop.shapes}, self.jobs)
         before.sizes = kept.materialised
         return Rules(gone, frozenset(), before), Rules(come, frozenset(), self.workshop)
+
+    def load(self, given: FactSet) -> None:
+        """Takes in the explicit facts, before the first run; every term has its own name, if rules ask for names."""
+        self.given.take_over(given)
+        if self.representatives is not None:
+            self.given.add(self.representatives.names_of(given, self.program.rules))
+            self.explicit.take_over(self.given)
+
+    @property
+    def equality(self) -> Any:
+        """The state while terms become equal, from scratch."""
+        from evermat.spark.rounds.equality import StateEquality  # noqa: PLC0415  (it is made of states)
+
+        return StateEquality(self)
+
+    @property
+    def checks_equality(self) -> bool:
+        """Each step of a search for proofs would be a job, or several: it takes less to compute a stratum with equality again."""
+        return False
+
+    def refresh_rules(self) -> None:
+        """Brings all rules into normal form, if terms have other representatives than before."""
+        if self.representatives is not None:
+            for stratum in self.strata:
+                stratum.refresh()
+
+    def count_facts_of(self, name: str) -> int:
+        """How many facts of a relation there are, in all names."""
+        if self.representatives is None:
+            return self.materialised.count(name)
+        return self.representatives.count(self.materialised, name)
 
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
         """Notes which counters of a stratum are valid from now on."""
@@ -179,7 +246,7 @@ class State:
     @property
     def nbytes(self) -> int:
         """Bytes of all files of facts and amounts."""
-        sets = [files for s in (self.explicit, self.materialised) for n in s.names for files in s.files(n)]
+        sets = [files for s in (self.given, self.explicit, self.materialised) for n in s.names for files in s.files(n)]
         counts = [*self.nonrecursive_counter.files.values(), *self.recursive_counter.files.values()]
         paths = {file.path for files in [*sets, *counts] for file in files}
         return sum(Path(path).stat().st_size for path in paths)

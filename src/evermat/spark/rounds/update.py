@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from evermat.algebra import TooManyInstancesError
 from evermat.columns.journal import Journal
@@ -67,10 +67,17 @@ class Update:
             counter.put_together()
         self.nonrecursive_counter = UpdateCounter(state.nonrecursive_counter)
         self.recursive_counter = UpdateCounter(state.recursive_counter)
-        self.journal = Journal()  # of the graphs of closures
+        self.journal = Journal()  # of the graphs of closures, and of π
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
-        self.deleted.replace((deleted & state.explicit) - inserted)
-        self.inserted.replace(inserted - state.explicit)
+        self.deleted.replace((deleted & state.given) - inserted)
+        self.inserted.replace(inserted - state.given)
+        # What changes in the facts as they were given. Where equal terms are represented by one, E⁻ and E⁺ become changes of normal
+        # forms as soon as the equalities are known.
+        self.given_deleted, self.given_inserted = self.deleted.copy(), self.inserted.copy()
+        self.renewed: set[Stratum] = set()  # strata whose rules mention terms that have other representatives now
+        self.after: View = (state.materialised - self.overdeleted) | self.added  # I as it will be
+        if state.representatives is not None:
+            state.representatives.renaming.remember()
 
     def new(self, name: str) -> FactSet:
         """A working set, empty."""
@@ -103,6 +110,17 @@ class Update:
         """The strata in order; takes note of each."""
         return self.run.strata(_Growing(self))
 
+    def equality(self, stratum: StratumRules) -> Any:
+        """A stratum with equality in this update."""
+        from evermat.spark.rounds.equality import EqualityUpdate  # noqa: PLC0415  (it is made of updates)
+
+        return EqualityUpdate(self, stratum)
+
+    def settle_equality(self) -> None:
+        """The equalities are known: strata above may follow."""
+        if self.state.representatives is not None:
+            self.state.representatives.settle_update(self)
+
     def next_round(self) -> None:
         """A round begins; raises `LimitError` if a limit is reached."""
         self.run.next_round()
@@ -125,12 +143,17 @@ class Update:
 
         `write` makes it durable, as the last thing that can fail.
         """
-        materialised, explicit = self.state.materialised.copy(), self.state.explicit.copy()
-        materialised.change(lost, gained)
-        explicit.change(self.deleted, self.inserted)
+        state = self.state
+        changes: list[tuple[FactSet, View, View]] = [(state.materialised, lost, gained)]
+        changes.append((state.given, self.given_deleted, self.given_inserted))
+        if state.explicit is not state.given:
+            changes.append((state.explicit, self.deleted, self.inserted))
+        changed = [(facts, facts.copy()) for facts, _, _ in changes]
+        for (_, copy), (_, gone, come) in zip(changed, changes, strict=True):
+            copy.change(gone, come)
         write()
-        self.state.materialised.take_over(materialised)
-        self.state.explicit.take_over(explicit)
+        for facts, copy in changed:
+            facts.take_over(copy)
         self.nonrecursive_counter.commit()
         self.recursive_counter.commit()
         self.journal.entries.clear()
@@ -142,5 +165,7 @@ class Update:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """What was not committed is forgotten; its files go with it."""
-        self.journal.undo()
+        if self.journal.entries:
+            self.journal.undo()
+            self.state.refresh_rules()
         self.run.leave()
