@@ -50,10 +50,15 @@ def can_be_represented(program: Program) -> bool:
 
 
 def looks_at_names(rules: Iterable[Rule]) -> bool:
-    """Whether what rules derive depends on the names of terms; they may also compute some."""
+    """Whether what rules derive, as it stands, depends on the names of terms; they may also compute some.
+
+    It does if they equate terms: nobody makes the answers to a query equal afterwards.
+    """
     naming = _Naming(Problems(Source("", "")))
     for rule in rules:
         naming.rule(rule)
+        if any(isinstance(literal, Test) and any(_terms([literal])) for literal in _all_literals(rule.body)):
+            return True
     return naming.used or len(naming.problems) > 0
 
 
