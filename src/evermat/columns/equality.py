@@ -271,8 +271,11 @@ class Proofs:
         """Algorithm 7, for all that was found."""
         new: dict[str, list[Rows]] = {}
         for name in list(self._found.names):
-            rows = self._gamma.normal_rows(name, self._found.rows(name))
-            rows = np.unique(rows[~self._proved.mask(name, rows)])
+            found = self._found.rows(name)
+            normal = self._gamma.normal_rows(name, found)
+            rows = normal[~self._proved.mask(name, normal)]
+            if normal is not found:  # several facts may have become one
+                rows = np.unique(rows)
             homes = self._pi.normal_rows(name, rows)
             asked_for = self.checked.mask(name, homes)
             if not asked_for.all():
@@ -316,7 +319,7 @@ class Proofs:
         """Finds out whether what represents some proved facts is complete."""
         found: dict[str, list[Rows]] = {}
         for name in list(proved.names):
-            homes = np.unique(self._pi.normal_rows(name, proved.rows(name)))
+            homes = self._pi.normal_rows(name, proved.rows(name))
             needed = np.ones(len(homes), np.int64)
             if self._pi.renaming and name in self._schema.columns:
                 batch = self._schema.tables[name].take(homes)

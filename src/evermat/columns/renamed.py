@@ -94,7 +94,9 @@ class Schema:
             for column in self.columns[name]
             for _, rows in table.index((int(column),)).join(keys, truth, lo=lo, hi=hi)
         ]
-        return np.unique(np.concatenate(parts)) if parts else NO_ROWS
+        if len(parts) < 2:
+            return parts[0] if parts else NO_ROWS
+        return np.unique(np.concatenate(parts))
 
     def terms_in(self, view: View) -> Ids:
         """The terms that occur in some facts."""

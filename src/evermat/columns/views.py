@@ -154,7 +154,13 @@ class Listed(View):
         return listed(self.rows(name))
 
     def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return np.isin(rows, self.rows(name)) if name in self._found else np.zeros(len(rows), np.bool_)
+        if name not in self._found or not len(rows):
+            return np.zeros(len(rows), np.bool_)
+        inside = np.zeros(self.tables[name].count, np.bool_)  # pages that nobody writes to cost nothing
+        for some in self._found[name]:
+            inside[some] = True
+        found: npt.NDArray[np.bool_] = inside[rows]
+        return found
 
     def __bool__(self) -> bool:
         return bool(self._found)
