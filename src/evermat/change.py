@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -63,8 +63,13 @@ class Changes(Mapping[str, ChangedFacts]):
 
     def __init__(self, relations: Mapping[str, Relation], batches: Mapping[str, Batch], dictionary: Dictionary) -> None:
         self._relations = {name: r for name, r in relations.items() if not r.hidden}
-        self._batches = {name: batch for name, batch in batches.items() if name in self._relations}
+        self._known = {name: batch for name, batch in batches.items() if name in self._relations}
         self._dictionary = dictionary
+
+    @property
+    def _batches(self) -> Mapping[str, Batch]:
+        """The facts by relation."""
+        return self._known
 
     @classmethod
     def of(
@@ -106,11 +111,32 @@ class Changes(Mapping[str, ChangedFacts]):
         return sum(batch.shape[1] for batch in self._batches.values())
 
 
+class NamedChanges(Changes):
+    """Facts that came, or went, in all names. There may be very many: they are listed when somebody asks for them."""
+
+    def __init__(
+        self, relations: Mapping[str, Relation], dictionary: Dictionary, listed: Callable[[], Mapping[str, Batch]]
+    ) -> None:
+        super().__init__(relations, {}, dictionary)
+        self._listed = listed
+
+    @property
+    def _batches(self) -> Mapping[str, Batch]:
+        return self._listed()
+
+
 class Change:
     """One update: what every relation gained and lost, explicit facts and derived ones, and what it took."""
 
     def __init__(self, inserted: Changes, deleted: Changes, stats: dict[str, Any]) -> None:
-        self.inserted, self.deleted, self.stats = inserted, deleted, stats
+        self.inserted, self.deleted, self._stats = inserted, deleted, stats
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What was done and what it took, with how many facts came and went."""
+        if "inserted" not in self._stats:
+            self._stats |= {"inserted": self.inserted.total, "deleted": self.deleted.total}
+        return self._stats
 
     def __bool__(self) -> bool:
         return bool(self.inserted.total or self.deleted.total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.change import Change, Changes
+from evermat.change import Change, Changes, NamedChanges
 from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.naming import NamedChange, expand
@@ -23,7 +24,7 @@ from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import decode_rows
-from evermat.columns.views import View
+from evermat.columns.views import Listed, View
 from evermat.errors import DataError, Problem
 from evermat.facts import encode_facts, encode_given
 from evermat.forbidden import forbidden_relations, refuse
@@ -466,6 +467,9 @@ def update_state(
     """
     check_algorithm(algorithm, program.strata)
     phases = Phases()
+    for one in (state, kept):
+        if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
+            pending.settle()
     if state.representatives is not None and keeper is not None:
         for name in program.relations:
             state.count_facts_of(name)  # before any term stands for another than it does now
@@ -484,36 +488,65 @@ def update_state(
             after = (state.materialised - update.overdeleted) | update.added
             _refuse_forbidden(state, after, gained, run)
         explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
-        deleted, inserted = _changes(state, update, lost, gained)
+        names = None if state.representatives is None else PendingNames(state, lost, gained)
+        deleted, inserted = _changes(state, names, lost, gained)
         valid = kept_counters(state, choices)
         stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
         stats |= update_stats(program, choices, valid, "memory", phases, run)
-        stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
+        stats |= {**update.figures, "explicit": explicit}
         if keeper is not None:
             with phases.during("write"):
+                stats |= {"inserted": inserted.total, "deleted": deleted.total}
                 keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
         update.commit(lost, gained)
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
-        if state.representatives is not None:
-            for name in inserted:
-                state.representatives.naming.note(name, len(inserted[name]) - len(deleted[name]))
+        if names is not None and state.representatives is not None:
+            names.commit()
+            state.representatives.pending = weakref.ref(names)
+            if keeper is None:
+                state.representatives.naming.forget()
+            else:
+                for name in inserted:
+                    state.representatives.naming.note(name, len(inserted[name]) - len(deleted[name]))
     return Change(inserted, deleted, stats)
 
 
-def _changes(state: State, update: Update, lost: View, gained: View) -> tuple[Changes, Changes]:
+def _changes(state: State, named: PendingNames | None, lost: View, gained: View) -> tuple[Changes, Changes]:
     """What users are told that they lose and gain: in all names."""
-    relations = state.program.relations
-    if state.representatives is None:
-        deleted, inserted = (Changes.of(relations, v, state.tables, state.dictionary) for v in (lost, gained))
-        return deleted, inserted
-    after = (state.materialised - update.overdeleted) | update.added
-    named = NamedChange(state.representatives.renamed, state.materialised, after)
-    found = {n: named.of(n, lost.rows(n), gained.rows(n)) for n, relation in relations.items() if not relation.hidden}
+    relations, dictionary = state.program.relations, state.dictionary
+    if named is None:
+        return tuple(Changes.of(relations, v, state.tables, dictionary) for v in (lost, gained))  # type: ignore[return-value]
     return (
-        Changes(relations, {name: batch for name, (batch, _) in found.items()}, state.dictionary),
-        Changes(relations, {name: batch for name, (_, batch) in found.items()}, state.dictionary),
+        NamedChanges(relations, dictionary, lambda: named.batches(0)),
+        NamedChanges(relations, dictionary, lambda: named.batches(1)),
     )
+
+
+class PendingNames:
+    """What an update changes in all names, listed when it is asked for, at the latest before the next update."""
+
+    def __init__(self, state: State, lost: Listed, gained: Listed) -> None:
+        assert state.representatives is not None
+        self._names = [name for name, relation in state.program.relations.items() if not relation.hidden]
+        self._change: NamedChange | None = NamedChange(state.representatives.renamed, state.materialised, lost, gained)
+        self._found: dict[str, tuple[Batch, Batch]] = {}
+
+    def commit(self) -> None:
+        """The update is committed."""
+        if self._change is not None:
+            self._change.commit()
+
+    def settle(self) -> None:
+        """Lists the facts, if they are not listed yet."""
+        if self._change is not None:
+            self._found = {name: self._change.of(name) for name in self._names}
+            self._change = None
+
+    def batches(self, side: int) -> dict[str, Batch]:
+        """The facts that are lost (0) or gained (1), by relation."""
+        self.settle()
+        return {name: batches[side] for name, batches in self._found.items()}
 
 
 def _refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:

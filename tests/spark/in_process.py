@@ -32,7 +32,19 @@ from evermat.columns.values import decode_rows
 from evermat.errors import EvermatError
 from evermat.materialisation import Materialisation
 from evermat.spark.jobs import failure
-from evermat.spark.rounds import absorbing, closing, connecting, deriving, moving, packing, rules, sets, stars, tasks
+from evermat.spark.rounds import (
+    absorbing,
+    closing,
+    connecting,
+    deriving,
+    moving,
+    packing,
+    representatives,
+    rules,
+    sets,
+    stars,
+    tasks,
+)
 from evermat.spark.rounds.closures import OnCluster
 from evermat.spark.rounds.cluster import Cluster, Stage
 from evermat.spark.rounds.packing import FactFile, Shape, buckets_of, read_file
@@ -163,6 +175,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (rules, "_SMALL", 0),  # many tasks divide the work
             (rules, "_PER_TASK", few),  # even more tasks
             (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
+            (representatives, "_SMALL", 0),  # many tasks rename terms
             (sets, "_MOST_FILES", 2),  # files are put together all the time
             (deriving, "_FLUSH", few),  # a task sends the same head more than once
             (tasks, "_PACKED", few),
@@ -221,7 +234,10 @@ def assert_files_right(m: ClusteredMaterialisation) -> None:
         for files in counter.files.values()
         for file in files
     }
-    for held in (state.explicit, state.materialised):
+    sets_of_facts = {state.given, state.explicit, state.materialised}
+    if state.representatives is not None:
+        sets_of_facts.add(state.representatives._named)
+    for held in sets_of_facts:
         for name in m._program.relations:
             added, gone = held.files(name)
             rows = _rows(m, name, added)

@@ -271,10 +271,10 @@ class Proofs:
         """Algorithm 7, for all that was found."""
         new: dict[str, list[Rows]] = {}
         for name in list(self._found.names):
-            found = self._found.rows(name)
-            normal = self._gamma.normal_rows(name, found)
+            derived = self._found.rows(name)
+            normal = self._gamma.normal_rows(name, derived)
             rows = normal[~self._proved.mask(name, normal)]
-            if normal is not found:  # several facts may have become one
+            if normal is not derived:  # several facts may have become one
                 rows = np.unique(rows)
             homes = self._pi.normal_rows(name, rows)
             asked_for = self.checked.mask(name, homes)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evermat.columns.renamed import Renamed
 from evermat.columns.renaming import Changed, Ids, Renaming
 from evermat.columns.table import Batch, Rows
-from evermat.columns.views import Listed, View
+from evermat.columns.views import Dataset, Listed, View
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -94,6 +94,10 @@ class Naming:
         if name in self._counts:
             self._counts[name] += more
 
+    def forget(self) -> None:
+        """Facts have come and gone, nobody knows how many."""
+        self._counts.clear()
+
 
 class NamedChange:
     """What an update changes in all names, given what it changes in the representatives.
@@ -102,26 +106,36 @@ class NamedChange:
     of facts that stay those whose terms have lost a name; likewise for what is gained.
     """
 
-    def __init__(self, renamed: Renamed, old: View, new: View) -> None:
-        self._renamed, self._old, self._new = renamed, old, new
+    def __init__(self, renamed: Renamed, materialised: Dataset, lost: Listed, gained: Listed) -> None:
+        """Between I, as it is still, and what it will be when it loses and gains facts."""
+        self._renamed, self._lost, self._gained = renamed, lost, gained
+        self._present = materialised
+        self._old: View = materialised
+        self._new: View = (materialised - lost) | gained
         self._changed = changed = renamed.renaming.changed()
         self._touched = np.unique(np.concatenate([changed.old, changed.new]))
         self._before = _Before(changed, renamed.renaming)
 
-    def of(self, name: str, lost: Rows, gained: Rows) -> tuple[Batch, Batch]:
-        """The facts of a relation that are lost and gained, in names."""
+    def commit(self) -> None:
+        """I has lost and gained them by now."""
+        self._old, self._new = (self._present - self._gained) | self._lost, self._present
+
+    def of(self, name: str) -> tuple[Batch, Batch]:
+        """The facts of a relation that are lost and gained, in names; until the next update begins."""
+        lost, gained = self._lost.rows(name), self._gained.rows(name)
         table, columns = self._renamed.schema.tables[name], self._renamed.schema.columns.get(name)
         if columns is None or not (self._renamed.renaming or len(self._changed.terms)):
             return table.take(lost), table.take(gained)
         now, before = self._renamed.renaming, self._before
-        staying = self._renamed.schema.mentioning_in(self._old, name, self._touched)
+        staying = self._renamed.schema.mentioning_in(self._present, name, self._touched)
+        staying = staying[~(self._lost | self._gained).mask(name, staying)]
         empty = np.empty((table.arity, 0), np.int64)
         if not len(lost) and not len(gained) and not len(staying):
             return empty, empty
         gone_facts, come_facts = table.take(lost), table.take(gained)
         if not len(staying) and not before.concerns(gone_facts, columns) and not before.concerns(come_facts, columns):
             return gone_facts, come_facts
-        kept = table.take(staying[~np.isin(staying, lost)])
+        kept = table.take(staying)
         losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
         gone = [*expand(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
         come = [*expand(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]

@@ -8,7 +8,7 @@ their normal forms (the index that line 40 of B/F≈ asks for).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,6 +40,7 @@ class Representatives:
         self.renaming = Renaming(dictionary)
         self.renamed = Renamed(self.schema, self.renaming)
         self.naming = Naming(self.renamed)
+        self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if somebody may ask
         self._lists_names = NAMES.name in tables
         self._elsewhere = {name: Table(2) for name in self.schema.columns}
 
