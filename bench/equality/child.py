@@ -22,7 +22,7 @@ from evermat.errors import LimitError
 from evermat.materialisation import Materialisation
 
 LITTLE = 20.0  # seconds that materialising may take in all before it is repeated no more
-BEGIN = 5000  # deleted facts with which the search for the equilibrium begins
+BEGIN = 320_000  # deleted facts with which the search for the equilibrium begins, if there are so many
 REFINED = 1  # further sizes that the search tries between the last two
 SPARE = 1.3  # of the memory that may be used, after which the system says no: evermat itself looks only now and then
 
@@ -154,8 +154,9 @@ def equilibrium(subjects: list[Subject]) -> None:
 
     Each algorithm has facts of its own, so that none finds indexes that the other has left, or has thrown away.
     """
+    begin = min(BEGIN, subjects[0].most // 32)
     for subject in subjects:
-        subject.round(BEGIN, SEARCHED)  # makes indexes; a sample that does not count
+        subject.round(begin, SEARCHED)  # makes indexes; a sample that does not count
 
     def is_slower(size: int) -> bool | None:
         """Whether the first takes longer, all samples together; None if one of them was given up."""
@@ -168,7 +169,7 @@ def equilibrium(subjects: list[Subject]) -> None:
                 taken[i] += deleting.cpu
         return taken[0] >= taken[1]
 
-    low, high = 0, BEGIN
+    low, high = 0, begin
     while not (slower := is_slower(high)):
         low, high = high, 2 * high
         if slower is None or high > subjects[0].most:
