@@ -16,7 +16,6 @@ from bench.equality.shapes import UOBM
 from bench.equality.steps import ALGORITHMS, EQUALITY, SEARCHED, Step, Task, kept
 from bench.harness import DETAIL_CHARACTERS, LAUNCHER, ROOT, THREAD_VARIABLES
 
-SHARES = (0.25, 0.5, 0.75, 1.0)  # of the equilibrium, that are deleted
 COMPARED = ("bf-eq", "remat-eq")  # which of which takes as long as the other there
 
 
@@ -84,12 +83,8 @@ def measure(task: Task, algorithms: Sequence[str]) -> Iterator[Ran]:
 
     What could not be materialised for one algorithm is not tried again for another that needs the same.
     """
-    sizes = set(task.sizes)
     if task.shape == UOBM and set(COMPARED) <= set(algorithms):
-        search = run(replace(task, algorithms=COMPARED, sizes=(), repeat=1))
-        yield search
-        meeting = equilibrium(search.steps)
-        sizes |= {round(share * meeting[0]) for share in SHARES} if meeting else set()
+        yield run(replace(task, algorithms=COMPARED, sizes=(), repeat=1))
     hopeless: set[str] = set()
     for algorithm in ALGORITHMS:
         if algorithm not in algorithms:
@@ -97,7 +92,7 @@ def measure(task: Task, algorithms: Sequence[str]) -> Iterator[Ran]:
         if EQUALITY[algorithm] in hopeless:
             yield Ran((algorithm,), "skipped", [], "it could not be materialised before")
             continue
-        ran = run(replace(task, algorithms=(algorithm,), sizes=tuple(sorted(sizes))))
+        ran = run(replace(task, algorithms=(algorithm,)))
         if not ran.is_materialised:
             hopeless.add(EQUALITY[algorithm])
         yield ran

@@ -50,7 +50,7 @@ def assert_answered(m: Materialisation, rng: Random, sample: Sample, expected: n
     assert_same({text: set(m.query(text, representatives=True))}, {text: normal})
 
 
-@randomly(memory=0, spark=2 * MANY, engines=tuple(PLACES))
+@randomly(memory=0, spark=MANY, engines=tuple(PLACES))
 def test_representatives_stand_for_all_names(engine: Engine, rng: Random) -> None:
     sample = random_sample(rng, **KINDS[rng.choice(list(KINDS))])
     expected, explicit = naive.materialise(sample.program, sample.explicit), sample.explicit
