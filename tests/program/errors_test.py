@@ -22,7 +22,7 @@ ELSEWHERE = {
     errors.NOT_UTF8: "about a file, see bad_input_test",
     errors.MORE_ERRORS: "about a great many errors, see bad_input_test",
     errors.NO_SUCH_RULE: "raised where rules are removed from a program",
-    errors.OTHER_EQUALITY: "raised where rules are added to a program, see equality/rules_test",
+    errors.OTHER_EQUALITY: "raised where rules are added to a program, see equality_rules_test",
     errors.EMPTY_QUERY: "about a query, see query_test",
     errors.MORE_THAN_A_QUERY: "about a query, see query_test",
     errors.UNBOUND_ANSWER: "about a query, see query_test",
