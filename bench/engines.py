@@ -8,7 +8,7 @@ from bench.peers import peer_clingo, peer_duckdb, peer_evermat, peer_nemo, peer_
 PEERS: dict[str, Peer] = {
     peer.name: peer
     for peer in (
-        peer_evermat.peer(),
+        peer_evermat.peer(options=("--schemes", "plain")),  # every fact has a row, as with the others
         peer_duckdb.PEER,
         peer_nemo.PEER,
         peer_clingo.PEER,

@@ -104,15 +104,16 @@ def measure_once(
     return one
 
 
-def _run(peer: Peer, job: Job, one: Measurement, timeout: float) -> None:
-    """Start the engine through the launcher and take over what it tells."""
-    usage_file = job.report.with_name("usage.json")
+def launched(
+    command: Sequence[str], usage_file: Path, timeout: float, threads: int = 1, folder: Path | None = None
+) -> str:
+    """Run a command through the launcher, which writes what it used to a file; what it said on standard error."""
     usage_file.unlink(missing_ok=True)
-    launcher = [sys.executable, "-S", "-E", str(LAUNCHER), str(usage_file), str(timeout)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     ended = subprocess.run(
-        [*launcher, *peer.command(job)],
-        env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(job.threads)), "PYTHONPATH": path},
+        [sys.executable, "-S", "-E", str(LAUNCHER), str(usage_file), str(timeout), *command],
+        env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONPATH": path},
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -120,7 +121,13 @@ def _run(peer: Peer, job: Job, one: Measurement, timeout: float) -> None:
         errors="replace",
         check=False,
     )
-    one.detail = ended.stderr.strip()
+    return ended.stderr.strip()
+
+
+def _run(peer: Peer, job: Job, one: Measurement, timeout: float) -> None:
+    """Start the engine through the launcher and take over what it tells."""
+    usage_file = job.report.with_name("usage.json")
+    one.detail = launched(peer.command(job), usage_file, timeout, job.threads)
     if not usage_file.exists():
         return
     usage = json.loads(usage_file.read_text(encoding="utf-8"))

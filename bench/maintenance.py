@@ -169,9 +169,11 @@ def measure(shape: Shape, quick: bool, algorithms: tuple[str, ...], rounds: int)
     scratch: dict[str, float] = {}
     for _ in range(max(8, 2 * rounds)):
         for counters in ("none", "nonrecursive", "both"):
-            took = program.materialise(facts, counters=counters).stats["cpu_seconds"]["reason"]
+            took = program.materialise(facts, counters=counters, schemes="plain").stats["cpu_seconds"]["reason"]
             scratch[counters] = min(took, scratch.get(counters, took))
-    states = {name: program.materialise(facts, counters=COUNTERS.get(name, "none")) for name in algorithms}
+    states = {
+        name: program.materialise(facts, counters=COUNTERS.get(name, "none"), schemes="plain") for name in algorithms
+    }
     before = {name: len(facts) for name, facts in next(iter(states.values())).items()}
     found: dict[str, dict[str, Any]] = {}
     for warm, sample in enumerate(samples):

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
@@ -28,7 +27,7 @@ from typing import Any
 
 from bench.differences import compare
 from bench.environment import environment
-from bench.harness import DETAIL_CHARACTERS, LAUNCHER, ROOT, THREAD_VARIABLES
+from bench.harness import DETAIL_CHARACTERS, launched
 from bench.model import Job, Measurement, Peer, Phases
 from bench.peers import peer_evermat, peer_owlrl, peer_reasonable
 from bench.peers.peer_reasonable import WRITTEN
@@ -101,21 +100,9 @@ def run(peer: Peer, data: Data, folder: Path, repetition: int, limit: float, res
     facts = data.file.with_suffix(".ttl") if peer is REASONABLE else data.file
     job = Job(data.ontology, facts, out, folder / "report.json", result)
     usage_file = folder / "usage.json"
-    for file in (usage_file, job.report):
-        file.unlink(missing_ok=True)
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    ended = subprocess.run(
-        [sys.executable, "-S", "-E", str(LAUNCHER), str(usage_file), str(limit), *peer.command(job)],
-        env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, str(job.threads)), "PYTHONPATH": path},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        check=False,
-    )
-    one.detail = ended.stderr.strip()[-DETAIL_CHARACTERS:].replace(str(folder), ".")
+    job.report.unlink(missing_ok=True)
+    said = launched(peer.command(job), usage_file, limit, job.threads, folder)
+    one.detail = said[-DETAIL_CHARACTERS:].replace(str(folder), ".")
     if not usage_file.exists():
         raise SystemExit(f"{peer.name} on {data.name}: {one.detail}")
     usage = json.loads(usage_file.read_text(encoding="utf-8"))

@@ -63,7 +63,7 @@ class Subject:
         self.many, self._next = len(given["b"]) // FAN, len(given["a"])
         self.algorithm, self.changed = algorithm, changed
         started = time.perf_counter()
-        self.m = evermat.Program.parse(PROGRAM).materialise(given, counters=COUNTERS[algorithm])
+        self.m = evermat.Program.parse(PROGRAM).materialise(given, counters=COUNTERS[algorithm], schemes="plain")
         self.seconds = time.perf_counter() - started
         self.facts = sum(len(self.m[name]) for name in self.m)
         self.chosen: set[str] = set()

@@ -40,8 +40,10 @@ LAYERS = {
         "history",
         "materialisation",
         "placement",
+        "pulling",
         "query",
         "tabular",
+        "updating",
     },
     "cli": {"cli", "__main__"},
 }

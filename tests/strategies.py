@@ -9,7 +9,7 @@ The generators take a `random.Random`, so that they serve hypothesis (`programs(
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from hypothesis import strategies as st
@@ -58,6 +58,7 @@ class Features:
     builtins: bool = True
     aggregates: bool = True
     closures: float = 0.4  # how many programs have rules that close a relation
+    unions: float = 0.15  # how many have relations that copy others
 
 
 def programs(features: Features = Features()) -> st.SearchStrategy[RandomProgram]:  # noqa: B008
@@ -82,7 +83,27 @@ def random_program(rng: Random, features: Features = Features()) -> RandomProgra
         readable = [r for r in relations if r.level < head.level or (features.recursion and r.level == head.level)]
         if readable:
             rules.append(random_rule(rng, head, readable, features))
+    if rng.random() < features.unions:
+        rules += _unions(rng, relations, replace(features, recursion=False))
     return RandomProgram(relations, rules, random_facts(rng, relations))
+
+
+def _unions(rng: Random, relations: list[Sketch], features: Features) -> list[str]:
+    """Rules that copy relations into new ones, chains and diamonds of them; some other rules read and derive these."""
+    rules = []
+    for _ in range(rng.randint(1, 3)):
+        like = rng.choice(relations)
+        union = Sketch(f"r{len(relations)}", like.types, 3 + len(relations), like.nodes)
+        terms = ", ".join(VARIABLES[: len(like.types)])
+        sources = [r for r in relations if r.types == like.types]
+        for source in rng.sample(sources, rng.randint(1, min(len(sources), 3))):
+            rules.append(f"{union.name}({terms}) :- {source.name}({terms}).")
+        relations.append(union)
+        if rng.random() < 0.6:
+            reader = Sketch(f"r{len(relations)}", ["number"], union.level + 1)
+            rules.append(random_rule(rng, reader, list(relations), features))
+            relations.append(reader)
+    return rules
 
 
 def _closure(rng: Random, relations: list[Sketch]) -> list[str]:

@@ -3,7 +3,7 @@
 The shapes of table 1 of *Combining rewriting and incremental materialisation maintenance for Datalog programs with equality*:
 
 - `uobm`: universities of `bench.universities` that hang together, with their ontology translated to rules. Many people have several
-  further names (`data.NAMED`, `data.FURTHER`), which an inverse functional e-mail address finds; heads, teachers, tutors and subjects with second names are there already.
+  further names (`data.MANY_NAMES`), which an inverse functional e-mail address finds; heads, teachers, tutors and subjects with second names are there already.
 - `cliques`: things with ten to hundreds of names, which explicit links, functional and inverse functional properties make equal.
 - `plain`: the rules of `uobm` on data in which no two things are equal. Wanted: rewriting takes at most 1.2 times what axioms take.
 - `cyc-K`: few things with K names each, types and classes over them, all in `triple`; with all K the same number of explicit facts, also for

@@ -36,6 +36,9 @@ def options() -> argparse.ArgumentParser:
     made.add_argument("--repeat", type=int, default=3, help="most materialisations in a process (3)")
     made.add_argument("--limit", type=float, help="seconds for a materialisation or an update (600; small: 60)")
     made.add_argument("--memory", type=float, help="GB for a process (12; small: 6)")
+    made.add_argument(
+        "--remark", default="", help="what else there is to say about this run, such as what ran beside it"
+    )
     made.add_argument("--out", type=Path, default=RESULTS, help="folder of results")
     return made
 
@@ -45,17 +48,23 @@ def main() -> None:
     chosen = options().parse_args()
     small = chosen.small
     name = "equality-small" if small else "equality"
-    around = environment([], "python -m bench.equality" + "".join(f" {a}" for a in sys.argv[1:]))
+    command = "python -m bench.equality" + "".join(
+        f" {a}" for a in sys.argv[1:] if a not in ("--remark", chosen.remark)
+    )
+    around = environment([], command)
     file = chosen.out / f"{name}.json"
-    before: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["measured"] if file.exists() else {}
+    known: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    before: dict[str, Any] = known.get("measured", {})
+    made_by: dict[str, list[str]] = known.get("made_by", {})
     measured = {shape: [Ran.of(ran) for ran in before[shape]] for shape in SHAPES if shape in before}
 
     def keep() -> str:
         """What was found so far: the whole takes long, and may be ended."""
         in_order = {shape: measured[shape] for shape in SHAPES if shape in measured}
-        text = "\n\n".join(["# Equality", preamble(around), *render(in_order)]) + "\n"
+        runs = [f"- {shape}: `{made_by[shape][0]}`. {made_by[shape][1]}".rstrip() for shape in in_order]
+        text = "\n\n".join(["# Equality", preamble(around), "\n".join(runs), *render(in_order)]) + "\n"
         data = {shape: [ran.as_json() for ran in all_ran] for shape, all_ran in in_order.items()}
-        save(chosen.out, name, around | {"measured": data}, [], text)
+        save(chosen.out, name, around | {"made_by": made_by, "measured": data}, [], text)
         return text
 
     for shape in chosen.only:
@@ -69,7 +78,7 @@ def main() -> None:
             chosen.limit or (60.0 if small else 600.0),
             chosen.memory or (6.0 if small else 12.0),
         )
-        measured[shape] = []
+        measured[shape], made_by[shape] = [], [command, chosen.remark]
         for ran in measure(task, chosen.algorithms):
             measured[shape].append(ran)
             print(shape, *ran.algorithms, ran.status, len(ran.steps), "steps", file=sys.stderr, flush=True)

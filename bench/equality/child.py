@@ -6,7 +6,6 @@ import contextlib
 import gc
 import resource
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from bench.attempts import attempt
 from bench.equality.shapes import SHAPES
 from bench.equality.steps import EQUALITY, REWRITE, SEARCHED, Step, Task, What, keep
 from bench.equality.stored import Tables, facts_of
 from evermat.columns.kernels import warm_up
-from evermat.errors import LimitError
 from evermat.materialisation import Materialisation
 
 LITTLE = 20.0  # seconds that materialising may take in all before it is repeated no more
@@ -102,15 +101,7 @@ class Subject:
         """Does some work and notes what it took; None instead of a result if it was given up."""
         keep(self.report, step)
         gc.collect()
-        done = None
-        cpu, wall = time.process_time(), time.perf_counter()
-        try:
-            done = work()
-        except LimitError as error:
-            step.status = "memory" if "memory" in str(error) else "time"
-        except MemoryError:
-            step.status = "memory"
-        step.cpu, step.wall = time.process_time() - cpu, time.perf_counter() - wall
+        done = attempt(step, work)
         if done is None:
             keep(self.report, step)
         else:

@@ -17,8 +17,8 @@ OWL, RDFS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-sch
 SAME = f"<{OWL}sameAs>"
 EMAIL = f"<{UO}emailAddress>"
 SECOND_NAMES = ("/Chair>", "/staff/", "/tutors/", "#Maths>")  # what is in those that `bench.universities` gives
-NAMED = 0.3  # of the people have further names
-FURTHER = (1, 8)
+MANY_NAMES = (0.3, 8)  # the share of the people who have further names, and how many at most
+FEW_NAMES = (0.1, 3)
 ELSEWHERE = 0.5  # of what is known of such a person stands under a further name
 
 CLIQUE = "http://example.org/clique#"
@@ -36,30 +36,33 @@ def together(found: Iterator[tuple[str, Row]]) -> Facts:
 # --- universities ------------------------------------------------------------------------------------------
 
 
-def universities(number: int, departments: int | None = None, *, named: bool = True, seed: int = 0) -> Facts:
-    """Universities of `bench.universities`, with more second names than they have, or (`named` false) without any."""
+def universities(
+    number: int, departments: int | None = None, *, names: tuple[float, int] | None = MANY_NAMES, seed: int = 0
+) -> Facts:
+    """Universities of `bench.universities`, with more second names than they have, or (`names` is None) without any."""
     text = io.BytesIO()
     write("uobm", number, text, seed=seed, departments=departments)
     lines = text.getvalue().decode().splitlines()
-    if not named:
+    if names is None:
         lines = [line for line in lines if not any(part in line for part in SECOND_NAMES)]
     triples = [line.removesuffix(" .").split(" ", 2) for line in lines]
-    if named:
-        triples = [*with_names(triples, seeded(seed, number))]
+    if names is not None:
+        triples = [*with_names(triples, seeded(seed, number), names)]
     return together((o, (s,)) if p == RDF_TYPE else (p, (s, o)) for s, p, o in triples)
 
 
-def with_names(triples: list[list[str]], random: Random) -> Iterator[list[str]]:
+def with_names(triples: list[list[str]], random: Random, share: tuple[float, int]) -> Iterator[list[str]]:
     """The triples, in which some people go by several names; all of these have the person's e-mail address."""
+    named, most = share
     people = [s for s, p, _ in triples if p == EMAIL]
-    count = draw(random, FURTHER, len(people)) * (random.random(len(people)) < NAMED)
+    count = draw(random, (1, most), len(people)) * (random.random(len(people)) < named)
     names = {
         person: [f"{person[:-1]}/name{number}>" for number in range(how_many)]
         for person, how_many in zip(people, count.tolist(), strict=True)
         if how_many
     }
     chance = random.random((len(triples), 2)).tolist()
-    which = random.integers(0, FURTHER[1], (len(triples), 2)).tolist()
+    which = random.integers(0, most, (len(triples), 2)).tolist()
     for (s, p, o), chances, numbers in zip(triples, chance, which, strict=True):
         if p == EMAIL:
             yield [s, p, o]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -14,7 +12,7 @@ from typing import Any
 
 from bench.equality.shapes import UOBM
 from bench.equality.steps import ALGORITHMS, EQUALITY, SEARCHED, Step, Task, kept
-from bench.harness import DETAIL_CHARACTERS, LAUNCHER, ROOT, THREAD_VARIABLES
+from bench.harness import DETAIL_CHARACTERS, launched
 
 COMPARED = ("bf-eq", "remat-eq")  # which of which takes as long as the other there
 
@@ -51,18 +49,8 @@ def run(task: Task) -> Ran:
         usage_file, report = Path(place) / "usage.json", Path(place) / "report.jsonl"
         seconds = task.limit * (2 + 2 * (len(task.sizes) or 4)) * len(task.algorithms) + 60
         command = [sys.executable, "-m", "bench.equality.child", str(task), str(report)]
-        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-        ended = subprocess.run(
-            [sys.executable, "-S", "-E", str(LAUNCHER), str(usage_file), str(seconds), *command],
-            env={**os.environ, **dict.fromkeys(THREAD_VARIABLES, "1"), "PYTHONPATH": path},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-        ran = Ran(task.algorithms, "failed", kept(report), ended.stderr.strip()[-DETAIL_CHARACTERS:])
+        said = launched(command, usage_file, seconds)
+        ran = Ran(task.algorithms, "failed", kept(report), said[-DETAIL_CHARACTERS:])
         if usage_file.exists():
             usage = json.loads(usage_file.read_text(encoding="utf-8"))
             ran.peak_mb = usage["peak_mb"]

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import evermat
-from bench.equality.data import Facts, cliques, cyc, universities
+from bench.equality.data import FEW_NAMES, MANY_NAMES, Facts, cliques, cyc, universities
 from bench.equality.programs import CLIQUES, CYCLOPAEDIA, university_ontology
 
 
@@ -39,13 +39,13 @@ def translated(equality: str) -> evermat.Program:
         return evermat.Program.parse(ontology=[ontology], equality=equality)
 
 
-def universities_of(small: bool, *, named: bool) -> Facts:
+def universities_of(small: bool, *, names: tuple[float, int] | None, many: int) -> Facts:
     """A part of one university, or several."""
-    return universities(1, 4, named=named) if small else universities(MANY if named else FEW, named=named)
+    return universities(1, 4, names=names) if small else universities(many, names=names)
 
 
 UOBM, PLAIN, CYC = "uobm", "plain", "cyc"
-MANY, FEW = 30, 4  # universities, of `uobm` and of `plain`
+MANY, FEW = 30, 4  # universities
 NAMES = (10, 30, 100, 300)  # of each thing of `cyc`
 
 
@@ -57,9 +57,10 @@ def cyc_of(small: bool, names: int) -> Facts:
 SHAPES = {
     shape.name: shape
     for shape in (
-        Shape(UOBM, translated, partial(universities_of, named=True)),
+        Shape(UOBM, translated, partial(universities_of, names=MANY_NAMES, many=MANY)),
+        Shape("uobm-few", translated, partial(universities_of, names=FEW_NAMES, many=FEW)),
         Shape("cliques", partial(parsed, CLIQUES), lambda small: cliques(150, 60) if small else cliques(500, 300)),
-        Shape(PLAIN, translated, partial(universities_of, named=False)),
+        Shape(PLAIN, translated, partial(universities_of, names=None, many=FEW)),
         *(Shape(f"{CYC}-{names}", partial(parsed, CYCLOPAEDIA), partial(cyc_of, names=names)) for names in NAMES),
     )
 }

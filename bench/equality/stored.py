@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bench.equality.data import FURTHER, NAMED, Facts
+from bench.equality.data import Facts
 from bench.equality.shapes import Shape
 
 Tables = dict[str, pa.Table]
@@ -27,8 +27,7 @@ def facts_of(shape: Shape, *, small: bool) -> Tables:
     """The facts of a shape; those of the full size are kept in the folder for temporary files."""
     if small:
         return tables(shape.facts(small))
-    key = f"{shape.name}-{shape.version}-{NAMED}-{FURTHER[1]}"
-    folder = Path(tempfile.gettempdir()) / f"evermat-bench-equality-{key}"
+    folder = Path(tempfile.gettempdir()) / f"evermat-bench-equality-{shape.name}-{shape.version}"
     names = folder / "names.json"
     if not names.exists():
         folder.mkdir(exist_ok=True)

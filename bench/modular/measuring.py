@@ -41,7 +41,9 @@ def measure_materialisation(shape: Shape, quick: bool, limit: float, repeat: int
         for algorithm, all_took in taken.items():
             if sum(took.wall for took in all_took) > LITTLE:
                 continue
-            m, took = timed(partial(program.materialise, facts, algorithm=algorithm, limit_seconds=limit))
+            m, took = timed(
+                partial(program.materialise, facts, algorithm=algorithm, schemes="plain", limit_seconds=limit)
+            )
             all_took.append(took)
             tell(shape.name, algorithm, took)
             if m is not None:
@@ -59,7 +61,7 @@ def measure_materialisation(shape: Shape, quick: bool, limit: float, repeat: int
 
 def peers() -> list[Peer]:
     """Evermat by modules, and DuckDB."""
-    return [peer_evermat.peer(options=("--algorithm", MODULAR)), peer_duckdb.PEER]
+    return [peer_evermat.peer(options=("--algorithm", MODULAR, "--schemes", "plain")), peer_duckdb.PEER]
 
 
 def closures(quick: bool) -> list[Workload]:
@@ -88,7 +90,7 @@ def measure_warm(quick: bool, repeat: int) -> dict[str, dict[str, Any]]:
         program, facts = evermat.Program.parse(workload.programs["dl"]), tables(dict(workload.facts()))
         all_took = []
         for _ in range(repeat):
-            m, took = timed(partial(program.materialise, facts, algorithm=MODULAR))
+            m, took = timed(partial(program.materialise, facts, algorithm=MODULAR, schemes="plain"))
             agree(workload.name, sizes_of(m), {workload.result: workload.expected.rows})
             all_took.append(took)
             del m
@@ -111,7 +113,7 @@ def measure_graphs(data: Path, quick: bool, limit: float) -> list[dict[str, Any]
             continue
         text = gzip.decompress((data / "graphs" / f"{one['file']}.gz").read_bytes())
         facts = {"e": arrow(np.array(text.split(), np.int64).reshape(-1, 2))}
-        m, took = timed(partial(program.materialise, facts, algorithm=MODULAR, limit_seconds=limit))
+        m, took = timed(partial(program.materialise, facts, algorithm=MODULAR, schemes="plain", limit_seconds=limit))
         tell(one["graph"], took)
         found.append(
             {

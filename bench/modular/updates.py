@@ -104,7 +104,9 @@ def measure_updates(shape: Shape, quick: bool, limit: float, samples: int) -> di
     for algorithm, (how, counters) in UPDATES.items():
         if algorithm in notes:
             continue
-        m, took = timed(partial(program.materialise, facts, algorithm=how, counters=counters, limit_seconds=limit))
+        m, took = timed(
+            partial(program.materialise, facts, algorithm=how, schemes="plain", counters=counters, limit_seconds=limit)
+        )
         tell(shape.name, algorithm, "materialised:", took)
         if m is None:
             notes[algorithm] = f"counting its derivations alone took longer than {limit:g} s"
@@ -139,5 +141,5 @@ def measure_updates(shape: Shape, quick: bool, limit: float, samples: int) -> di
 def from_scratch(program: evermat.Program, data: Data) -> tuple[Sizes, Took]:
     """Mat-Mod on what is left."""
     facts = tables(data)
-    m, took = timed(partial(program.materialise, facts, algorithm=MODULAR))
+    m, took = timed(partial(program.materialise, facts, algorithm=MODULAR, schemes="plain"))
     return sizes_of(m), took

@@ -1,6 +1,6 @@
 """Answers as text and files: a table for people, and CSV, JSON lines and Parquet for programs.
 
-Rows are sorted as in every output. The answer to a query without variables has one column `answer` and one row with its
+Rows are sorted as in every output, unless there are very many. The answer to a query without variables has one column `answer` and one row with its
 truth value there; as a table it is `true` or `false`.
 """
 
@@ -10,11 +10,13 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
+from itertools import chain
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evermat.files import arrow_schema
 from evermat.files.jsonl import write_jsonl
 from evermat.files.ordering import sorted_batches
 from evermat.files.parquet import write_parquet
@@ -25,6 +27,7 @@ from evermat.query import Answer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 _TRUTH = "answer"  # the column of a truth value
+_SORTED = 5_000_000  # rows that are sorted; more are written as they are found
 _BOXED = 1000  # rows up to which a terminal gets a box: drawing it takes long
 _NUMERIC = Type.NUMBER | Type.UNSIGNED | Type.FLOAT
 
@@ -44,7 +47,7 @@ def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa
     if not relation.columns:
         _write_truth(bool(answer), format, stream)
         return
-    batches = sorted_batches(answer.to_arrow(), relation)
+    batches, count = _in_order(answer, in_memory=format == "table")
     match format:
         case "csv":
             write_text(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, "")
@@ -53,8 +56,21 @@ def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa
         case "parquet":
             write_parquet(stream, relation, batches)
         case _:
-            boxed = stream.isatty() and len(answer) <= _BOXED
+            boxed = stream.isatty() and count <= _BOXED
             (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
+
+
+def _in_order(answer: Answer, *, in_memory: bool) -> tuple[Iterator[pa.RecordBatch], int]:
+    """The rows in their order, and how many there are; if they are very many and need not be in memory, as they come."""
+    batches = answer.batches()
+    first: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        first.append(batch)
+        count += batch.num_rows
+        if count > _SORTED and not in_memory:
+            return chain(first, batches), count
+    return sorted_batches(pa.Table.from_batches(first, arrow_schema(answer.relation)), answer.relation), count
 
 
 def _write_truth(truth: bool, format_: str, stream: BinaryIO) -> None:

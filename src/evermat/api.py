@@ -130,6 +130,7 @@ class Program:
         memory: int | None = None,
         counters: str = "none",
         algorithm: str = "auto",
+        schemes: str = "auto",
         place: str = "auto",
         scratch: str | PathLike[str] | None = None,
     ) -> Materialisation:
@@ -148,6 +149,8 @@ class Program:
             counters: which derivation counters to keep for later updates: `none`, `nonrecursive` or `both`.
             algorithm: `modular`: rules that close a relation are evaluated by graph algorithms; `seminaive`: as all others, instance by
                 instance; or `auto`, which is `modular`.
+            schemes: `auto`: large closures are stored as intervals, and relations that copy others not at all, where that is better; `plain`: every
+                fact has a row.
             place: where Spark has rules evaluated: `driver`, in the memory of this process; `pivot` and `cluster`, by its executors; or `auto`.
             scratch: a folder for files in between; on a cluster, one that all machines share.
 
@@ -158,6 +161,7 @@ class Program:
         """
         from evermat.algebra import Counters  # noqa: PLC0415
         from evermat.columns.run import Limits  # noqa: PLC0415
+        from evermat.columns.schemes.choosing import SCHEMES  # noqa: PLC0415
         from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
         from evermat.reasoning.materialisation import check_algorithm  # noqa: PLC0415
@@ -166,6 +170,8 @@ class Program:
         check_algorithm(algorithm)
         if counters not in ("none", "nonrecursive", "both"):
             raise ValueError(f"counters {counters!r} are not known: use 'none', 'nonrecursive' or 'both'")
+        if schemes not in SCHEMES:
+            raise ValueError(f"schemes {schemes!r} are not known: use {' or '.join(map(repr, SCHEMES))}")
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         kept = Counters[counters.upper()]
         program, files = self._compiled, None
@@ -180,7 +186,9 @@ class Program:
             given = facts or {}
             if files is not None:
                 given = together(given, read_graphs(program, files, self._triples), program)
-            made = materialise_program(program, given, limits=limits, counters=kept, algorithm=algorithm)
+            made = materialise_program(
+                program, given, limits=limits, counters=kept, algorithm=algorithm, schemes=schemes
+            )
         else:
             from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
             from evermat.spark.scratch import Scratch  # noqa: PLC0415
@@ -203,6 +211,7 @@ class Program:
                     limits=limits,
                     counters=kept,
                     algorithm=algorithm,
+                    schemes=schemes,
                 )
         if files is not None:
             made.skipped = files.skipped
@@ -242,7 +251,8 @@ def open(  # noqa: A001
         path: the state directory.
         version: which version; the newest if left out.
         write: take the lock now, so that nobody else can write as long as the materialisation is open.
-        engine: `memory`, or your own SparkSession, whose executors then hold the facts; they must see the state directory.
+        engine: `memory`, or your own SparkSession, whose executors then hold the facts; they must see the state directory. A state of which
+            relations are stored compactly is held by this process in any case.
         scratch: with Spark, a folder for files in between; on a cluster, one that all machines share.
 
     Raises:
@@ -250,7 +260,7 @@ def open(  # noqa: A001
         ResourceError: Spark gave up, the scratch folder is full, or executors do not see the state directory.
     """
     _check_engine(engine)
-    if not isinstance(engine, str):
+    if not isinstance(engine, str) and not _has_schemes(Path(path), version):
         from evermat.clustered import open_clustered  # noqa: PLC0415
 
         folder = None if scratch is None else Path(scratch)
@@ -261,9 +271,20 @@ def open(  # noqa: A001
     from evermat.phases import Phases  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)
-    opened = Materialisation(state.program, state, Run(), Phases(), keeper)
+    kind = engine if isinstance(engine, str) else "spark"
+    opened = Materialisation(state.program, state, Run(), Phases(), keeper, kind)
     opened._opened = stats  # noqa: SLF001
     return opened
+
+
+def _has_schemes(path: Path, version: int | None) -> bool:
+    """Whether relations of a version are stored compactly: it fits this process then, and on executors every fact would be a row."""
+    from evermat.durable import stored_by_schemes  # noqa: PLC0415
+    from evermat.store import Store  # noqa: PLC0415
+
+    with Store.open(path) as store:
+        number = store.latest.number if version is None else store.version(version).number
+        return bool(stored_by_schemes(store, number)[1])
 
 
 def versions(path: str | PathLike[str]) -> list[Version]:

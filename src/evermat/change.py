@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from evermat.columns.dictionary import Dictionary
+from evermat.columns.schemes.scheme import Later
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import decode_arrow, decode_rows
 from evermat.columns.views import View
@@ -21,11 +22,15 @@ if TYPE_CHECKING:
 class ChangedFacts:
     """Facts of one relation that came or went."""
 
-    def __init__(self, relation: Relation, batch: Batch, dictionary: Dictionary) -> None:
-        self._relation, self._batch, self._dictionary = relation, batch, dictionary
+    def __init__(self, relation: Relation, facts: Batch | Later, dictionary: Dictionary) -> None:
+        self._relation, self._facts, self._dictionary = relation, facts, dictionary
+
+    @property
+    def _batch(self) -> Batch:
+        return _listed(self._facts)
 
     def __len__(self) -> int:
-        return int(self._batch.shape[1])
+        return _size(self._facts)
 
     def __iter__(self) -> Iterator[Row]:
         return iter(decode_rows(self._batch, self._relation.types, self._dictionary))
@@ -41,7 +46,8 @@ class ChangedFacts:
 
         if not self._relation.columns:
             return nullary(present=len(self) > 0)
-        columns = [decode_arrow(self._batch[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
+        batch = self._batch
+        columns = [decode_arrow(batch[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
         return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
@@ -58,30 +64,55 @@ class ChangedFacts:
         return f"<{self._relation.name}: {len(self):,} facts>"
 
 
+def _listed(facts: Batch | Later) -> Batch:
+    return facts if isinstance(facts, np.ndarray) else facts.batch()
+
+
+def _size(facts: Batch | Later) -> int:
+    return int(facts.shape[1]) if isinstance(facts, np.ndarray) else facts.count
+
+
 class Changes(Mapping[str, ChangedFacts]):
     """Facts that came, or went, by relation; every relation of the program is there."""
 
-    def __init__(self, relations: Mapping[str, Relation], batches: Mapping[str, Batch], dictionary: Dictionary) -> None:
+    def __init__(
+        self, relations: Mapping[str, Relation], batches: Mapping[str, Batch | Later], dictionary: Dictionary
+    ) -> None:
         self._relations = {name: r for name, r in relations.items() if not r.hidden}
         self._known = {name: batch for name, batch in batches.items() if name in self._relations}
         self._dictionary = dictionary
 
     @property
-    def _batches(self) -> Mapping[str, Batch]:
+    def _batches(self) -> Mapping[str, Batch | Later]:
         """The facts by relation."""
         return self._known
 
     @classmethod
     def of(
-        cls, relations: Mapping[str, Relation], view: View, tables: Mapping[str, Table], dictionary: Dictionary
+        cls,
+        relations: Mapping[str, Relation],
+        view: View,
+        tables: Mapping[str, Table],
+        dictionary: Dictionary,
+        kind: int,
     ) -> Self:
-        """The facts of a view. They are copied now: rows may be given to other facts by a later update."""
-        return cls(relations, {name: tables[name].take(view.rows(name)) for name in view.names}, dictionary)
+        """The facts of a view; of relations with a storage scheme those of a kind.
+
+        Rows are copied now: they may be given to other facts by a later update. The pairs of a closure are listed when somebody asks.
+        """
+        batches: dict[str, Batch | Later] = {
+            name: tables[name].take(view.rows(name)) for name in view.names if tables[name].scheme is None
+        }
+        for name in relations:
+            scheme = tables[name].scheme
+            if scheme is not None:
+                batches[name] = scheme.changed(kind)
+        return cls(relations, batches, dictionary)
 
     def codes(self, name: str) -> set[tuple[int, ...]]:
         """The facts of a relation as the engine holds them."""
         batch = self._batches.get(name)
-        return set() if batch is None else set(map(tuple, batch.T.tolist()))
+        return set() if batch is None else set(map(tuple, _listed(batch).T.tolist()))
 
     def with_codes(self, codes: Mapping[str, set[tuple[int, ...]]]) -> Changes:
         """Other facts of the same relations."""
@@ -108,7 +139,7 @@ class Changes(Mapping[str, ChangedFacts]):
     @property
     def total(self) -> int:
         """How many facts of all relations."""
-        return sum(batch.shape[1] for batch in self._batches.values())
+        return sum(map(_size, self._batches.values()))
 
 
 class NamedChanges(Changes):

@@ -28,7 +28,7 @@ from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.forbidden import forbidden_relations, refuse
 from evermat.graphs import ALL, ASSERTED, INFERRED
 from evermat.interrupts import held_back
-from evermat.materialisation import Given, Materialisation, maintain_all, update_stats
+from evermat.materialisation import Materialisation
 from evermat.phases import Phases
 from evermat.program.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.program.model import Program, Relation
@@ -51,6 +51,7 @@ from evermat.spark.rounds.state import State
 from evermat.spark.rounds.update import Update
 from evermat.spark.scratch import Scratch
 from evermat.tabular import Tabular
+from evermat.updating import Given, maintain_all, update_stats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -158,6 +159,10 @@ class ClusteredMaterialisation(Materialisation):
             workshop = self._state.workshop
             found |= {"jobs": workshop.cluster.jobs, "sent_facts": workshop.sent, "sent_bytes": workshop.sent_bytes}
         return found
+
+    def _schemes(self) -> dict[str, Any]:
+        """On a cluster every fact is in a file."""
+        return {}
 
     def _place(self, stratum: Stratum) -> tuple[str, str]:
         return self._places.get(stratum, ("rounds", "materialisation from scratch"))

@@ -19,12 +19,14 @@ import pyarrow as pa
 from evermat import errors
 from evermat.algebra import Counters
 from evermat.columns import kernels
+from evermat.columns.bits import EXPLICIT, MATERIALISED
 from evermat.columns.run import Run
-from evermat.columns.state import EXPLICIT, MATERIALISED, State
+from evermat.columns.schemes.choosing import AUTO
+from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import encode_arrow, typed
-from evermat.columns.views import Listed, View
+from evermat.columns.views import Listed, View, contains_facts, facts_in
 from evermat.errors import LimitError, Problem, ResourceError, StateError
 from evermat.files.layout import ARROW_TYPES
 from evermat.program.builtins import Type
@@ -58,6 +60,10 @@ class _State(Protocol):
     def program(self) -> Program: ...
     @property
     def materialised(self) -> _Counted: ...
+    @property
+    def schemes(self) -> str: ...
+    @property
+    def stored_by_schemes(self) -> Collection[str]: ...
     def count_facts_of(self, name: str, /) -> int: ...
     def work(self, stratum: Stratum, /) -> int: ...
 
@@ -118,9 +124,11 @@ class Keeper:
         program = update.state.program
         saved = self._saved_after(program, valid)
         changes = {}
+        # Of relations that had a storage scheme until now only inputs are there.
+        unstored = stored_by_schemes(self._store, self._store.latest.number)[1] - update.state.stored_by_schemes
         for stratum in program.strata:
             for name in stratum.relations:
-                rows = _changed_rows(update, name, result, saved[stratum])
+                rows = _changed_rows(update, name, result, saved[stratum], whole=name in unstored)
                 if rows is not None:
                     changes[name] = rows
         self._write(update.state, changes, saved, stats, before)
@@ -219,6 +227,10 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
         for stratum in state.program.strata:
             for name in stratum.relations:
                 changes[name] = _difference(old, state, name, saved[stratum], counts)
+        for name in {*old.stored_by_schemes, *state.stored_by_schemes} & {*old.tables} & {*state.tables}:
+            if old.program.relations[name].types == state.program.relations[name].types:
+                counts["inserted"] += sum(rows.num_rows for rows in facts_gained(old, state, name))
+                counts["deleted"] += sum(rows.num_rows for rows in facts_gained(state, old, name))
         dropped = replaced(old.program, state.program)
         for name in dropped:
             if not old.program.relations[name].hidden:
@@ -236,13 +248,15 @@ def save_over(state: State, path: Path, stats: dict[str, Any]) -> Keeper:
 
 
 def ask_state(path: Path, number: int | None, text: str, *, representatives: bool = False) -> Answer:
-    """The answer to a query about a version of a state; only the relations that it reads are loaded."""
+    """The answer to a query about a version of a state, to be read once; only the relations that it reads are loaded."""
     with Store.open(path) as store:
         version = store.latest.number if number is None else store.version(number).number
         program = program_of(store, version)
         queries = Queries(program)
         state = load(store, version, program, queries.reads(text))
-        return queries.answer(text, state, Run(), representatives=representatives)
+        if representatives:
+            return queries.answer(text, state, Run(), representatives=True)
+        return queries.stream(text, state, Run())
 
 
 def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, Keeper, dict[str, Any]]:
@@ -260,21 +274,38 @@ def open_state(path: Path, number: int | None, *, write: bool) -> tuple[State, K
     return state, Keeper(store, version.number, dict(state.counters)), version.stats
 
 
-def load(store: Store, number: int, program: Program | None = None, wanted: Collection[str] | None = None) -> State:
-    """The facts and counters of a version, of all relations or of some; nothing is derived."""
+def load(
+    store: Store,
+    number: int,
+    program: Program | None = None,
+    wanted: Collection[str] | None = None,
+    undone: Iterable[tuple[int, str, pa.Table]] = (),
+) -> State:
+    """The facts and counters of a version, of all relations or of some; nothing is derived.
+
+    What stored changes say, by relation, is `undone`: then only which facts there are is right.
+    """
     if program is None:
         program = program_of(store, number)
     kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
-    state = State(program, Run())
+    asked, stored = stored_by_schemes(store, number)
+    state = State(program, Run(), schemes=asked)
     if wanted is not None and program.rewriting:
         wanted = {*wanted, CLASSES.name}
+    if wanted is not None:
+        wanted = state.needed_for(wanted, stored)
     for name in program.relations if wanted is None else wanted:
         check_stored(store, number, name)
         _load_relation(state, name, store.read(number, name))
+    for _, name, changes in undone:
+        rows = state.restore(name, _encode(state, program.relations[name], changes), distinct=False)
+        state.tables[name].clear_bits(rows[_equals(changes[OP], "+")], EXPLICIT | MATERIALISED)
+        state.tables[name].set_bits(rows[_equals(changes[OP], "-")], MATERIALISED)
     state.dictionary.forget_arrow()
     state.count_facts()
     if state.representatives is not None:
         state.representatives.take_over(state)
+    state.restore_schemes(stored if wanted is None else stored & set(wanted))
     for stratum, (counters, work) in stored_counters(store, number, program).items():
         state.record_counters(stratum, counters)
         state.record_work(stratum, work)
@@ -286,6 +317,12 @@ def check_stored(store: Store, number: int, name: str) -> None:
     if name not in store.version(number).relations:
         why = f"it has no facts of `{name}`: another version of evermat wrote it"
         raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
+
+
+def stored_by_schemes(store: Store, number: int) -> tuple[str, set[str]]:
+    """Which storage schemes were asked for, and the relations of a version that have one: what is stored of them are their inputs."""
+    schemes = store.version(number).counters.get("schemes", {"asked": AUTO, "stored": []})
+    return schemes["asked"], set(schemes["stored"])
 
 
 def stored_counters(store: Store, number: int, program: Program) -> dict[Stratum, tuple[Counters, int]]:
@@ -381,6 +418,7 @@ def engine_of(state: _State, saved: Mapping[Stratum, Counters]) -> dict[str, Any
         "source": (program.base or program.source).name,
         "revisions": [list(revision) for revision in program.revisions],
         "hidden": [name for name, relation in program.relations.items() if relation.hidden],
+        "schemes": {"asked": state.schemes, "stored": sorted(state.stored_by_schemes)},
         "strata": [{"counters": saved[s].name.lower(), "work": state.work(s)} for s in program.strata],
     }
 
@@ -413,18 +451,25 @@ def _stored(state: State) -> View:
     return state.materialised if state.explicit is state.given else state.materialised | state.given
 
 
-def _changed_rows(update: Update, name: str, result: tuple[Listed, Listed], counters: Counters) -> pa.Table | None:
-    """What an update changes of a relation: facts lost and gained, and those whose origin or counters changed."""
+def _changed_rows(
+    update: Update, name: str, result: tuple[Listed, Listed], counters: Counters, *, whole: bool
+) -> pa.Table | None:
+    """What an update changes of a relation: facts lost and gained, and those whose origin or counters changed.
+
+    With `whole` it tells all facts that there are then.
+    """
     state, (lost, gained) = update.state, result
     given = (state.given - update.given_deleted) | update.given_inserted
     touched = [lost.rows(name), gained.rows(name), update.given_deleted.rows(name), update.given_inserted.rows(name)]
     if counters > Counters.NONE:
         touched.append(update.counted(name))
+    if whole:
+        touched.append(_stored(state).rows(name))
     rows = np.unique(np.concatenate(touched)).astype(np.int32, copy=False)
     explicit = given.mask(name, rows)
     before = _stored(state).mask(name, rows)
     after = ((state.materialised - update.overdeleted) | update.added).mask(name, rows) | explicit
-    ops = np.where(before & ~after, _GONE, np.where(after & ~before, _COME, _SAME)).astype(np.int8)
+    ops = np.where(before & ~after, _GONE, np.where(whole | (after & ~before), _COME, _SAME)).astype(np.int8)
     told = before | after
     if not told.any():
         return None
@@ -435,8 +480,9 @@ def _difference(old: State, state: State, name: str, counters: Counters, counts:
     """What turns the facts of a relation in an old state into those of a new one; adds up what comes and goes."""
     relation, former = state.program.relations[name], old.program.relations.get(name)
     rows = _stored(state).rows(name)
+    by_scheme = {*old.stored_by_schemes, *state.stored_by_schemes}
     if former is None or former.types != relation.types:
-        counts["inserted"] += 0 if relation.hidden else len(rows)
+        counts["inserted"] += 0 if relation.hidden else state.count_facts_of(name)
         return _rows_table(state, name, rows, counters, _COME)
     before = _stored(old).rows(name)
     stored = _rows_table(old, name, before, Counters.NONE, _COME)
@@ -445,10 +491,22 @@ def _difference(old: State, state: State, name: str, counters: Counters, counts:
     new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
     every = np.concatenate([found, new]).astype(np.int32, copy=False)
     ops = np.r_[np.where(kept, _SAME, _GONE), np.full(len(new), _COME)].astype(np.int8)
-    if not relation.hidden:
+    if not relation.hidden and name not in by_scheme:  # rows are facts
         counts["inserted"] += len(new)
         counts["deleted"] += int(np.count_nonzero(~kept))
     return _rows_table(state, name, every, counters, ops)
+
+
+def facts_gained(old: State, new: State, name: str) -> Iterator[pa.Table]:
+    """The facts of a relation that a state has and another has not, some at a time, however they are stored."""
+    relation = new.program.relations[name]
+    for batch in facts_in(new.materialised, name):
+        facts = pa.table(
+            [_stored_column(batch[i], t, new) for i, t in enumerate(relation.types)], [c.name for c in relation.columns]
+        )
+        known = _encode(old, relation, facts)
+        there = contains_facts(old.materialised, name, known)
+        yield facts.filter(pa.array(~there))
 
 
 def _rows_table(

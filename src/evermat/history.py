@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
 
-from evermat.durable import load
+from evermat.columns.run import Run
+from evermat.columns.state import State
+from evermat.durable import facts_gained, load, stored_by_schemes
 from evermat.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.materialisation import Facts
 from evermat.program.equality import CLASSES
@@ -23,7 +26,7 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
         first = kept[0] if first is None else first
         last = kept[-1] if last is None else last
         found: dict[str, list[pa.Table]] = {}
-        for number, name, rows in _told(store, first, last):
+        for number, name, rows in sorted(_told(store, first, last), key=itemgetter(0)):
             if name not in store.version(number).counters["hidden"]:
                 shown = rows.drop_columns([c for c in (ORIGIN, NONRECURSIVE, RECURSIVE) if c in rows.column_names])
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
@@ -32,16 +35,66 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
 
 
 def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-    """What is stored of changes; where equal terms are represented by one, what that means in all names."""
+    """What is stored of changes; where equal terms are represented by one, what that means in all names.
+
+    Of relations with a storage scheme inputs are stored: what they mean is the difference of two versions.
+    """
     stored = list(store.changes(first, last))
     named: dict[int, bool] = {}
+    compact: dict[int, set[str]] = {}
     for number, name, rows in stored:
         if number not in named:
             named[number] = CLASSES.name in store.version(number).counters["hidden"]
-        if not named[number]:
+            compact[number] = _compact(store, number)
+        if not named[number] and name not in compact[number]:
             yield number, name, rows
+    for number, names in compact.items():
+        if names and not named[number]:
+            yield from ((number, name, rows) for name, rows in _compact_changes(store, number, names))
     for number in sorted(number for number, is_named in named.items() if is_named):
         yield from ((number, name, rows) for name, rows in _named_changes(store, number))
+
+
+def _compact(store: Store, number: int) -> set[str]:
+    """The relations that have a storage scheme in a version or in the one before it."""
+    _, stored = stored_by_schemes(store, number)
+    return stored | (stored_by_schemes(store, number - 1)[1] if _has_before(store, number) else set())
+
+
+def _has_before(store: Store, number: int) -> bool:
+    return any(version.number == number - 1 for version in store.versions())
+
+
+def _compact_changes(store: Store, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
+    """What a version changed of relations with a storage scheme: only what is told is ever a row."""
+    after = load(store, number)
+    before = _before(store, number)
+    for name in sorted(names):
+        told = [*_gained(before, after, name, "+"), *_gained(after, before, name, "-")]
+        if told:
+            yield name, pa.concat_tables(_plain(table) for table in told)
+
+
+def _before(store: Store, number: int) -> State | None:
+    """The facts before a version, though the version before it may be forgotten: what it changed of inputs is there."""
+    if _has_before(store, number):
+        return load(store, number - 1)
+    if number == 1:
+        return None
+    if any("rules have changed" in stratum["reason"] for stratum in store.version(number).stats["strata"]):
+        why = f"the rules changed with version {number}, and the version before it is forgotten: ask for later changes"
+        raise StateError(Problem(STATE_UNREADABLE, {"file": store.path, "why": why}))
+    return load(store, number, undone=list(store.changes(number, number)))
+
+
+def _gained(old: State | None, new: State | None, name: str, op: str) -> Iterator[pa.Table]:
+    """The facts of a relation that one version has and the other has not."""
+    if new is None or name not in new.tables:
+        return
+    alike = old is not None and name in old.tables
+    for rows in facts_gained(old if alike and old is not None else State(new.program, Run()), new, name):
+        if rows.num_rows:
+            yield rows.append_column(OP, pa.repeat(pa.scalar(op), rows.num_rows))
 
 
 def _named_changes(store: Store, number: int) -> Iterator[tuple[str, pa.Table]]:

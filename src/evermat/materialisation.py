@@ -3,55 +3,46 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.change import Change, Changes, NamedChanges
+from evermat.change import Change
 from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import NamedChange, expand
+from evermat.columns.naming import expand
 from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
 from evermat.columns.selection import Selection, contains
 from evermat.columns.state import State
-from evermat.columns.table import Batch, Rows
-from evermat.columns.update import Update
-from evermat.columns.values import decode_rows
-from evermat.columns.views import Listed, View
-from evermat.errors import DataError, Problem
-from evermat.facts import encode_facts, encode_given
-from evermat.forbidden import forbidden_relations, refuse
+from evermat.columns.table import Batch
+from evermat.columns.views import facts_in
+from evermat.errors import DataError
+from evermat.facts import encode_facts
 from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
-from evermat.interrupts import held_back
 from evermat.memory import peak_bytes
 from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum
-from evermat.query import Answer, Queries, evaluate
-from evermat.reasoning.auto import choose
-from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
+from evermat.query import Answer, Queries
+from evermat.reasoning.maintenance import check_algorithm
 from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
-from evermat.reasoning.rule_change import maintain_rules
 from evermat.tabular import Tabular
+from evermat.updating import Given, refuse_forbidden, update_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from evermat.durable import Keeper
     from evermat.files.rdf_writer import Written
 
-
-Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""Facts to insert and to delete, by relation, as users have them."""
 
 _SORTED = 5_000_000  # triples on a cluster that are sorted
 
@@ -189,7 +180,7 @@ class Materialisation(Mapping[str, "Facts"]):
     def refuse_forbidden(self) -> None:
         """Raises `DataError` if there are facts that the program forbids."""
         materialised = self._state.materialised
-        _refuse_forbidden(self._state, materialised, materialised, self._run)
+        refuse_forbidden(self._state, materialised, materialised, self._run)
 
     # --- the state directory -------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:
@@ -265,6 +256,30 @@ class Materialisation(Mapping[str, "Facts"]):
         run = Run(Limits(seconds=limit_seconds, memory=memory))
         return self._queries.answer(text, self._state, run, representatives=representatives)
 
+    def query_batches(
+        self, text: str, *, limit_seconds: float | None = None, memory: int | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Answers a query in Arrow batches, as they are found: however many rows there are, only some are in memory.
+
+        The rows come in no order, each once. Where variables are not asked for, all rows have to be remembered lest one comes twice. Nothing may
+        change until the last batch was read.
+
+        Args:
+            text: the query; `?-` before it and `.` behind it may be left out.
+            limit_seconds: stop when it takes longer.
+            memory: stop when the process uses more bytes.
+
+        Raises:
+            ProgramError: with all errors of the query at once.
+            LimitError: a limit was reached.
+        """
+        if self.on_cluster:
+            return self.query(text, limit_seconds=limit_seconds, memory=memory).batches()
+        if self._queries is None or self._queries.program is not self._program:
+            self._queries = Queries(self._program)
+        run = Run(Limits(seconds=limit_seconds, memory=memory))
+        return self._queries.stream(text, self._state, run).batches()
+
     # --- RDF -----------------------------------------------------------------------------------------------
     def triples(self, facts: str = ALL, *, representatives: bool = False) -> Iterator[pa.Table]:
         """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
@@ -327,8 +342,13 @@ class Materialisation(Mapping[str, "Facts"]):
                 yield np.ascontiguousarray(batch)
             return
         explicit, materialised = state.explicit, state.materialised
-        view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
-        yield table.take(view.rows(name))
+        if which == ASSERTED:
+            yield table.take(explicit.rows(name))
+            return
+        for batch in facts_in(materialised, name):
+            if which == INFERRED:
+                batch = batch[:, ~contains(table, batch, batch.shape[1], explicit.select(name))]  # noqa: PLW2901
+            yield np.ascontiguousarray(batch)
 
     def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
         """Makes every relation a temporary view for Spark SQL, as it is now; the names of the views by relation.
@@ -371,8 +391,26 @@ class Materialisation(Mapping[str, "Facts"]):
             "derivations": run.derivations,
             "undefined": sum(count for _, count in self.undefined()),
             "skipped": dict(self.skipped),
+            "schemes": self._schemes(),
             "stored_bytes": state.nbytes,
             "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+        }
+
+    def _schemes(self) -> dict[str, Any]:
+        """How the relations are stored for which there is a storage scheme."""
+        return {
+            name: {
+                "scheme": "plain" if table.scheme is None else table.scheme.name,
+                "estimated": made.estimated,
+                "facts": len(self[name]),
+                "bytes": table.nbytes + (0 if table.scheme is None else table.scheme.nbytes),
+                "scheme_bytes": 0 if table.scheme is None else table.scheme.nbytes,  # the rest is rows
+                "reason": made.reason,
+            }
+            for rules in self._state.strata
+            for name, made in rules.decisions.items()
+            if name in self
+            for table in [self._state.tables[name]]
         }
 
     def _place(self, stratum: Stratum) -> tuple[str, str]:
@@ -420,6 +458,9 @@ class Facts(Tabular):
         return self._materialised.select(self._relation.name)
 
     def _chunks(self) -> Iterator[Batch]:
+        if self._table.scheme is not None:
+            yield from facts_in(self._materialised, self._relation.name)
+            return
         columns = None if self._names is None else self._names.schema.columns.get(self._relation.name)
         for chunk in super()._chunks():
             if self._names is None or columns is None:
@@ -430,7 +471,17 @@ class Facts(Tabular):
     def _found(self, fact: Batch) -> bool:
         if self._names is not None and (columns := self._names.schema.columns.get(self._relation.name)) is not None:
             self._names.renaming.rename(fact, columns)
+        if (scheme := self._table.scheme) is not None:
+            return bool(scheme.kinds(fact, 1)[0])
         return super()._found(fact)
+
+    def to_spark(self, spark: SparkSession) -> DataFrame:
+        """A DataFrame of the caller's SparkSession; what is stored compactly here is expanded there, by tasks."""
+        if self._table.scheme is None:
+            return super().to_spark(spark)
+        from evermat.spark.expanding import expanded  # noqa: PLC0415
+
+        return expanded(spark, self._relation, self._table, self._dictionary)
 
     def __len__(self) -> int:
         if self._names is not None:
@@ -444,180 +495,6 @@ class Facts(Tabular):
         return f"<Facts {self._relation.name}({', '.join(self.columns)}): {len(self):,}>"
 
 
-def update_state(
-    program: Program,
-    state: State,
-    changes: list[Given],
-    algorithm: str,
-    run: Run,
-    *,
-    kept: State | None = None,
-    keeper: Keeper | None = None,
-) -> Change:
-    """Carries out one update, whole or not at all.
-
-    Args:
-        program: the program, after a change of rules if there is one.
-        state: its facts.
-        changes: facts to insert and to delete.
-        algorithm: how to maintain.
-        run: limits and figures.
-        kept: the state before a change of rules, with which `state` shares its tables.
-        keeper: where the update is written before it is committed in memory, so that neither is ahead of the other.
-    """
-    check_algorithm(algorithm, program.strata)
-    phases = Phases()
-    for one in (state, kept):
-        if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
-            pending.settle()
-    if state.representatives is not None and keeper is not None:
-        for name in program.relations:
-            state.count_facts_of(name)  # before any term stands for another than it does now
-    with phases.during("encode"):
-        coming = _rows_of(program, state, [insert for insert, _ in changes])
-        if state.representatives is not None:
-            known = {} if kept is None else {name: [state.given.rows(name)] for name in state.tables}
-            named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **coming}.items()}
-            coming |= state.representatives.names_of(named, () if kept is None else program.rules)
-        going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
-    # Signals are let through by the run, between steps: nothing is ever half noted.
-    with held_back() as run.deliver, Update(state, run, going, coming) as update:
-        with phases.during("reason"):
-            choices = maintain_all(update, algorithm, state, kept)
-            lost, gained = update.result()
-            after = (state.materialised - update.overdeleted) | update.added
-            _refuse_forbidden(state, after, gained, run)
-        explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
-        names = None if state.representatives is None else PendingNames(state, lost, gained)
-        deleted, inserted = _changes(state, names, lost, gained)
-        valid = kept_counters(state, choices)
-        stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
-        stats |= update_stats(program, choices, valid, "memory", phases, run)
-        stats |= {**update.figures, "explicit": explicit}
-        if keeper is not None:
-            with phases.during("write"):
-                stats |= {"inserted": inserted.total, "deleted": deleted.total}
-                keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
-        update.commit(lost, gained)
-        for stratum, counters in valid.items():
-            state.record_counters(stratum, counters)
-        if names is not None and state.representatives is not None:
-            names.commit()
-            state.representatives.pending = weakref.ref(names)
-            if keeper is None:
-                state.representatives.naming.forget()
-            else:
-                for name in inserted:
-                    state.representatives.naming.note(name, len(inserted[name]) - len(deleted[name]))
-    return Change(inserted, deleted, stats)
-
-
-def _changes(state: State, named: PendingNames | None, lost: View, gained: View) -> tuple[Changes, Changes]:
-    """What users are told that they lose and gain: in all names."""
-    relations, dictionary = state.program.relations, state.dictionary
-    if named is None:
-        return tuple(Changes.of(relations, v, state.tables, dictionary) for v in (lost, gained))  # type: ignore[return-value]
-    return (
-        NamedChanges(relations, dictionary, lambda: named.batches(0)),
-        NamedChanges(relations, dictionary, lambda: named.batches(1)),
-    )
-
-
-class PendingNames:
-    """What an update changes in all names, listed when it is asked for, at the latest before the next update."""
-
-    def __init__(self, state: State, lost: Listed, gained: Listed) -> None:
-        assert state.representatives is not None
-        self._names = [name for name, relation in state.program.relations.items() if not relation.hidden]
-        self._change: NamedChange | None = NamedChange(state.representatives.renamed, state.materialised, lost, gained)
-        self._found: dict[str, tuple[Batch, Batch]] = {}
-
-    def commit(self) -> None:
-        """The update is committed."""
-        if self._change is not None:
-            self._change.commit()
-
-    def settle(self) -> None:
-        """Lists the facts, if they are not listed yet."""
-        if self._change is not None:
-            self._found = {name: self._change.of(name) for name in self._names}
-            self._change = None
-
-    def batches(self, side: int) -> dict[str, Batch]:
-        """The facts that are lost (0) or gained (1), by relation."""
-        self.settle()
-        return {name: batches[side] for name, batches in self._found.items()}
-
-
-def _refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:
-    """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
-    found = {}
-    for name in forbidden_relations(state.program):
-        rows = new.rows(name)
-        if len(rows):
-            types = state.program.relations[name].types
-            found[name] = list(decode_rows(state.tables[name].take(rows), types, state.dictionary))
-    refuse(state.program, found, lambda query: evaluate(query, state, facts, run))
-
-
-def maintain_all(update: Any, algorithm: str, state: Any, kept: Any) -> list[Choice]:
-    """Processes all strata of a state, of either engine; `kept` is the one before a change of rules, if there is one."""
-    if kept is None:
-        return maintain(update, algorithm, choose)
-    return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
-
-
-def update_stats(
-    program: Program,
-    choices: list[Choice],
-    valid: Mapping[Stratum, Counters],
-    place: str,
-    phases: Phases,
-    run: Run,
-) -> dict[str, Any]:
-    """What there is to tell of an update: what was done where, and what it took."""
-    return {
-        "strata": [
-            {
-                "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
-                "algorithm": c.algorithm,
-                "place": place,
-                "counters": valid[c.stratum].name.lower(),
-                "reason": c.reason,
-            }
-            for c in choices
-        ],
-        "seconds": phases.wall,
-        "cpu_seconds": phases.cpu,
-        "rounds": run.rounds,
-        "derivations": run.derivations,
-        "asked": {what: asdict(asked) for what, asked in run.asked.items()},
-        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
-    }
-
-
-def _rows_of(
-    program: Program, state: State, given: list[Mapping[str, Any]], *, existing: bool = False
-) -> dict[str, list[Rows]]:
-    """The rows of facts; with `existing` only of those that are known, else new ones get a row, in no set yet."""
-    found: dict[str, list[Rows]] = {}
-    batches: list[tuple[str, Batch]] = []
-    problems: list[Problem] = []
-    for facts in given:
-        for name, rows in facts.items():
-            try:
-                batches.append((name, encode_given(name, rows, program, state.dictionary)))
-            except DataError as error:
-                problems += error.problems
-    if problems:
-        raise DataError(problems)
-    for name, batch in batches:
-        table = state.tables[name]
-        located = table.find(batch) if existing else table.locate(batch)
-        found.setdefault(name, []).append(located[located >= 0])
-    return found
-
-
 def materialise_program(
     program: Program,
     facts: Mapping[str, Any],
@@ -628,6 +505,7 @@ def materialise_program(
     phases: Phases | None = None,
     engine: str = "memory",
     algorithm: str = AUTO,
+    schemes: str = AUTO_SCHEMES,
 ) -> Materialisation:
     """Computes all consequences in the memory of this process; `engine` says whose facts they are.
 
@@ -637,7 +515,7 @@ def materialise_program(
     """
     phases = phases or Phases()
     run = Run(limits, progress)
-    state = load_state(program, facts, run, phases)
+    state = load_state(program, facts, run, phases, schemes)
     with phases.during("reason"):
         materialise(state, run, counters, algorithm)
         made = Materialisation(program, state, run, phases, engine=engine, algorithm=algorithm)
@@ -645,13 +523,15 @@ def materialise_program(
     return made
 
 
-def load_state(program: Program, facts: Mapping[str, Any], run: Run, phases: Phases) -> State:
+def load_state(
+    program: Program, facts: Mapping[str, Any], run: Run, phases: Phases, schemes: str = AUTO_SCHEMES
+) -> State:
     """A state with explicit facts, from which nothing is derived yet.
 
     Raises:
         DataError: the facts do not fit their relations.
     """
-    state = State(program, run)
+    state = State(program, run, schemes=schemes)
     with phases.during("encode"):
         kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
         problems: list[Any] = []

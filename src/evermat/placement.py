@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from evermat.algebra import Counters
 from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
 from evermat.columns.run import Limits, Progress, Run
+from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
 from evermat.materialisation import Materialisation, load_state
 from evermat.memory import available_bytes
 from evermat.phases import Phases
@@ -62,6 +63,7 @@ def materialise_on_spark(
     limits: Limits = Limits(),  # noqa: B008
     counters: Counters = Counters.NONE,
     algorithm: str = AUTO,
+    schemes: str = AUTO_SCHEMES,
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
     before_cluster: Callable[[], None] = lambda: None,
@@ -79,6 +81,7 @@ def materialise_on_spark(
         limits: what may be used.
         counters: which derivation counters to keep.
         algorithm: how strata are computed, see `reasoning.materialisation`.
+        schemes: how relations are stored in the driver.
         progress: told how far it has come.
         check: called again and again; raises to stop everything.
         before_cluster: called before the first job over facts on the cluster.
@@ -92,7 +95,16 @@ def materialise_on_spark(
     """
     run = Run(limits, progress)
     placing = _Placing(
-        program, spark, place, scratch, run, counters, algorithm, (check, before_cluster), phases or Phases(), buckets
+        program,
+        spark,
+        place,
+        scratch,
+        run,
+        counters,
+        (algorithm, schemes),
+        (check, before_cluster),
+        phases or Phases(),
+        buckets,
     )
     fits = place == "driver" or (place == "auto" and _given(facts) <= placing.room)
     made = placing.in_driver(facts) if fits else placing.on_cluster(facts)
@@ -115,14 +127,14 @@ class _Placing:
         scratch: Path | None,
         run: Run,
         counters: Counters,
-        algorithm: str,
+        ways: tuple[str, str],
         hooks: tuple[Callable[[], None], Callable[[], None]],
         phases: Phases,
         buckets: int | None,
     ) -> None:
         self._program, self._spark, self._place, self._scratch = program, spark, place, scratch
         self._run, self._counters, self._phases, self._buckets = run, counters, phases, buckets
-        self._algorithm = algorithm
+        self._algorithm, self._schemes = ways
         self._check, self._before_cluster = hooks
         self._places: dict[Stratum, _Placed] = {}
         memory = run.limits.memory or available_bytes()
@@ -131,7 +143,7 @@ class _Placing:
     def in_driver(self, facts: Mapping[str, Any]) -> Materialisation:
         """In the memory of this process; if that becomes too small, the rest on the cluster."""
         run, program = self._run, self._program
-        state = load_state(program, facts, run, self._phases)
+        state = load_state(program, facts, run, self._phases, self._schemes)
         if self._place == "auto":
             run.room = self.room
         left: Any = None

@@ -7,7 +7,7 @@ columns are given as constants, is scanned: that is cheaper than an index until 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from evermat.program import query as compiled
 from evermat.program.builtins import Type
 from evermat.program.equality import normal_rule, rewritten_columns
 from evermat.program.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
+from evermat.pulling import pulled
 from evermat.tabular import Tabular
 
 SCANS = 8  # an index takes about as long to make as so many scans
@@ -106,6 +107,67 @@ class Queries:
         """
         query = self.compile(text)
         return evaluate(query, state, state.materialised, run, self._scans, representatives=representatives)
+
+    def stream(self, text: str, state: State, run: Run) -> Answer:
+        """The same, in all names; its rows are computed as they are read.
+
+        Raises:
+            ProgramError: with all errors of the query.
+        """
+        query = self.compile(text)
+        if not query.answer.columns:
+            return evaluate(query, state, state.materialised, run, self._scans)
+        return StreamedAnswer(query, state, state.materialised, run)
+
+
+class StreamedAnswer(Answer):
+    """The answer to a query whose rows are computed when they are read, once: never are all of them there.
+
+    What has to be remembered lest a row comes twice is all that is stored; where every binding is a row of its own that is nothing.
+    """
+
+    def __init__(self, query: compiled.Query, state: State, facts: View, run: Run) -> None:
+        super().__init__(query.answer, Table(query.answer.arity), state.dictionary, 0)
+        self._query, self._state, self._facts, self._run = query, state, facts, run
+
+    def _chunks(self) -> Iterator[Batch]:
+        if not _has_distinct_bindings(self._query, self._state):
+            answer = evaluate(self._query, self._state, self._facts, self._run)
+            self.undefined = answer.undefined
+            yield from answer._chunks()  # noqa: SLF001
+        else:
+            yield from pulled(self._compute)
+
+    def _compute(self, push: Callable[[Batch], None]) -> None:
+        """Pushes the bindings of the query."""
+        state, run = self._state, self._run
+
+        def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+            del weights
+            run.derived(n)
+            push(batch[:, :n].copy())
+
+        store = Store(state.tables, state.dictionary, Buffers(), Jobs(run))
+        evaluation = _Evaluation(state, self._facts, store, {}, Counter())
+        (rule,) = self._query.rules
+        evaluation.send(rule, sink)
+        self.undefined = evaluation.undefined
+
+    def __len__(self) -> int:
+        raise TypeError("how many rows there are is known when all were read")
+
+    def __bool__(self) -> bool:
+        return any(chunk.shape[1] for chunk in self._chunks())
+
+
+def _has_distinct_bindings(query: compiled.Query, state: State) -> bool:
+    """Whether every binding is a row of its own: one rule, whose variables are all asked for."""
+    if state.representatives is not None or len(query.rules) != 1 or not query.answer.columns:
+        return False
+    (rule,) = query.rules
+    terms = {term for literal in rule.body if isinstance(literal, Atom) for term in literal.terms}
+    asked = set(variables_of(rule.head))
+    return rule.aggregate is None and all(isinstance(term, Constant) or term in asked for term in terms)
 
 
 def evaluate(
@@ -182,12 +244,15 @@ class _Evaluation:
         scans: Counter[tuple[str, tuple[int, ...]]],
     ) -> None:
         self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
-        self._sizes = {name: state.materialised.count(name) for name in state.tables}
+        self._sizes = {name: state.materialised.about(name) for name in state.tables}
         self.undefined = 0
 
     def derive(self, rule: Rule) -> None:
         """Adds what a rule derives to the table of its head; what it reads is complete."""
-        sink = self._sink(self._made[rule.head.relation.name])
+        self.send(rule, self._sink(self._made[rule.head.relation.name]))
+
+    def send(self, rule: Rule, sink: Sink) -> None:
+        """Sends what a rule derives to a sink."""
         sizes = self._sizes | {name: table.count for name, table in self._made.items()}
         pipeline = self._compiled(rule, sizes)
         if pipeline is not None:
@@ -206,7 +271,7 @@ class _Evaluation:
 
     def _select(self, _role: Role, relation: Relation) -> Selection:
         table = self._made.get(relation.name)
-        return self._facts.select(relation.name) if table is None else Selection(0, table.count)
+        return self._facts.read(relation.name) if table is None else Selection(0, table.count)
 
     def _sink(self, table: Table) -> Sink:
         run = self._store.jobs.run
@@ -228,6 +293,8 @@ class _Evaluation:
             return plan
         columns = tuple(column for column, _ in first.key)
         name = first.relation.name
+        if self._store.tables[name].scheme is not None:
+            return plan
         if columns in self._store.tables[name]._indexes:  # noqa: SLF001
             return plan
         self._scans[name, columns] += 1

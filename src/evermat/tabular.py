@@ -49,6 +49,7 @@ class Tabular(ABC):
         return [column.name for column in self._relation.columns]
 
     def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
+        """The rows, some at a time; each is valid until the next step."""
         lo, hi, truth, _ = self._selection()
         for rows in self._table.scan(truth, lo, hi):
             yield self._table.take(rows)
@@ -92,11 +93,11 @@ class Tabular(ABC):
 
         if not self._relation.columns:
             return nullary(present=len(self) > 0)
-        chunks = list(self._chunks())
-        columns = []
-        for i, type_ in enumerate(self._relation.types):
-            values = np.concatenate([chunk[i] for chunk in chunks]) if chunks else np.empty(0, np.int64)
-            columns.append(decode_arrow(values, type_, self._dictionary))
+        rows = np.empty((self._relation.arity, len(self)), np.int64)
+        first = 0
+        for chunk in self._chunks():
+            rows[:, first : (first := first + chunk.shape[1])] = chunk
+        columns = [decode_arrow(rows[i], type_, self._dictionary) for i, type_ in enumerate(self._relation.types)]
         return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
 
     def to_pandas(self) -> pd.DataFrame:

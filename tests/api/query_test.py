@@ -165,7 +165,7 @@ def test_limits(reach) -> None:
 
 def everything(m) -> dict[str, object]:
     state = m._state
-    stats = {key: value for key, value in m.stats.items() if key not in ("stored_bytes", "peak_rss_mb")}
+    stats = {key: value for key, value in m.stats.items() if key not in ("schemes", "stored_bytes", "peak_rss_mb")}
     tables = {}
     for name, table in state.tables.items():
         rows = np.arange(table.count, dtype=np.int32)

@@ -40,7 +40,7 @@ def digest(facts: Facts) -> str:
 def test_the_data_is_the_same_each_time() -> None:
     made = {
         "universities": universities(1, 1),
-        "plain": universities(1, 1, named=False),
+        "plain": universities(1, 1, names=None),
         "cliques": cliques(20, 100),
         "cyc": cyc(10, 50, 100),
     }
@@ -73,12 +73,12 @@ def test_too_few_facts_for_the_names() -> None:
 def test_people_with_further_names_share_an_address() -> None:
     addresses = Counter(address for _, address in universities(1, 1)[EMAIL])
     assert set(addresses.values()) == set(range(1, 10))
-    assert set(Counter(address for _, address in universities(1, 1, named=False)[EMAIL]).values()) == {1}
+    assert set(Counter(address for _, address in universities(1, 1, names=None)[EMAIL]).values()) == {1}
 
 
 def test_nothing_is_equal_in_plain_data_and_many_names_are_in_the_other() -> None:
     program = UNIVERSITY.program(REWRITE)
-    assert len(program.materialise(universities(1, 1, named=False))[SAME]) == 0
+    assert len(program.materialise(universities(1, 1, names=None))[SAME]) == 0
     assert len(program.materialise(universities(1, 1))[SAME]) > 400
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from random import Random, SystemRandom
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import evermat
 from evermat.clustered import ClusteredMaterialisation
 from evermat.materialisation import Materialisation
+from tests.schemes import use_schemes
 from tests.spark.in_process import assert_files_right, materialise_in_process, narrow
 
 # Places that the Spark engine is asked for. `auto` begins in the driver, which is soon full.
@@ -24,6 +26,7 @@ EVERYWHERE = ("memory", *PLACES)
 EITHER = ("memory", "spark")
 
 Test = Callable[..., None]
+LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time for all examples
 
 
 class Engine:
@@ -72,21 +75,27 @@ def on_engines(test: Test) -> Test:
     return _for_each(EITHER, run, test)
 
 
-def randomly(memory: int, spark: int, engines: Sequence[str] = EITHER, few: int = 2) -> Callable[[Test], Test]:
-    """A test with the arguments `engine` and `rng`, for so many random examples in memory, and on Spark."""
+def randomly(
+    memory: int, spark: int, engines: Sequence[str] = EITHER, few: int = 2, schemes: float = 0.3
+) -> Callable[[Test], Test]:
+    """A test with the arguments `engine` and `rng`, for so many random examples in memory, and on Spark.
+
+    In a part of them, `schemes`, relations are not stored by rows wherever that is possible.
+    """
 
     def decorate(test: Test) -> Test:
         def run(engine: str, **arguments: Any) -> None:
             def example(rng: Random) -> None:
                 with pytest.MonkeyPatch.context() as patch, using(engine, rng, few) as chosen:
                     patch.setattr("evermat.columns.rules._MANY_STARTS", rng.choice([0, 16]))
+                    use_schemes(patch, wherever_possible=rng.random() < schemes, turned=rng.random() < 0.5)
                     test(engine=chosen, rng=rng, **arguments)
 
             if engine == "memory":
-                limits = settings(max_examples=memory, deadline=None)
+                limits = settings(max_examples=memory if LONG else (memory + 1) // 2, deadline=None)
                 limits(given(rng=st.randoms(use_true_random=True))(example))()
             else:
-                _run_some(example, spark)
+                _run_some(example, spark if LONG else (spark + 1) // 2)
 
         return _for_each(engines, run, test, "rng")
 

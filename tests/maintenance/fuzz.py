@@ -11,19 +11,27 @@ import traceback
 from collections import Counter
 from random import Random
 
+import pytest
+
 import evermat
 from evermat.reasoning import auto
 from evermat.reasoning.materialisation import ALGORITHMS as FROM_SCRATCH
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_revision, random_update
+from tests.schemes import use_schemes
 from tests.strategies import Features, random_program
 
 
 def run_seed(seed: int) -> str:
     """One program with up to eight updates; hands back the algorithm."""
-    rng = Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        return _run_seed(Random(seed), patch)
+
+
+def _run_seed(rng: Random, patch: pytest.MonkeyPatch) -> str:
     algorithm = rng.choice([*ALGORITHMS, "any", "rules"])
     auto._FEW = rng.choice([0, 5, 20, 50_000])  # attempts of `auto` are given up at any time
     closures = rng.choice([0.0, Features.closures, 1.0])
+    use_schemes(patch, wherever_possible=rng.random() < 0.7, turned=rng.random() < 0.5)
     random = random_program(rng, Features(recursion=algorithm != "counting", closures=closures))
     m = evermat.Program.parse(random.text).materialise(
         random.facts, counters=rng.choice(["none", "nonrecursive", "both"]), algorithm=rng.choice(FROM_SCRATCH)

@@ -13,6 +13,7 @@ from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation
 from evermat.columns.closures import ClosureModule
 from evermat.columns.edges import CHANGED
+from evermat.columns.values import decode_rows
 from evermat.materialisation import Materialisation
 from evermat.program.builtins import Type
 from evermat.program.model import Rule
@@ -73,7 +74,7 @@ def assert_right(m: Materialisation, random: RandomProgram, explicit: Facts) -> 
         for table in m._state.tables.values():
             assert set(np.unique(table.state[: table.count]).tolist()) <= {0, 2, 3}
         for rules in m._state.strata:
-            for module in rules.closures:
+            for module in [getattr(one, "module", one) for one in [*rules.closures, *rules.stores]]:
                 if module.is_valid:
                     assert_module_right(m, rules.stratum, module, explicit)
 
@@ -108,10 +109,15 @@ def assert_counters_right(m: Materialisation, explicit: Facts) -> None:
     """Every counter that is called valid equals brute force."""
     program, state = m._program, m._state
     facts = everything(m)
-    for stratum in program.strata:
+    for stratum, compiled in zip(program.strata, state.strata, strict=True):
         valid = state.valid_counters(stratum)
-        kinds = [(Counters.NONRECURSIVE, stratum.nonrecursive, state.nonrecursive_counter)]
-        counted = stratum.plain if valid is Counters.MODULAR else stratum.recursive
+        nonrecursive, plain, recursive = stratum.nonrecursive, stratum.plain, stratum.recursive
+        if not isinstance(m, ClusteredMaterialisation):  # what storage schemes know by themselves is not counted
+            nonrecursive, plain, recursive = (
+                rules.rules for rules in (compiled.nonrecursive, compiled.plain, compiled.recursive)
+            )
+        kinds = [(Counters.NONRECURSIVE, nonrecursive, state.nonrecursive_counter)]
+        counted = plain if valid is Counters.MODULAR else recursive
         kinds += [(Counters.MODULAR, counted, state.recursive_counter)]
         for needed, rules, counter in kinds:
             if valid < needed:
@@ -136,8 +142,9 @@ def counts(m: Materialisation, counter: Any, name: str) -> Counter:
     if isinstance(m, ClusteredMaterialisation):
         return in_process.counts(m, counter, name)
     state = m._state
-    facts = evermat.materialisation.Facts(m._program.relations[name], state)
-    found = zip(facts, counter.counters[name].get(state.materialised.rows(name)).tolist(), strict=True)
+    rows = state.materialised.rows(name)
+    facts = decode_rows(state.tables[name].take(rows), m._program.relations[name].types, state.dictionary)
+    found = zip(facts, counter.counters[name].get(rows).tolist(), strict=True)
     return Counter({row: n for row, n in found if n})
 
 

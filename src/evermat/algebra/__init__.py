@@ -64,6 +64,9 @@ class View(Protocol):
     def count(self, name: str) -> int:
         """How many facts of a relation are in it."""
 
+    def about(self, name: str) -> int:
+        """About how many facts of a relation are in it; cheap."""
+
     def at(self, stratum: Stratum) -> View:
         """Only facts of relations of this stratum."""
 
@@ -72,6 +75,9 @@ class View(Protocol):
 
     def listed(self) -> View:
         """The facts in it now, whatever becomes of the sets that it is made of."""
+
+    def in_schemes(self) -> View:
+        """Those facts in it that storage schemes have derived last: they are in no set."""
 
     @property
     def size(self) -> int:
@@ -180,8 +186,18 @@ class Module(Protocol):
         Δ are facts from elsewhere: they become external.
         """
 
-    def empty(self) -> Module:
-        """The same rules, without facts: to derive everything again beside what there is."""
+    def anew(self, update: Any, facts: WorkingSet) -> Module:
+        """The same rules, without facts: to derive everything again, into a set, beside what there is."""
+
+    def settle(self) -> None:
+        """All is derived that follows: nobody asks any more what came last."""
+
+    @property
+    def only_anew(self) -> bool:
+        """Whether an update can only derive everything again."""
+
+    def begin(self) -> None:
+        """A materialisation from scratch begins: has no facts, but perhaps those that it was told when it was decided how to store them."""
 
     def clear(self) -> None:
         """Has no facts from now on."""
@@ -242,6 +258,16 @@ class ModuleUpdate(Protocol):
 
     def add(self, delta: OwnView) -> OwnFacts:
         """Add, for an update: what follows by Π from new facts. Facts that hold already may be among it."""
+
+
+class Stored(Protocol):
+    """Relations of a stratum that a storage scheme holds: what has rows are their inputs, which rules derive as ever."""
+
+    def follow(self, update: Any, gone: OwnView, come: OwnView) -> None:
+        """Takes account of inputs that are in D and A, and of facts of lower strata that are gone or have come.
+
+        D and A of its relations, as rules of higher strata read them, are then exactly what follows.
+        """
 
 
 class NormalRules(Protocol):
@@ -374,6 +400,10 @@ class StratumRules(Protocol):
     def plain(self) -> Rules:
         """The recursive rules that are in no closure: the seminaive module."""
 
+    @property
+    def stores(self) -> Sequence[Stored]:
+        """Closures that a storage scheme holds: their rules are not among those above."""
+
 
 class State(Protocol):
     """What outlives a run: the explicit facts, the materialisation, the counters."""
@@ -389,6 +419,12 @@ class State(Protocol):
     @property
     def materialised(self) -> Set:
         """I."""
+
+    def settle_storage(self, stratum: Any) -> None:
+        """Decides how relations of a stratum are stored, all below it being complete, as far as it can be told before its rules are evaluated."""
+
+    def store_closure(self, stratum: Any, external: OwnView) -> bool:
+        """Has a storage scheme hold what follows from some facts by the closure of a stratum, if that is better: nothing is left to derive then."""
 
     @property
     def equality(self) -> Equality:

@@ -209,7 +209,6 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    del schemes  # there is one so far
     from evermat.phases import Phases
 
     phases = Phases()
@@ -217,7 +216,7 @@ def run(
     with phases.during("start"):
         from evermat.assembly import Knowledge
         from evermat.cli.rdf import Graphs, assembled
-        from evermat.cli.run import run_program
+        from evermat.cli.run import Ways, run_program
         from evermat.columns.run import Limits
 
         size, spark = _memory(memory), None
@@ -238,7 +237,8 @@ def run(
         checked = made.program
         graphs = Graphs.of(made, rdf or (), base, skip_malformed, export, export_facts, representatives)
     warn(checked.warnings)
-    run_program(checked, facts, _output_folder(output, checked), limits, phases, stats, state, spark, algorithm, graphs)
+    folder, ways = _output_folder(output, checked), Ways(algorithm, schemes)
+    run_program(checked, facts, folder, limits, phases, stats, state, spark, ways, graphs)
 
 
 @app.command()
@@ -247,7 +247,7 @@ def check(
     ontology: Ontology = None,
     entailment: RuleSet = None,
 ) -> None:
-    """Show types, strata, recursive and nonrecursive rules, modules and plans of a program."""
+    """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
     from evermat.assembly import Knowledge
     from evermat.cli.check import describe
     from evermat.cli.rdf import assembled

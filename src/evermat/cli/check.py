@@ -12,6 +12,7 @@ from evermat.program.equality import OFF
 from evermat.program.inference import count_of
 from evermat.program.model import Atom, Negation, Program, Relation, Rule
 from evermat.program.strata import Stratum
+from evermat.program.unions import find_unions
 
 
 def describe(program: Program) -> str:
@@ -44,6 +45,7 @@ def _lines(program: Program) -> Iterator[str]:
             yield f"  pivot: {_pivot(program, stratum)}"
         for i, (name, _) in enumerate(modules, 1):
             yield f"  module {i}: {name}"
+        yield from _schemes(program, stratum)
         module_of = {rule: f" (module {i})" for i, (_, rules) in enumerate(modules, 1) for rule in rules}
         for title, rules in (("nonrecursive", stratum.nonrecursive), ("recursive", stratum.recursive)):
             for rule in rules:
@@ -93,8 +95,23 @@ def _modules(stratum: Stratum) -> Iterator[tuple[str, tuple[Rule, ...]]]:
         yield "seminaive", stratum.plain
 
 
+def _schemes(program: Program, stratum: Stratum) -> Iterator[str]:
+    """How relations may be stored otherwise than as tables."""
+    if program.rewriting:
+        return
+    for closure in stratum.closures:
+        yield f"  scheme: intervals for {_members(closure.members, closure.members[0].flipped)}, if large"
+    for union in find_unions(stratum.nonrecursive) if not stratum.recursive else ():
+        sources = _listed(list(union.sources))
+        yield f"  scheme: {union.relation} as the union of {sources}, if large or one of these has no table"
+
+
 def _members(members: tuple[Member, ...], flipped: bool) -> str:
-    *others, last = [m.relation + (" (turned)" if m.flipped != flipped else "") for m in members]
+    return _listed([m.relation + (" (turned)" if m.flipped != flipped else "") for m in members])
+
+
+def _listed(names: list[str]) -> str:
+    *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
 
 

@@ -47,6 +47,14 @@ class SparkOptions:
     place: str = "auto"
 
 
+@dataclass(frozen=True)
+class Ways:
+    """How consequences are computed, and how relations are stored."""
+
+    algorithm: str = "auto"
+    schemes: str = "auto"
+
+
 def run_program(
     program: Program,
     facts: str,
@@ -56,7 +64,7 @@ def run_program(
     stats: Path | None,
     state: Path | None = None,
     spark: SparkOptions | None = None,
-    algorithm: str = "auto",
+    ways: Ways = Ways(),
     graphs: Graphs = NO_GRAPHS,
 ) -> None:
     """Does the whole job. Nothing is written unless everything went well.
@@ -82,12 +90,13 @@ def run_program(
                 counters=counters,
                 progress=progress,
                 phases=phases,
-                algorithm=algorithm,
+                algorithm=ways.algorithm,
+                schemes=ways.schemes,
             )
         else:
             session = stack.enter_context(spark_session(program.source.name, spark, phases, progress))
             materialised = _materialise_on_spark(
-                program, facts, session, spark, limits, counters, algorithm, progress, phases, graphs
+                program, facts, session, spark, limits, counters, ways, progress, phases, graphs
             )
             if not materialised.on_cluster:
                 stack.close()  # Spark has done its part
@@ -143,7 +152,7 @@ def _materialise_on_spark(
     options: SparkOptions,
     limits: Limits,
     counters: Counters,
-    algorithm: str,
+    ways: Ways,
     progress: Callable[[str], None],
     phases: Phases,
     graphs: Graphs,
@@ -170,7 +179,8 @@ def _materialise_on_spark(
             scratch=options.scratch,
             limits=limits,
             counters=counters,
-            algorithm=algorithm,
+            algorithm=ways.algorithm,
+            schemes=ways.schemes,
             progress=progress,
             check=check_signals,
             before_cluster=allow_pandas,

@@ -122,10 +122,10 @@ def query_state(state: Path, text: str, version: int | None, format_: str, *, re
     """Answers a query about a version."""
     with announcing_compilation():
         answer = ask_state(state, version, text, representatives=representatives)
+    write_answer(answer, format_, sys.stdout.buffer)
     if answer.undefined:
         bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
         print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)
-    write_answer(answer, format_, sys.stdout.buffer)
 
 
 def show_log(state: Path) -> None:

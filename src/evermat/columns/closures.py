@@ -33,7 +33,10 @@ class Access(Protocol):
     """The facts of an engine."""
 
     def facts(self, view: OwnView, relation: str) -> Batch:
-        """The facts of a relation that are in a view."""
+        """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
+
+    def steps(self, view: OwnView, relation: str) -> Batch:
+        """The facts of a relation that are in a view, however it is stored."""
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> View:
         """Facts of I, by relation, as a view."""
@@ -51,6 +54,8 @@ class ClosureModule:
     `isolated`: no other recursive rules derive its relations. Then a fact is external iff it has nonrecursive derivations.
     """
 
+    only_anew = False
+
     def __init__(self, closure: Closure, access: Access, *, isolated: bool) -> None:
         self.closure, self.access, self.isolated = closure, access, isolated
         self.names = frozenset(member.relation for member in closure.members)
@@ -62,28 +67,49 @@ class ClosureModule:
         self.edges = Edges(self.closure)
         self.is_valid = False
         self._has_steps = False
+        self._is_told = False  # whether external facts were told beforehand, from which nothing was derived yet
 
-    def empty(self) -> ClosureModule:
+    def begin(self) -> None:
+        """A materialisation from scratch begins; external facts may be known already."""
+        self._is_told = self.is_valid
+        if not self._is_told:
+            self.clear()
+
+    def anew(self, update: Any, facts: Any) -> ClosureModule:
         """The same rules, without facts."""
+        del update, facts
         return ClosureModule(self.closure, self.access, isolated=self.isolated)
+
+    def settle(self) -> None:
+        """All is derived: there is nothing to do."""
 
     def add(self, take: Take, present: OwnView, delta: OwnView) -> View:
         """Add: new facts become external; takes the pairs that they connect."""
-        self._load_steps(present)
+        self.load_steps(present)
         self.is_valid = self.isolated  # else other rules may derive, in the same run, facts that are there already
-        return take(self.pairs(gained(self.edges, self.insert(delta))))
+        come = self.insert(delta)
+        if self._is_told:
+            come, self._is_told = self.edges.everything(), False
+        return take(self.pairs(gained(self.edges, come)))
 
-    def rebuild(self, external: OwnView, present: OwnView) -> None:
-        """Has these external facts, and the steps that are present."""
+    def rebuild(self, external: OwnView, present: OwnView, *, turned: bool = False) -> None:
+        """Has these external facts, and the steps that are present; in a graph that is turned around, if a storage scheme wants it so."""
         self.clear()
-        self._load_steps(present)
+        self.edges = Edges(self.closure, turned=turned)
+        self.load_steps(present)
         self.insert(external)
         self.is_valid = True
 
-    def _load_steps(self, present: OwnView) -> None:
-        if not self._has_steps:
-            self._has_steps = True
-            self.insert(present, steps=True)
+    def load_steps(self, present: OwnView) -> Rows:
+        """The steps that are present become edges, if they are not yet; the edges that come by it."""
+        if self._has_steps:
+            return _NO_EDGES
+        self._has_steps = True
+        return self.insert(present, steps=True)
+
+    def forget_steps(self) -> None:
+        """No edges are there any more: steps are to be loaded again."""
+        self._has_steps = False
 
     def insert(self, facts: OwnView, *, steps: bool = False) -> Rows:
         """Facts become external, or steps; the edges that come by it."""
@@ -99,7 +125,8 @@ class ClosureModule:
         for number, part in enumerate(self.edges.parts):
             if part.is_step == steps and part.relation in names:
                 if part.relation not in read:
-                    read[part.relation] = self.access.facts(view, part.relation)
+                    access = self.access.steps if steps else self.access.facts
+                    read[part.relation] = access(view, part.relation)
                 if read[part.relation].shape[1]:
                     yield number, read[part.relation]
 

@@ -39,14 +39,15 @@ class Part(NamedTuple):
         return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
 
 
-def parts_of(closure: Closure) -> list[Part]:
-    """The parts of a closure. A symmetric one has each member in both directions."""
+def parts_of(closure: Closure, *, turned: bool = False) -> list[Part]:
+    """The parts of a closure, or of one with all edges turned around. A symmetric one has each member in both directions."""
+    assert not turned or not closure.bases, "the sources of a linear closure are where its edges begin"
     linear = bool(closure.bases)
     turns = (False, True) if closure.symmetric else (False,)
     members = [
-        Part(member.relation, member.flipped != turned, is_step=False, from_source=linear)
+        Part(member.relation, (member.flipped != turn) != turned, is_step=False, from_source=linear)
         for member in closure.members
-        for turned in turns
+        for turn in turns
     ]
     bases = [Part(base.relation, base.flipped, is_step=True, from_source=False) for base in closure.bases]
     return members + bases
@@ -59,8 +60,8 @@ class Edges:
     The edges of a node are linked, in both directions.
     """
 
-    def __init__(self, closure: Closure) -> None:
-        self.parts = parts_of(closure)
+    def __init__(self, closure: Closure, *, turned: bool = False) -> None:
+        self.parts, self.turned = parts_of(closure, turned=turned), turned
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
         self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
         self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
@@ -68,6 +69,12 @@ class Edges:
         self._next_out, self._next_in = np.empty(0, np.int32), np.empty(0, np.int32)
         self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
         self._linked = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        arrays = (self._first_out, self._first_in, self._next_out, self._next_in, self.marks, self.positions)
+        return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -80,6 +87,14 @@ class Edges:
     def remove(self, number: int, facts: Batch) -> Rows:
         """Facts of a part are edges no more, if they were; the edges that are not there any more."""
         return self._change(self.find(number, facts), number, present=False)
+
+    def remove_all(self) -> Rows:
+        """No edge is there any more; those that were."""
+        edges = self.everything()
+        if self.noted is not None and len(edges):
+            self.noted(self, edges, self.table.state[edges])
+        self.table.state[edges] = 0
+        return edges
 
     def find(self, number: int, facts: Batch) -> Rows:
         """The edges of those facts of a part that have one; it may be there for other reasons."""
@@ -106,11 +121,11 @@ class Edges:
     def _link(self) -> None:
         """Puts new edges into the lists of their nodes."""
         if len(self._first_out) < self.nodes.count:
-            room = len(self.nodes.rows)
+            room = _room(self.nodes.count)
             self._first_out, self._first_in = (_longer(a, room, -1) for a in (self._first_out, self._first_in))
             self.marks, self.positions = _longer(self.marks, room, 0), _longer(self.positions, room, 0)
         if len(self._next_out) < self.table.count:
-            room = len(self.table.rows)
+            room = _room(self.table.count)
             self._next_out, self._next_in = (_longer(a, room, -1) for a in (self._next_out, self._next_in))
         kernels.link(
             self.table.rows, self._linked, self.table.count,
@@ -136,6 +151,18 @@ class Edges:
         keys = np.empty((2, len(values)), np.int64)
         keys[0], keys[1] = values, int(source)
         return (self.nodes.locate(keys) if add else self.nodes.find(keys)).astype(np.int64)
+
+    def find_nodes(self, values: npt.NDArray[np.int64], *, source: bool) -> Nodes:
+        """The nodes of some values, or the sources; -1 where there is none."""
+        return self._node(values, add=False, source=source).astype(np.int32)
+
+    def find_ends(self, tails: npt.NDArray[np.int64], heads: npt.NDArray[np.int64]) -> tuple[Nodes, Nodes]:
+        """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
+        n = len(tails)
+        keys = np.zeros((2, 2 * n), np.int64)
+        keys[0, :n], keys[0, n:], keys[1, :n] = tails, heads, self.linear
+        nodes = self.nodes.find(keys)
+        return nodes[:n], nodes[n:]
 
     def values_of(self, nodes: Nodes) -> npt.NDArray[np.int64]:
         """The values of nodes."""
@@ -184,6 +211,11 @@ class Edges:
         out = np.empty(kernels.edges_between(*given, np.empty(0, np.int32)), np.int32)
         kernels.edges_between(*given, out)
         return out
+
+
+def _room(count: int) -> int:
+    """How many to make room for, if there are so many now."""
+    return count + count // 8 + 16
 
 
 def _longer(array: Any, room: int, filler: int) -> Any:

@@ -12,7 +12,8 @@ from evermat.columns.renamed import Renamed
 from evermat.columns.renaming import Renaming
 from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Bag, Rules
-from evermat.columns.state import State, StratumRules
+from evermat.columns.state import State
+from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Rows
 from evermat.columns.update import Update, WorkingSet
 from evermat.columns.views import Fresh, Listed, View

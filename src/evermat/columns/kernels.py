@@ -14,9 +14,12 @@ from numba.core import sigutils
 # The other files of kernels are imported so that `warm_up` knows theirs.
 from evermat.columns import (
     jit,
+    kernels_covering,  # noqa: F401
     kernels_dense,  # noqa: F401
     kernels_graphs,  # noqa: F401
     kernels_groups,  # noqa: F401
+    kernels_intervals,  # noqa: F401
+    kernels_renaming,  # noqa: F401
     kernels_texts,  # noqa: F401
     kernels_tuples,  # noqa: F401
 )

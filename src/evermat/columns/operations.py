@@ -109,7 +109,7 @@ class Filtering(Operation):
         super().__init__()
         self._level, self._pipeline = level, pipeline
         self._test = compile_test(step.test, level.first_row, dictionary)
-        self._live = _live_rows(level, live)
+        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         truth, valid = self._test(self._level.buffer, n)
@@ -135,7 +135,7 @@ class Computing(Operation):
         self._evaluate = compile_expression(step.expression, level.first_row, dictionary)
         self._rows = level.rows[step.variable]
         self._solved = step.solved
-        self._live = _live_rows(level, live)
+        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         buffer = self._level.buffer
@@ -160,7 +160,7 @@ class Absent(Operation):
         super().__init__(step.role, step.relation)
         self._level, self._table = level, table
         self._keys = Keys(step.key, level, dictionary)
-        self._live = _live_rows(level, live)
+        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         if not self.selection.empty:
@@ -187,7 +187,7 @@ class Exists(Operation):
         self._index: Index | None = None
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
-        self._live = _live_rows(level, live)
+        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         if self._full:
@@ -203,7 +203,7 @@ class Exists(Operation):
             if self._counted:
                 found = self._index.counts(keys, truth, lo=lo, hi=hi, n=n)
                 chosen = np.flatnonzero(found)
-                _multiply(self._level.buffer[self._weight, :n], found)
+                multiply(self._level.buffer[self._weight, :n], found)
             else:
                 chosen = np.flatnonzero(self._index.exists(keys, truth, lo=lo, hi=hi, n=n))
         if len(chosen) < n:
@@ -216,11 +216,11 @@ class Exists(Operation):
         count = count_rows(self._table, self.selection, stop_at_first=not self._counted)
         if count:
             if self._counted:
-                _multiply(self._level.buffer[self._weight, :n], count)
+                multiply(self._level.buffer[self._weight, :n], count)
             self.next.push(n)
 
 
-def _multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int) -> None:
+def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int) -> None:
     """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
     product = weights * factor
     if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):
@@ -258,7 +258,7 @@ class _Scan(Operation):
         super().__init__(step.role, step.relation, required=True)
         self._pipeline = pipeline
         self._table, self._level, self._inner, self._first = table, level, inner, first
-        self._carry = _carried(level, inner)
+        self._carry = carried(level, inner)
         self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
         # Known columns of an atom that is scanned are constants, tested on the row itself.
         self._keys = [
@@ -333,7 +333,7 @@ class _Join(Operation):
         self._pipeline = pipeline
         self._table, self._level, self._inner = table, level, inner
         self._keys = Keys(step.key, level, dictionary)
-        self._carry = _carried(level, inner)
+        self._carry = carried(level, inner)
         self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
         self._equal = step.equal
         self._index: Index | None = None
@@ -376,10 +376,11 @@ def matching(
     return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
 
 
-def _carried(level: Level, inner: Level) -> list[tuple[int, int]]:
+def carried(level: Level, inner: Level) -> list[tuple[int, int]]:
     """Rows of variables that both buffers hold."""
     return [(level.rows[v][0], row) for v, rows in inner.rows.items() if v in level.rows for row in rows]
 
 
-def _live_rows(level: Level, live: set[Variable]) -> list[int]:
+def live_rows(level: Level, live: set[Variable]) -> list[int]:
+    """Rows of variables that are still needed."""
     return [row for variable, rows in level.rows.items() if variable in live for row in rows]

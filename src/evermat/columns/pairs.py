@@ -13,7 +13,7 @@ from evermat.columns.pipeline import Store
 from evermat.columns.rules import Bag
 from evermat.columns.run import Jobs
 from evermat.columns.table import Batch, Table
-from evermat.columns.views import Listed, View
+from evermat.columns.views import Listed, View, facts_in
 from evermat.program.closures import Closure
 
 
@@ -24,8 +24,12 @@ class InMemory:
         self._tables, self._jobs = store.tables, store.jobs
 
     def facts(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view."""
+        """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
         return self._tables[relation].take(view.rows(relation))
+
+    def steps(self, view: View, relation: str) -> Batch:
+        """The facts of a relation that are in a view, however it is stored."""
+        return np.concatenate([np.empty((2, 0), np.int64), *facts_in(view, relation)], axis=1)
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> Listed:
         """Facts of I, by relation, as a view."""

@@ -17,6 +17,7 @@ from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import WEIGHT, Buffers, Layout, Level, opens_level
 from evermat.columns.operations import Absent, Computing, Emit, Exists, Filtering, Operation, Sink, matching
 from evermat.columns.run import Jobs
+from evermat.columns.scheme_operations import AbsentInScheme, ExistsInScheme, JoinWithScheme
 from evermat.columns.selection import Selection
 from evermat.columns.table import Table
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
@@ -63,14 +64,26 @@ class Pipeline:
                 rest = plan.steps[i + 1 :]
                 inner = Level(layout if i == last else None, live, rest, store.buffers, level.depth + 1)
                 table = tables[step.relation.name]
-                self._steps.append(matching(step, level, inner, table, dictionary, self, first=i == 0))
+                if table.scheme is None or step.role is Role.ASKED:
+                    self._steps.append(matching(step, level, inner, table, dictionary, self, first=i == 0))
+                else:
+                    join = JoinWithScheme(step, level, inner, table.scheme, dictionary, self, first=i == 0)
+                    self._steps.append(join)
                 level = inner
             elif isinstance(step, Match):
+                table = tables[step.relation.name]
                 self._steps.append(
-                    Exists(step, level, tables[step.relation.name], dictionary, counted=counted, live=live)
+                    Exists(step, level, table, dictionary, counted=counted, live=live)
+                    if table.scheme is None
+                    else ExistsInScheme(step, level, table.scheme, dictionary, counted=counted, live=live)
                 )
             elif isinstance(step, Check):
-                self._steps.append(Absent(step, level, tables[step.relation.name], dictionary, live))
+                table = tables[step.relation.name]
+                self._steps.append(
+                    Absent(step, level, table, dictionary, live)
+                    if table.scheme is None
+                    else AbsentInScheme(step, level, table.scheme, dictionary, live)
+                )
             elif isinstance(step, Compute):
                 self._steps.append(Computing(step, level, dictionary, live, self))
             else:

@@ -59,7 +59,7 @@ class Representatives:
         schema = self.schema
         mentioned = schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
         found = schema.terms_in(Listed(schema.tables, {n: rows for n, rows in given.items() if n != NAMES.name}))
-        terms = np.union1d(mentioned, found).astype(np.int64)
+        terms = np.concatenate([found, mentioned]).astype(np.int64)  # which of them is there twice does not matter
         return {NAMES.name: [schema.tables[NAMES.name].locate(np.array([terms, terms]))]}
 
     # --- the materialisation from scratch ------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import numpy as np
 from evermat.columns.aggregates import AggregatePipeline
 from evermat.columns.operations import Sink, locating
 from evermat.columns.pipeline import Pipeline, Select, Store
+from evermat.columns.schemes.scheme import ANY
 from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.values import encode
@@ -76,21 +77,22 @@ class Rules:
     def _changed(self, delta: View | None, *, negated: bool) -> Iterator[Start]:
         if delta is not None:
             for name in delta.names:
-                if (starts := self._starts.changed(name, negated=negated)) and not delta.start(name).empty:
-                    yield from self._concerned(delta, name, starts)
+                starts = self._starts.changed(name, negated=negated)
+                if starts and not (facts := delta.read_first(name)).empty:
+                    yield from self._concerned(facts, name, starts)
 
-    def _concerned(self, facts: View, name: str, starts: Sequence[Start]) -> Iterator[Start]:
+    def _concerned(self, facts: Selection, name: str, starts: Sequence[Start]) -> Iterator[Start]:
         """The starts that some facts of a relation may match: not those with a constant that none of the facts has.
 
         Only where there are many starts and few facts does it pay to look.
         """
-        _, count, truth, rows = selection = facts.start(name)
-        count -= selection.lo
+        _, count, truth, rows = facts
+        count -= facts.lo
         if len(starts) < _MANY_STARTS or count > _FEW_FACTS or truth is not None:
             yield from starts
             return
         table = self._store.tables[name].rows
-        found = table[selection.lo : selection.hi] if rows is None else table[rows]
+        found = table[facts.lo : facts.hi] if rows is None else table[rows]
         values: dict[int, set[int]] = {}
         for start in starts:
             constants = self._constants_of(start)
@@ -151,7 +153,7 @@ class Rules:
         by_relation: dict[str, list[Start]] = {}
         for start in starts:
             by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
-        return [start for name, some in by_relation.items() for start in self._concerned(heads, name, some)]
+        return [start for name, some in by_relation.items() for start in self._concerned(heads.start(name), name, some)]
 
     def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
         """Aggregate rules: the results that groups touched by a change lose and gain.
@@ -194,7 +196,7 @@ class Rules:
         table = self._store.tables[rule.head.relation.name]
 
         def select(_role: Role, relation: Relation) -> Selection:
-            return Selection(0, groups.count) if relation is asked else view.select(relation.name)
+            return Selection(0, groups.count) if relation is asked else view.read(relation.name)
 
         sizes = {asked.name: groups.count}
         pipeline = AggregatePipeline(limited, None, store, sizes)
@@ -215,7 +217,7 @@ class Rules:
 
     def _compile(self, rule: Rule, start: int | None, *, counted: bool) -> Compiled:
         sizes = {
-            literal.relation.name: self._store.tables[literal.relation.name].count
+            literal.relation.name: _size(self._store.tables[literal.relation.name])
             for literal in rule.literals
             if isinstance(literal, Atom) and literal.relation.name not in self._own
         }
@@ -223,11 +225,20 @@ class Rules:
             return AggregatePipeline(rule, start, self._store, sizes)
         return Pipeline(plan_from(rule, start, sizes), self._store, counted=counted)
 
+    def forget_plans(self) -> None:
+        """Plans are made again when they are needed."""
+        self._compiled.clear()
+
     def undefined(self) -> Iterator[tuple[Rule, int]]:
         """Rules in which something had no value, and how often."""
         for (number, _, _), compiled in self._compiled.items():
             if compiled.undefined:
                 yield self.rules[number], compiled.undefined
+
+
+def _size(table: Table) -> int:
+    """About how many facts a relation has."""
+    return table.count if table.scheme is None else max(table.scheme.about(ANY), table.count)
 
 
 class Selections:
@@ -243,7 +254,10 @@ class Selections:
         found = self._known.get(key)
         if found is None:
             view = self._roles.view(role)
-            found = view.start(relation.name) if role in STARTING else view.select(relation.name)
+            if role is Role.ASKED:
+                found = view.start(relation.name)  # facts in question have rows
+            else:
+                found = view.read_first(relation.name) if role in STARTING else view.read(relation.name)
             self._known[key] = found
         return found
 

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evermat.algebra import Counters
-from evermat.columns.closures import closure_modules
+from evermat.columns.bits import EXPLICIT, MATERIALISED, NORMAL
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import Buffers
 from evermat.columns.operations import Sink
-from evermat.columns.pairs import InMemory
 from evermat.columns.pipeline import Store
 from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
+from evermat.columns.schemes.choosing import AUTO, Decision
+from evermat.columns.schemes.storing import expand
 from evermat.columns.selection import Selection
+from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import Dataset, Fresh, Listed, View
 from evermat.program.difference import changed_rules, shared_relations
-from evermat.program.equality import possible_rule
 from evermat.program.model import Program
-from evermat.program.normal_rules import NormalRules
 from evermat.program.strata import Stratum
-
-# Bits of the state word. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
-EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
 
 Weights = npt.NDArray[np.int64]
 
@@ -134,47 +132,13 @@ class CountedSet:
         return sink
 
 
-class StratumRules:
-    """The rules of one stratum."""
-
-    def __init__(self, stratum: Stratum, store: Store, representatives: Representatives | None = None) -> None:
-        self.stratum = stratum
-        own = frozenset(stratum.relations)
-        self.written = Rules(stratum.rules, own, store)
-        self.nonrecursive = Rules(stratum.nonrecursive, own, store)
-        self.recursive = Rules(stratum.recursive, own, store)
-        self.plain = Rules(stratum.plain, own, store)
-        self.closures = closure_modules(stratum.closures, InMemory(store), self.plain.heads)
-        if representatives is not None:
-            normal = representatives.renaming.normal
-            self._normal = {kind: NormalRules(getattr(self, kind), normal) for kind in _KINDS}
-            for kind, rules in self._normal.items():
-                setattr(self, kind, rules.rules)
-            self.nonrecursive_written = Rules(stratum.nonrecursive, own, store)
-            self.everything = NormalRules(self.written, normal)
-            possible = Rules([possible_rule(rule) for rule in stratum.rules], own, store)
-            self.possible = NormalRules(possible, normal) if stratum.equality else self.everything
-
-    def refresh(self) -> bool:
-        """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
-        changed = bool(self.everything.refresh())
-        self.possible.refresh()
-        for kind, normal in self._normal.items():
-            if normal.refresh():
-                changed = True
-                setattr(self, kind, normal.rules)
-        return changed
-
-
-_KINDS = ("nonrecursive", "recursive", "plain")
-
-
 class State:
     """All facts of a program, in memory."""
 
-    def __init__(self, program: Program, run: Run, kept: State | None = None) -> None:
+    def __init__(self, program: Program, run: Run, kept: State | None = None, *, schemes: str = AUTO) -> None:
         """An empty state, or one that shares the facts of `kept`: the state of the program before a change of rules."""
         self.program = program
+        self.schemes: str = schemes if kept is None else kept.schemes
         self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
         self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
         if kept is not None:
@@ -211,6 +175,88 @@ class State:
         valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
         for stratum in self.counters:
             self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
+        self._share_schemes(kept)
+
+    # ── Storage ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def settle_storage(self, stratum: StratumRules) -> None:
+        """Decides how the relations of a stratum are stored, as far as that does not depend on their facts."""
+        stratum.store_unions(self.schemes, self.program)
+
+    def store_closure(self, stratum: StratumRules, external: View) -> bool:
+        """Whether what follows from some facts by the closure of a stratum is stored as intervals; then nothing is left to derive."""
+        return stratum.store_closures(self.schemes, self.program, external, self.materialised)
+
+    def _share_schemes(self, kept: State) -> None:
+        """After a change of rules, relations are stored as before where the same rules concern them; others get rows first."""
+        shared = set(shared_relations(self.program, kept.program))
+        new_closures = {rules.modules[0].names: rules for rules in self.strata if rules.is_one_closure}
+        new_unions = {union.relation: (rules, union) for rules in self.strata for union in rules.unions}
+        going_on: list[Callable[[], None]] = []
+        for old in kept.strata:
+            if old.rounds:
+                kept.unstore(old, [name for one in old.rounds for name in sorted(one.names)])
+            for stored in list(old.stores):
+                rules = new_closures.get(stored.module.names)
+                if rules and stored.is_like(rules.modules[0].closure) and shared.issuperset(stored.module.reads):
+                    going_on.append(partial(rules.hold, stored.shared_with(rules.modules[0])))
+                else:
+                    kept.unstore(old, stored.relations)
+            for union in old.unions:
+                rules, now = new_unions.get(union.relation, (None, None))
+                if union.relation in old.unions_stored:
+                    if (
+                        rules
+                        and now
+                        and now.sources == union.sources
+                        and shared.issuperset([union.relation, *now.sources])
+                    ):
+                        going_on.append(partial(rules.store_union, now))
+                    else:
+                        kept.unstore(old, [union.relation])
+        for go_on in going_on:
+            go_on()
+        decisions = {name: made for old in kept.strata for name, made in old.decisions.items()}
+        for rules in self.strata:
+            rules.decisions = {n: decisions[n] for n in rules.stratum.relations if n in decisions and n in shared}
+        for name in shared:
+            self.materialised.sizes[name] = kept.materialised.sizes[name]
+
+    @property
+    def stored_by_schemes(self) -> set[str]:
+        """The relations that have no row for each fact."""
+        return {name for name, table in self.tables.items() if table.scheme is not None}
+
+    def restore_schemes(self, stored: Collection[str]) -> None:
+        """Relations whose inputs were restored have their schemes again."""
+        for rules in self.strata:
+            rules.restore(stored, self.materialised, Decision(True, "as it was saved"))
+
+    def needed_for(self, relations: Collection[str], stored: Collection[str]) -> set[str]:
+        """Some relations, and those from which the facts of relations with schemes among them follow."""
+        follows: dict[str, frozenset[str]] = {}
+        for rules in self.strata:
+            for module in rules.modules:
+                follows |= dict.fromkeys(module.names & set(stored), module.reads)
+            follows |= {union.relation: frozenset(union.sources) for union in rules.unions if union.relation in stored}
+        needed: set[str] = set()
+        waiting = list(relations)
+        while waiting:
+            if (name := waiting.pop()) not in needed:
+                needed.add(name)
+                waiting += follows.get(name, ())
+        return needed
+
+    def unstore(self, rules: StratumRules, relations: Collection[str]) -> None:
+        """Gives relations of a stratum tables with all their facts."""
+        for name in relations:
+            self.materialised.sizes[name] = expand(self.tables[name])
+        rules.unstore(relations)
+        self.counters[rules.stratum] = min(
+            self.counters[rules.stratum], Counters.NONRECURSIVE if rules.closures else Counters.NONE
+        )
+        for stratum in self.strata:
+            stratum.forget_plans()
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
         """The rules of `kept` that this state's program has no more, and those that it has in addition."""
@@ -295,7 +341,7 @@ class State:
 
     def work(self, stratum: Stratum) -> int:
         """How many rule instances it takes, about, to derive a stratum from scratch; at least one for each fact."""
-        return max(self._work.get(stratum, 0), sum(map(self.materialised.count, stratum.relations)))
+        return max(self._work.get(stratum, 0), sum(map(self.materialised.about, stratum.relations)))
 
     def reset_counters(self, stratum: Stratum) -> None:
         """Sets the counters of a stratum to 0; none is valid then."""
@@ -319,4 +365,6 @@ class State:
     def nbytes(self) -> int:
         """Bytes in use by tables, indexes and counters."""
         counters = (self.nonrecursive_counter.counters, self.recursive_counter.counters)
-        return sum(t.nbytes for t in self.tables.values()) + sum(c.nbytes for kind in counters for c in kind.values())
+        stored = sum(pairs.nbytes for rules in self.strata for pairs in rules.closed_pairs)
+        tables = sum(t.nbytes for t in self.tables.values())
+        return tables + stored + sum(c.nbytes for kind in counters for c in kind.values())

@@ -22,6 +22,7 @@ from evermat.columns import kernels_tuples as tuples
 
 if TYPE_CHECKING:
     from evermat.columns.index import Index
+    from evermat.columns.schemes.scheme import Scheme
 
 Batch: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = npt.NDArray[np.int32]
@@ -88,10 +89,12 @@ class Table:
     Exactly one of four representations of tuple membership is in use, and covers all rows: `_words`, a bitmap over all
     possible tuples within [low, high], which does not know their rows; `_tally`, the same with a small number instead of a bit, while
     tuples are counted as they come; `_ids`, a list of the rows of all possible tuples; or `_slots`, a hash of rows.
+    With a `scheme` the rows are not the relation's facts but its inputs, from which these follow; see `columns.schemes`.
     """
 
     def __init__(self, arity: int, *, dense: bool = True) -> None:
         self.arity = arity
+        self.scheme: Scheme | None = None
         self.count = 0
         self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)

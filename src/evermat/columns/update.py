@@ -17,21 +17,23 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.algebra import TooManyInstancesError
+from evermat.columns.bits import ADDED, DELETED, FREE, NORMAL
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.counter import Touched
 from evermat.columns.journal import Journal
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
+from evermat.columns.schemes.closure import ClosedPairs
 from evermat.columns.selection import Selection
-from evermat.columns.state import NORMAL, CountedSet, GrowingSet, State, StratumRules
+from evermat.columns.state import CountedSet, GrowingSet, State
+from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
 from evermat.interrupts import uninterrupted
 from evermat.program.strata import Stratum
 
 Weights = npt.NDArray[np.int64]
-_FREE_BITS = [1 << i for i in range(2, 16)]  # of the state word: the first ones are what outlives an update
 
 
 class WorkingSet(Dataset):
@@ -125,6 +127,18 @@ class WorkingSet(Dataset):
             run.derived(n if weights is None else int(weights.sum()))
 
         return sink
+
+
+class ChangeSet(WorkingSet):
+    """D or A. Of relations with a storage scheme its rows are inputs; its facts are what follows from the change of inputs and sources."""
+
+    @property
+    def names(self) -> Iterable[str]:
+        changed = dict.fromkeys(self._lists)
+        for name, table in self.tables.items():
+            if table.scheme is not None and name not in changed and table.scheme.is_changed(self._lists):
+                changed[name] = None
+        return changed
 
 
 class ChangedRows(Listed):
@@ -248,11 +262,13 @@ class Update:
     ) -> None:
         self.state, self.run = state, run
         state.jobs.run = run
-        self._free = [bit for bit in _FREE_BITS if bit != NORMAL or state.representatives is None]
+        self._free = [*([NORMAL] if state.representatives is None else []), *FREE]
         self._sets: list[WorkingSet] = []
         self.journal = Journal()
-        self.overdeleted = self.new("D")
-        self.added = self.new("A")
+        self._kept: list[ClosedPairs] = []
+        self.overdeleted = ChangeSet("D", DELETED, state.tables, run)
+        self.added = ChangeSet("A", ADDED, state.tables, run)
+        self._sets += [self.overdeleted, self.added]
         self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self.journal, run)
         self.recursive_counter = JournaledCounter(state.recursive_counter, self.journal, run)
         self.figures: dict[str, int] = dict.fromkeys(("overdeleted", "rederived", "checked", "proved"), 0)
@@ -273,6 +289,12 @@ class Update:
         made = WorkingSet(name, self._free.pop(), self.state.tables, self.run)
         self._sets.append(made)
         return made
+
+    def keep(self, pairs: ClosedPairs) -> None:
+        """Keeps the version of a closure that there is, until the update is over."""
+        if pairs not in self._kept:
+            pairs.begin()
+            self._kept.append(pairs)
 
     def release(self, *sets: WorkingSet) -> None:
         """Working sets that are needed no more."""
@@ -358,6 +380,8 @@ class Update:
                 rows = come.rows(name)
                 state.tables[name].set_bits(rows, dataset.bit)
                 dataset.sizes[name] += len(rows)
+        for pairs in self._kept:
+            pairs.end(keep=True)
         self.nonrecursive_counter.settle()
         self.recursive_counter.settle()
         self.journal.entries.clear()
@@ -373,5 +397,7 @@ class Update:
             if self.journal.entries:
                 self.journal.undo()
                 self.state.refresh_rules()
+            for pairs in self._kept:
+                pairs.end(keep=False)  # unless it was committed
             for working in self._sets:
                 working.clear()

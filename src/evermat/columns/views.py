@@ -1,6 +1,7 @@
 """Sets of facts over tables: bits of the state word, ranges of rows, and expressions over them.
 
-A view answers one question: which rows of a relation's table belong to it (`select`). Two forms of set make that cheap: a
+A view answers one question: which rows of a relation's table belong to it (`select`); or, which is the same unless the relation
+has a storage scheme, which facts (`read`). Two forms of set make that cheap: a
 `Dataset` is a bit of the state word, and knows how many rows of each table have it; `Fresh` is what was appended last,
 a range of rows. As long as every row of a table is in I, reading I costs no look at states at all.
 """
@@ -9,15 +10,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.bits import ADDED
+from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.selection import Selection
-from evermat.columns.table import STATES, Rows, Table, Truth
+from evermat.columns.table import STATES, Batch, Rows, Table, Truth
 from evermat.program.strata import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
@@ -36,8 +39,20 @@ class View(ABC):
         """The rows of a relation's table that belong to it, as things are now."""
 
     def truth_for(self, name: str) -> Truth:
-        """Membership of a relation's rows as a function of the state word, if it is one."""
+        """Membership of a relation's facts as a function of the state word, if it is one."""
+        if self.tables[name].scheme is not None:
+            return _NEVER  # these are inputs
         raise AssertionError(f"which facts of {name} belong to this view does not follow from the state word")
+
+    def read(self, name: str) -> Selection:
+        """The facts of a relation that belong to it, for whoever looks facts up: of one with a scheme not the rows, but what follows."""
+        table = self.tables[name]
+        return self.select(name) if table.scheme is None else _in_scheme(table.scheme, self.truth_for(name))
+
+    def read_first(self, name: str) -> Selection:
+        """The same, as the beginning of a plan."""
+        table = self.tables[name]
+        return self.start(name) if table.scheme is None else _in_scheme(table.scheme, self.truth_for(name))
 
     @property
     def names(self) -> Iterable[str]:
@@ -66,6 +81,10 @@ class View(ABC):
         """Only facts of relations of other strata; a stratum's rules read only lower ones."""
         return Restricted(self, frozenset(self.tables) - frozenset(stratum.relations))
 
+    def in_schemes(self) -> View:
+        """Those facts in it that storage schemes tell, of which no rows are listed."""
+        return InSchemes(self.tables, ())
+
     def __or__(self, other: View) -> View:
         return Union(self, other)
 
@@ -83,6 +102,11 @@ class View(ABC):
         """How many facts of a relation belong to it."""
         return len(self.rows(name))
 
+    def about(self, name: str) -> int:
+        """About how many facts of a relation belong to it; cheap also where a scheme would have to count."""
+        scheme = self.tables[name].scheme
+        return self.count(name) if scheme is None else scheme.about(scheme.domain(self.truth_for(name)))
+
     def listed(self) -> Listed:
         """The facts that belong to it now, whatever becomes of the sets that it is made of."""
         return Listed(self.tables, {name: [self.rows(name)] for name in self.names})
@@ -96,9 +120,36 @@ class View(ABC):
         return any(self.count(name) for name in self.names)
 
 
+def _in_scheme(scheme: Scheme, truth: Truth) -> Selection:
+    """The facts of a scheme that satisfy a view: there may be some."""
+    return Selection(0, 1, truth) if scheme.domain(truth) else NOTHING
+
+
 def listed(rows: Rows) -> Selection:
     """A selection of listed rows."""
     return Selection(0, len(rows), None, rows)
+
+
+def facts_in(view: View, name: str, chunk: int = 1 << 17) -> Iterator[Batch]:
+    """The facts of a relation that belong to a view, however the relation is stored; never all at once."""
+    table = view.tables[name]
+    if table.scheme is not None:
+        yield from table.scheme.scan(table.scheme.domain(view.truth_for(name)), chunk)
+        return
+    rows = view.rows(name)
+    for first in range(0, len(rows), chunk):
+        yield table.take(rows[first : first + chunk])
+
+
+def contains_facts(view: View, name: str, facts: Batch) -> npt.NDArray[np.bool_]:
+    """Which facts of a relation belong to a view, however the relation is stored."""
+    table, n = view.tables[name], facts.shape[1]
+    if table.scheme is not None:
+        return contains(table.scheme, facts, n, table.scheme.domain(view.truth_for(name)))
+    rows = table.find(facts, n)
+    inside = rows >= 0
+    inside[inside] = view.mask(name, rows[inside])
+    return inside
 
 
 class Fresh(View):
@@ -166,6 +217,35 @@ class Listed(View):
         return bool(self._found)
 
 
+class InSchemes(View):
+    """What storage schemes have derived last: Δ of some relations."""
+
+    def __init__(self, tables: Mapping[str, Table], relations: Iterable[str]) -> None:
+        self.tables, self._relations = tables, relations
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._relations
+
+    def truth_for(self, name: str) -> Truth:
+        return _truth_of(ADDED) if name in self._relations else _NEVER
+
+    def select(self, name: str) -> Selection:
+        del name
+        return NOTHING
+
+    def count(self, name: str) -> int:
+        scheme = self.tables[name].scheme
+        return 0 if scheme is None or name not in self._relations else scheme.count(scheme.domain(self.truth_for(name)))
+
+    def in_schemes(self) -> View:
+        return self
+
+    def listed(self) -> Any:
+        """Itself, until the next round."""
+        return self
+
+
 class Dataset(View):
     """A named set of facts: one bit of the state word.
 
@@ -192,17 +272,13 @@ class Dataset(View):
         return Selection(0, rows, None if size == rows else self.truth)
 
     def count(self, name: str) -> int:
-        return self.sizes[name]
+        scheme = self.tables[name].scheme
+        domain = 0 if scheme is None else scheme.domain(self.truth)
+        return scheme.count(domain) if scheme is not None and domain else self.sizes[name]  # E has rows in any case
 
     def holds_all(self, name: str) -> bool:
         """Whether every row of a table is in the set."""
         return self.sizes[name] == self.tables[name].count
-
-    def add_rows_from(self, name: str, first: int) -> None:
-        """Puts all rows of a table from `first` on into the set; none of them was in it."""
-        table = self.tables[name]
-        table.set_bits_between(first, table.count, self.bit)
-        self.sizes[name] += table.count - first
 
 
 @cache
@@ -256,6 +332,13 @@ class Union(_Combination):
     @property
     def names(self) -> Iterable[str]:
         return dict.fromkeys([*self.left.names, *self.right.names])
+
+    def __bool__(self) -> bool:
+        return bool(self.left) or bool(self.right)
+
+    def in_schemes(self) -> View:
+        names = {*self.left.in_schemes().names, *self.right.in_schemes().names}
+        return InSchemes(self.tables, names)
 
     def rows(self, name: str) -> Rows:
         left, right = self.left.rows(name), self.right.rows(name)

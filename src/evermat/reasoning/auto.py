@@ -102,12 +102,12 @@ def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
     valid = state.valid_counters(what)
     if what.equality:
         return None
-    if any(rule.aggregate for rule in what.recursive):
+    if any(rule.aggregate for rule in what.recursive) or any(closure.only_anew for closure in stratum.closures):
         return fixed_choice(state, stratum, "remat")
     share = _changed_share(update, stratum)
     if share > (_LARGE_FOR_CLOSURES if stratum.closures and _loses(update, stratum) else _LARGE):
         return Choice(what, "remat", valid, f"{share:.0%} of what the stratum reads has changed")
-    if not what.recursive:
+    if not what.recursive or stratum.stores:
         if valid >= Counters.NONRECURSIVE:
             return Choice(what, "counting", valid, "no recursive rules, and derivations are counted")
         return Choice(what, "dred", valid, "no recursive rules, and derivations are not counted")
@@ -139,9 +139,9 @@ def _changed_share(update: Update, stratum: StratumRules) -> float:
     """How much of the facts that a stratum reads from below, or has explicitly, changes."""
     own = set(stratum.stratum.relations)
     below = _relations(stratum) - own
-    changed = sum(s.count(n) for s in (update.overdeleted, update.added) for n in s.names if n in below)
+    changed = sum(s.about(n) for s in (update.overdeleted, update.added) for n in s.names if n in below)
     changed += sum(s.count(n) for s in (update.deleted, update.inserted) for n in s.names if n in own)
-    total = sum(update.state.materialised.count(n) for n in below)
+    total = sum(update.state.materialised.about(n) for n in below)
     total += sum(update.state.explicit.count(n) for n in own)
     return changed / max(total, 1) if changed > 1000 else 0.0
 

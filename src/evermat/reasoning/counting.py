@@ -13,7 +13,7 @@ from evermat.reasoning.insertion import Views
 
 def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     """Processes one stratum, which must have no recursive rules."""
-    assert not stratum.stratum.recursive
+    assert not stratum.recursive.heads
     positive = update.nonrecursive_counter.positive
     touched, found = update.new("ND"), update.new("NA")
     update.next_round()

@@ -117,6 +117,7 @@ def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules],
             if stratum.stratum in update.renewed:
                 attempts = [Attempt(renewed_choice(stratum))]
             choices.append(_maintain_stratum(update, views, stratum, attempts))
+            follow(update, views, stratum)
         if stratum.stratum.equality:
             update.settle_equality()
     return choices
@@ -145,6 +146,12 @@ def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attem
     raise AssertionError("the last attempt is never given up")
 
 
+def follow(update: Update, views: Views, stratum: StratumRules) -> None:
+    """Storage schemes take account of what an algorithm has done to their inputs."""
+    for stored in stratum.stores:
+        stored.follow(update, views.gone["delta_positive"], views.come["delta_positive"])
+
+
 def kept_counters(state: State, choices: list[Choice]) -> dict[Stratum, Counters]:
     """Which counters are still valid once an update is committed, of the strata that it reached."""
     return {
@@ -166,6 +173,8 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     name = ALGORITHMS[name].without_equality or name
     if any(rule.aggregate for rule in own.recursive):
         return Choice(own, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
+    if any(closure.only_anew for closure in stratum.closures):
+        return Choice(own, "remat", Counters.NONE, "a closure that other rules take part in is stored as intervals")
     if not stratum.closures:
         name = ALGORITHMS[name].without_closures or name
     return Choice(own, name, state.valid_counters(own), "as asked for")

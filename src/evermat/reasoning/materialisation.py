@@ -26,7 +26,7 @@ def check_algorithm(name: str) -> None:
 
 def algorithm_for(stratum: StratumRules, asked: str) -> str:
     """How a stratum is computed: by modules where rules close relations, unless something else was asked for."""
-    return MODULAR if stratum.closures and asked != SEMINAIVE else SEMINAIVE
+    return MODULAR if (stratum.closures or stratum.stores) and asked != SEMINAIVE else SEMINAIVE
 
 
 def materialise(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
@@ -48,10 +48,13 @@ def materialise_stratum(
         state.record_work(stratum.stratum, run.derivations - before)
         state.record_counters(stratum.stratum, Counters.NONE)
         return None
+    state.settle_storage(stratum)
     if algorithm_for(stratum, algorithm) == MODULAR:
         counters = counters.by_modules()
         delta = seminaive.begin_stratum(state, run, stratum, counters)
-        left = modular.saturate(state, run, stratum, delta, state.recursive_counter if counters.recursive else None)
+        left = None
+        if not state.store_closure(stratum, delta):
+            left = modular.saturate(state, run, stratum, delta, state.recursive_counter if counters.recursive else None)
         if left is not None:  # its instances will be considered again
             counters = min(counters, Counters.NONRECURSIVE)
     else:

@@ -18,12 +18,15 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
 
     def hold(facts: View) -> View:
         delta.replace(facts)
-        return delta
+        told = facts.in_schemes()
+        return delta | told if told else delta
 
     plain = Seminaive(stratum.plain, update.next_round, hold, again.add)
     if stratum.closures:
-        closures = [closure.empty() for closure in stratum.closures]
+        closures = [closure.anew(update, again) for closure in stratum.closures]
         saturate_by(closures, plain, again.add, new, again.listed(), update)
+        for closure in closures:
+            closure.settle()
     else:
         for _ in plain.steps(new, again.listed()):
             pass

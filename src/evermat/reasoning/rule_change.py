@@ -10,7 +10,7 @@ from __future__ import annotations
 from evermat.algebra import Bag, Counters, Rules, StratumRules, Update, View
 from evermat.reasoning.dred import overdelete, rederive_and_insert
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.maintenance import ALGORITHMS, Choice, fixed_choice, is_reached
+from evermat.reasoning.maintenance import ALGORITHMS, Choice, fixed_choice, follow, is_reached
 
 
 def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -> list[Choice]:
@@ -36,6 +36,7 @@ def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -
             ALGORITHMS[choice.algorithm].maintain(update, views, stratum)
         else:
             _maintain_stratum(update, views, stratum, removed.of(own).consequences(before), added.of(own))
+        follow(update, views, stratum)
         reason = "its rules have changed" if changed else "the rules of a stratum below have changed"
         choices.append(Choice(own, choice.algorithm, Counters.NONE, reason))
         if own.equality:

@@ -35,9 +35,11 @@ def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter
         return state.materialised.add(facts if counter is None else counter.add(facts))
 
     for closure in stratum.closures:
-        closure.clear()
+        closure.begin()
     plain = Seminaive(stratum.plain, run.next_round, lambda facts: facts, take_counted)
     saturate_by(stratum.closures, plain, take, state.materialised, delta, run)
+    for closure in stratum.closures:
+        closure.settle()
     if not run.outgrown:
         return None
     # Where modules work together nobody knows how far each has come. By itself a closure begins anew, from its external facts.

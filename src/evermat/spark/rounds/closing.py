@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Counters
+from evermat.columns.bits import MATERIALISED
 from evermat.columns.run import Run
-from evermat.columns.state import MATERIALISED
 from evermat.columns.state import State as ColumnsState
 from evermat.columns.table import Rows
 from evermat.columns.views import Fresh

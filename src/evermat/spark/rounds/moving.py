@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.algebra import Counters
 from evermat.columns.state import State as ColumnsState
 from evermat.columns.table import Rows
 from evermat.columns.views import View as ColumnsView
+from evermat.columns.views import facts_in
 from evermat.spark.rounds.packing import Amounts, FactFile, Shape
 from evermat.spark.rounds.sets import FactSet
 from evermat.spark.rounds.state import State
@@ -18,8 +20,9 @@ _ROWS = 1 << 22  # facts that are written at a time
 def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactSet:
     """Gives an empty state on a cluster all that a state in memory has; `left` in files."""
     for name in source.tables:
-        for there, here in ((target.given, source.given), (target.materialised, source.materialised)):
-            there.append(name, list(_written(source, target, name, here.rows(name))))
+        target.given.append(name, list(_written(source, target, name, source.given.rows(name))))
+        # There every fact is in a file, also of relations that a storage scheme holds here.
+        target.materialised.append(name, list(_all_written(source, target, name)))
         for amounts, counted in (
             (target.nonrecursive_counter, source.nonrecursive_counter),
             (target.recursive_counter, source.recursive_counter),
@@ -30,14 +33,20 @@ def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactS
                 amounts.append(name, list(_written(source, target, name, rows[counts > 0], counts[counts > 0])))
     if target.representatives is not None:
         target.representatives.take_over(target, stored=False)
-    for stratum, valid in source.counters.items():
-        target.record_counters(stratum, valid)
+    for rules in source.strata:
+        stratum, valid = rules.stratum, source.counters[rules.stratum]
+        target.record_counters(stratum, Counters.NONE if rules.unions_stored else valid)
         target.record_work(stratum, source.work(stratum))
     waiting = FactSet("left", target.workshop)
     if left is not None:
         for name in left.names:
             waiting.append(name, list(_written(source, target, name, left.rows(name))))
     return waiting
+
+
+def _all_written(source: ColumnsState, target: State, name: str) -> Iterator[FactFile]:
+    for batch in facts_in(source.materialised, name, _ROWS):
+        yield from written(target.cluster, target.workshop.shapes[name], batch, source.dictionary)
 
 
 def _written(

@@ -81,6 +81,14 @@ class View(ABC):
         found = self.workshop.evaluate("count facts", expressions, write=False)
         return sum(one.rows for one in found.values())
 
+    def about(self, name: str) -> int:
+        """How many facts of a relation are in it."""
+        return self.count(name)
+
+    def in_schemes(self) -> FactSet:
+        """On a cluster every fact is in a file."""
+        return FactSet("none", self.workshop)
+
     def listed(self) -> FactSet:
         """The facts in it now, whatever becomes of the sets that it is made of."""
         made = FactSet("listed", self.workshop)

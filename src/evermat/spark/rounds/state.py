@@ -106,6 +106,7 @@ class StratumRules:
         self.recursive = Rules(stratum.recursive, own, workshop)
         self.plain = Rules(stratum.plain, own, workshop)
         self.closures = closure_modules(stratum.closures, OnCluster(workshop), self.plain.heads)
+        self.stores = ()  # on a cluster every fact is in a file
         self._normal: dict[str, NormalRules[Rules]] = {}
         if representatives is not None:
             normal = representatives.renaming.normal
@@ -195,6 +196,17 @@ class State:
         if self.representatives is not None:
             self.given.add(self.representatives.names_of(given, self.program.rules))
             self.explicit.take_over(self.given)
+
+    schemes = "plain"
+    stored_by_schemes: frozenset[str] = frozenset()
+
+    def settle_storage(self, stratum: Any) -> None:
+        """On a cluster every fact is in a file."""
+
+    def store_closure(self, stratum: Any, external: Any) -> bool:
+        """On a cluster every fact is in a file."""
+        del stratum, external
+        return False
 
     @property
     def equality(self) -> Any:

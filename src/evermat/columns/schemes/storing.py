@@ -1,0 +1,141 @@
+"""Relations that are stored by a scheme: how they come to be, follow an update, and become plain tables again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.columns.bits import ADDED, MATERIALISED
+from evermat.columns.schemes.closure import ClosedPairs, ClosedRelation
+from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
+from evermat.columns.table import Rows, Table
+from evermat.columns.views import InSchemes, View
+from evermat.program.closures import Closure
+
+if TYPE_CHECKING:
+    from evermat.columns.closures import ClosureModule
+
+
+_NO_ROWS: Rows = np.empty(0, np.int32)
+
+
+class StoredClosure:
+    """A closure whose members are stored as intervals; see `algebra.Stored`.
+
+    Invariant between updates: the edges are those of the members' inputs, which are the rows of their tables, and of the steps.
+    """
+
+    def __init__(self, module: ClosureModule, tables: Mapping[str, Table]) -> None:
+        """The members are read from intervals from now on."""
+        self.module = module
+        self.pairs = _read_from_intervals(module, tables)
+
+    def is_like(self, closure: Closure) -> bool:
+        """Whether another closure, of the same relations, has the same pairs."""
+        own = self.module.closure
+        return (own.members, own.bases, own.symmetric) == (closure.members, closure.bases, closure.symmetric)
+
+    def shared_with(self, module: ClosureModule) -> StoredClosure:
+        """The same pairs for the same closure of another program."""
+        module.edges = self.module.edges
+        shared = copy(self)
+        shared.module = module
+        return shared
+
+    @property
+    def relations(self) -> Collection[str]:
+        """The relations that it holds."""
+        return self.module.names
+
+    def follow(self, update: Any, gone: Any, come: Any) -> None:
+        """Takes account of inputs in D and A, and of steps; D and A of its relations are then what follows."""
+        module, edges = self.module, self.module.edges
+        update.keep(self.pairs)
+        edges.noted = update.journal.note
+        lost, gained = update.overdeleted - update.added, update.added - update.overdeleted
+        cut = np.concatenate([module.remove(lost), module.remove(gone, steps=True)])
+        made = np.concatenate([module.insert(gained), module.insert(come, steps=True)])
+        # What was cut and made again was never away.
+        both = np.intersect1d(cut, made)
+        self.pairs.change(_without(made, both), _without(cut, both))
+
+
+class RoundsOfClosure:
+    """A closure that other recursive rules of its stratum take part in, whose members are stored as intervals; see `algebra.Module`.
+
+    The paper's three steps: facts that other rules derive are scheduled as inputs, which are rows; `add` derives what follows from them, as
+    Δ, which rules read from the intervals; and merges it when it is called again, after all others have had their turn.
+    In an update the stratum is computed again from scratch: what is still connected is no proof, for its edges may depend on it.
+    """
+
+    only_anew = True
+    is_valid = True
+
+    def __init__(self, module: ClosureModule, tables: Mapping[str, Table]) -> None:
+        self.module, self._tables = module, tables
+        self.closure, self.names, self.reads = module.closure, module.names, module.reads
+        self.pairs = _read_from_intervals(module, tables)
+
+    def begin(self) -> None:
+        """A materialisation from scratch begins."""
+        self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, _NO_ROWS)
+
+    def clear(self) -> None:
+        """Keeps its facts: others read them."""
+
+    def rebuild(self, external: Any, present: Any) -> None:
+        """Is always valid."""
+
+    def during(self, update: Any, gone: Any, come: Any) -> Any:
+        """Takes no part in updates but to be computed anew."""
+        del update, gone, come
+        raise AssertionError(f"{sorted(self.names)} can only be derived anew")
+
+    def anew(self, update: Any, facts: Any) -> RoundsOfClosure:
+        """Has no facts from now on, and then those that are derived again; the old ones are there until the update is over."""
+        module, edges = self.module, self.module.edges
+        update.keep(self.pairs)
+        edges.noted = update.journal.note
+        before = edges.everything()
+        self.pairs.begin_rounds({KEPT: facts.bit, GAINED: facts.bit | ADDED}, before)
+        self.pairs.next_round(_NO_ROWS)
+        self.pairs.change(_NO_ROWS, edges.remove_all())
+        module.forget_steps()
+        return self
+
+    def add(self, take: Any, present: Any, delta: Any) -> View:
+        """Add: facts from elsewhere become inputs; takes what they connect."""
+        del take  # what is connected has no rows
+        come = np.concatenate([self.module.load_steps(present), self.module.insert(delta)])
+        self.pairs.next_round(come)
+        return InSchemes(self._tables, self.names)
+
+    def settle(self) -> None:
+        """All is derived."""
+        self.pairs.end_rounds()
+
+
+def _read_from_intervals(module: ClosureModule, tables: Mapping[str, Table]) -> ClosedPairs:
+    """Makes intervals of the edges of a closure, from which its members are read from now on."""
+    pairs = ClosedPairs(module.edges)
+    for member in module.closure.members:
+        flipped = member.flipped != module.edges.turned
+        tables[member.relation].scheme = ClosedRelation(pairs, flipped=flipped)
+    return pairs
+
+
+def _without(rows: Rows, others: Rows) -> Rows:
+    return np.setdiff1d(rows, others).astype(np.int32)
+
+
+def expand(table: Table) -> int:
+    """Gives every fact of a relation a row, which is in I, and takes the scheme away; how many facts there are."""
+    assert table.scheme is not None
+    for batch in table.scheme.scan(BEFORE, 1 << 16):
+        rows = table.locate(batch)
+        table.set_bits(rows, MATERIALISED)
+    table.scheme = None
+    return int(np.count_nonzero(table.state[: table.count] & np.uint16(MATERIALISED)))

@@ -1,0 +1,178 @@
+"""The rules of one stratum over columns, and how its relations are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from evermat.columns.closures import ClosureModule, closure_modules
+from evermat.columns.pairs import InMemory
+from evermat.columns.pipeline import Store
+from evermat.columns.representatives import Representatives
+from evermat.columns.rules import Rules
+from evermat.columns.schemes.choosing import PLAIN, Decision, decide_closure, decide_union, is_better_turned
+from evermat.columns.schemes.closure import ClosedPairs
+from evermat.columns.schemes.storing import RoundsOfClosure, StoredClosure
+from evermat.columns.schemes.union import UnionOfRelations
+from evermat.columns.views import View
+from evermat.program.equality import possible_rule
+from evermat.program.model import Program, Rule
+from evermat.program.normal_rules import NormalRules
+from evermat.program.strata import Stratum
+from evermat.program.unions import Union, find_unions
+
+
+class StratumRules:
+    """The rules of one stratum.
+
+    What a storage scheme knows by itself is no rule here: of a stored closure only the nonrecursive rules are left, of a relation that is
+    stored as a union only the rules that are no copies. All of them derive inputs.
+    """
+
+    def __init__(self, stratum: Stratum, store: Store, representatives: Representatives | None = None) -> None:
+        self.stratum, self._store = stratum, store
+        self.stores: list[StoredClosure] = []
+        self.decisions: dict[str, Decision] = {}  # how relations for which there is a scheme are stored
+        own = frozenset(stratum.relations)
+        self.written = Rules(stratum.rules, own, store)
+        self.nonrecursive = Rules(stratum.nonrecursive, own, store)
+        self.recursive = Rules(stratum.recursive, own, store)
+        self.plain = Rules(stratum.plain, own, store)
+        self.modules = closure_modules(stratum.closures, InMemory(store), self.plain.heads)
+        self.closures: list[ClosureModule | RoundsOfClosure] = [*self.modules]
+        if representatives is not None:
+            normal = representatives.renaming.normal
+            self._normal = {kind: NormalRules(getattr(self, kind), normal) for kind in _KINDS}
+            for kind, rules in self._normal.items():
+                setattr(self, kind, rules.rules)
+            self.nonrecursive_written = Rules(stratum.nonrecursive, own, store)
+            self.everything = NormalRules(self.written, normal)
+            possible = Rules([possible_rule(rule) for rule in stratum.rules], own, store)
+            self.possible = NormalRules(possible, normal) if stratum.equality else self.everything
+
+    # ── Storage ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def store_unions(self, asked: str, program: Program) -> None:
+        """Decides which relations are stored as unions, now that all below is complete."""
+        for union in self.unions:
+            if _may_be_stored(program, union.relation):
+                self.decisions[union.relation] = made = decide_union(asked, program, union, self._store.tables)
+                if made.stored:
+                    self.store_union(union)
+
+    def store_union(self, union: Union) -> None:
+        """Stores a relation as a union from now on."""
+        tables = self._store.tables
+        scheme = UnionOfRelations(tables[union.relation], {name: tables[name] for name in union.sources})
+        tables[union.relation].scheme = scheme
+        left = [rule for rule in self.nonrecursive.rules if rule not in union.rules]
+        self.nonrecursive = self._rules(left)
+
+    def store_closures(self, asked: str, program: Program, external: View, present: View) -> bool:
+        """Decides whether closures are stored as intervals. If the stratum is nothing but one that is, all is done."""
+        tables, alone = self._store.tables, self.is_one_closure
+        if not alone and self._store.jobs.run.room is not None:
+            return False  # it might be left in the middle, to go on elsewhere
+        for number, module in enumerate(self.modules):
+            if not all(_may_be_stored(program, name) for name in module.names):
+                continue
+            made = Decision(False, "as asked for")
+            if asked != PLAIN:
+                module.rebuild(external, present)
+                made = decide_closure(program, module.closure, module.edges, alone=alone)
+            self.decisions |= dict.fromkeys(sorted(module.names), made)
+            if made.stored and alone:
+                if made.turned:
+                    module.rebuild(external, present, turned=True)
+                self.hold(StoredClosure(module, tables))
+                return True
+            if made.stored:
+                module.clear()
+                self.closures[number] = RoundsOfClosure(module, tables)
+        return False
+
+    def hold(self, stored: StoredClosure) -> None:
+        """The rules of the closure are the scheme's business from now on."""
+        self.stores.append(stored)
+        self.closures = []
+        self.recursive = self.plain = self._rules(())
+
+    def unstore(self, relations: Collection[str]) -> None:
+        """Relations have tables again: their rules are rules like others."""
+        self.decisions |= {name: Decision(False, "its rules have changed") for name in relations}
+        self.recursive = self._rules(self.stratum.recursive)
+        self.stores, self.closures = [], [*self.modules]
+        for module in self.modules:
+            if module.edges.turned:
+                module.clear()  # it finds its facts again
+        copies = {rule for union in self.unions if union.relation in self.unions_stored for rule in union.rules}
+        self.nonrecursive = self._rules([rule for rule in self.stratum.nonrecursive if rule not in copies])
+
+    @property
+    def unions(self) -> tuple[Union, ...]:
+        """Relations that might be stored as unions."""
+        return () if self.stratum.recursive else find_unions(self.stratum.nonrecursive)
+
+    @property
+    def unions_stored(self) -> set[str]:
+        """Relations that are."""
+        tables = self._store.tables
+        return {union.relation for union in self.unions if tables[union.relation].scheme is not None}
+
+    @property
+    def is_one_closure(self) -> bool:
+        """Whether its recursive rules are one closure and nothing else."""
+        return len(self.modules) == 1 and not self.plain.rules
+
+    @property
+    def rounds(self) -> list[RoundsOfClosure]:
+        """Closures that are stored as intervals although other recursive rules take part in them."""
+        return [closure for closure in self.closures if isinstance(closure, RoundsOfClosure)]
+
+    @property
+    def closed_pairs(self) -> list[ClosedPairs]:
+        """What is stored as intervals."""
+        return [stored.pairs for stored in self.stores] + [rounds.pairs for rounds in self.rounds]
+
+    def restore(self, stored: Collection[str], facts: View, decision: Decision) -> None:
+        """Relations whose inputs are there again have their schemes again."""
+        tables = self._store.tables
+        for number, module in enumerate(self.modules):
+            if module.names.issubset(stored):
+                module.rebuild(facts.at(self.stratum), facts)
+                self.decisions |= dict.fromkeys(sorted(module.names), decision)
+                if self.is_one_closure:
+                    if is_better_turned(module.closure, module.edges):
+                        module.rebuild(facts.at(self.stratum), facts, turned=True)
+                    self.hold(StoredClosure(module, tables))
+                else:
+                    self.closures[number] = RoundsOfClosure(module, tables)
+        for union in self.unions:
+            if union.relation in stored:
+                self.store_union(union)
+                self.decisions[union.relation] = decision
+
+    def forget_plans(self) -> None:
+        """Plans are made again when they are needed: relations are stored in another way."""
+        for rules in (self.written, self.nonrecursive, self.recursive, self.plain):
+            rules.forget_plans()
+
+    def _rules(self, rules: Sequence[Rule]) -> Rules:
+        return Rules(rules, frozenset(self.stratum.relations), self._store)
+
+    def refresh(self) -> bool:
+        """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
+        changed = bool(self.everything.refresh())
+        self.possible.refresh()
+        for kind, normal in self._normal.items():
+            if normal.refresh():
+                changed = True
+                setattr(self, kind, normal.rules)
+        return changed
+
+
+_KINDS = ("nonrecursive", "recursive", "plain")
+
+
+def _may_be_stored(program: Program, name: str) -> bool:
+    """Whether a relation may have a scheme: of forbidden facts each is wanted, and equal terms are another matter."""
+    return not program.rewriting and not program.relations[name].forbidden

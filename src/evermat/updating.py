@@ -1,0 +1,215 @@
+"""One update of a materialisation in memory, whole or not at all: from facts as users have them to what has changed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from evermat.algebra import Counters
+from evermat.change import Change, Changes, NamedChanges
+from evermat.columns.naming import NamedChange
+from evermat.columns.run import Run
+from evermat.columns.schemes.scheme import GAINED, LOST
+from evermat.columns.state import State
+from evermat.columns.table import Batch, Rows
+from evermat.columns.update import Update
+from evermat.columns.values import decode_rows
+from evermat.columns.views import Listed, View
+from evermat.errors import DataError, Problem
+from evermat.facts import encode_given
+from evermat.forbidden import forbidden_relations, refuse
+from evermat.interrupts import held_back
+from evermat.memory import peak_bytes
+from evermat.phases import Phases
+from evermat.program.model import Program
+from evermat.program.strata import Stratum
+from evermat.query import evaluate
+from evermat.reasoning.auto import choose
+from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
+from evermat.reasoning.rule_change import maintain_rules
+
+if TYPE_CHECKING:
+    from evermat.durable import Keeper
+
+
+Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Facts to insert and to delete, by relation, as users have them."""
+
+
+def update_state(
+    program: Program,
+    state: State,
+    changes: list[Given],
+    algorithm: str,
+    run: Run,
+    *,
+    kept: State | None = None,
+    keeper: Keeper | None = None,
+) -> Change:
+    """Carries out one update, whole or not at all.
+
+    Args:
+        program: the program, after a change of rules if there is one.
+        state: its facts.
+        changes: facts to insert and to delete.
+        algorithm: how to maintain.
+        run: limits and figures.
+        kept: the state before a change of rules, with which `state` shares its tables.
+        keeper: where the update is written before it is committed in memory, so that neither is ahead of the other.
+    """
+    check_algorithm(algorithm, program.strata)
+    phases = Phases()
+    for one in (state, kept):
+        if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
+            pending.settle()
+    if state.representatives is not None and keeper is not None:
+        for name in program.relations:
+            state.count_facts_of(name)  # before any term stands for another than it does now
+    with phases.during("encode"):
+        coming = _rows_of(program, state, [insert for insert, _ in changes])
+        if state.representatives is not None:
+            known = {} if kept is None else {name: [state.given.rows(name)] for name in state.tables}
+            named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **coming}.items()}
+            coming |= state.representatives.names_of(named, () if kept is None else program.rules)
+        going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
+    # Signals are let through by the run, between steps: nothing is ever half noted.
+    with held_back() as run.deliver, Update(state, run, going, coming) as update:
+        with phases.during("reason"):
+            choices = maintain_all(update, algorithm, state, kept)
+            lost, gained = update.result()
+            after = (state.materialised - update.overdeleted) | update.added
+            refuse_forbidden(state, after, gained, run)
+        explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
+        names = None if state.representatives is None else PendingNames(state, lost, gained)
+        deleted, inserted = _changes(state, names, lost, gained)
+        valid = kept_counters(state, choices)
+        stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
+        stats |= update_stats(program, choices, valid, "memory", phases, run)
+        stats |= {**update.figures, "explicit": explicit}
+        if keeper is not None:
+            with phases.during("write"):
+                stats |= {"inserted": inserted.total, "deleted": deleted.total}
+                keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
+        update.commit(lost, gained)
+        for stratum, counters in valid.items():
+            state.record_counters(stratum, counters)
+        if names is not None and state.representatives is not None:
+            names.commit()
+            state.representatives.pending = weakref.ref(names)
+            if keeper is None:
+                state.representatives.naming.forget()
+            else:
+                for name in inserted:
+                    state.representatives.naming.note(name, len(inserted[name]) - len(deleted[name]))
+    return Change(inserted, deleted, stats)
+
+
+def _changes(state: State, named: PendingNames | None, lost: View, gained: View) -> tuple[Changes, Changes]:
+    """What users are told that they lose and gain: in all names."""
+    relations, dictionary = state.program.relations, state.dictionary
+    if named is None:
+        return (
+            Changes.of(relations, lost, state.tables, dictionary, LOST),
+            Changes.of(relations, gained, state.tables, dictionary, GAINED),
+        )
+    return (
+        NamedChanges(relations, dictionary, lambda: named.batches(0)),
+        NamedChanges(relations, dictionary, lambda: named.batches(1)),
+    )
+
+
+class PendingNames:
+    """What an update changes in all names, listed when it is asked for, at the latest before the next update."""
+
+    def __init__(self, state: State, lost: Listed, gained: Listed) -> None:
+        assert state.representatives is not None
+        self._names = [name for name, relation in state.program.relations.items() if not relation.hidden]
+        self._change: NamedChange | None = NamedChange(state.representatives.renamed, state.materialised, lost, gained)
+        self._found: dict[str, tuple[Batch, Batch]] = {}
+
+    def commit(self) -> None:
+        """The update is committed."""
+        if self._change is not None:
+            self._change.commit()
+
+    def settle(self) -> None:
+        """Lists the facts, if they are not listed yet."""
+        if self._change is not None:
+            self._found = {name: self._change.of(name) for name in self._names}
+            self._change = None
+
+    def batches(self, side: int) -> dict[str, Batch]:
+        """The facts that are lost (0) or gained (1), by relation."""
+        self.settle()
+        return {name: batches[side] for name, batches in self._found.items()}
+
+
+def refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:
+    """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
+    found = {}
+    for name in forbidden_relations(state.program):
+        rows = new.rows(name)
+        if len(rows):
+            types = state.program.relations[name].types
+            found[name] = list(decode_rows(state.tables[name].take(rows), types, state.dictionary))
+    refuse(state.program, found, lambda query: evaluate(query, state, facts, run))
+
+
+def maintain_all(update: Any, algorithm: str, state: Any, kept: Any) -> list[Choice]:
+    """Processes all strata of a state, of either engine; `kept` is the one before a change of rules, if there is one."""
+    if kept is None:
+        return maintain(update, algorithm, choose)
+    return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+
+
+def update_stats(
+    program: Program,
+    choices: list[Choice],
+    valid: Mapping[Stratum, Counters],
+    place: str,
+    phases: Phases,
+    run: Run,
+) -> dict[str, Any]:
+    """What there is to tell of an update: what was done where, and what it took."""
+    return {
+        "strata": [
+            {
+                "relations": [n for n in c.stratum.relations if not program.relations[n].hidden],
+                "algorithm": c.algorithm,
+                "place": place,
+                "counters": valid[c.stratum].name.lower(),
+                "reason": c.reason,
+            }
+            for c in choices
+        ],
+        "seconds": phases.wall,
+        "cpu_seconds": phases.cpu,
+        "rounds": run.rounds,
+        "derivations": run.derivations,
+        "asked": {what: asdict(asked) for what, asked in run.asked.items()},
+        "peak_rss_mb": round(peak_bytes() / 2**20, 1),
+    }
+
+
+def _rows_of(
+    program: Program, state: State, given: list[Mapping[str, Any]], *, existing: bool = False
+) -> dict[str, list[Rows]]:
+    """The rows of facts; with `existing` only of those that are known, else new ones get a row, in no set yet."""
+    found: dict[str, list[Rows]] = {}
+    batches: list[tuple[str, Batch]] = []
+    problems: list[Problem] = []
+    for facts in given:
+        for name, rows in facts.items():
+            try:
+                batches.append((name, encode_given(name, rows, program, state.dictionary)))
+            except DataError as error:
+                problems += error.problems
+    if problems:
+        raise DataError(problems)
+    for name, batch in batches:
+        table = state.tables[name]
+        located = table.find(batch) if existing else table.locate(batch)
+        found.setdefault(name, []).append(located[located >= 0])
+    return found

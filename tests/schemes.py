@@ -1,0 +1,25 @@
+"""Storage schemes in tests: where they are used is decided by sizes, which tests do not have."""
+
+from __future__ import annotations
+
+import pytest
+
+from evermat.columns.schemes import choosing
+
+_BOUNDS = (
+    "LEAST_PAIRS",
+    "LEAST_PAIRS_IF_READ_BACKWARDS",
+    "LEAST_PAIRS_IF_RECURSIVE",
+    "LEAST_GROWTH",
+    "LEAST_COPIES",
+    "LEAST_COPIES_IF_READ",
+)
+
+
+def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, turned: bool = False) -> None:
+    """`auto` gives every relation a scheme for which there is one, with graphs turned around if so wanted; or is as ever."""
+    for bound in _BOUNDS if wherever_possible else ():
+        patch.setattr(choosing, bound, 0)
+    if turned:
+        patch.setattr(choosing, "MANY_INTERVALS", -1)
+        patch.setattr(choosing, "TURNED_GAIN", 0)
