@@ -24,6 +24,7 @@ __all__ = [
     "ProgramError",
     "ResourceError",
     "StateError",
+    "StreamedUpdate",
     "changes",
     "open",
     "vacuum",
@@ -33,6 +34,7 @@ __all__ = [
 if TYPE_CHECKING:
     from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
     from evermat.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+    from evermat.streaming import StreamedUpdate
 
 
 def __getattr__(name: str) -> object:
@@ -42,4 +44,6 @@ def __getattr__(name: str) -> object:
     from importlib import import_module  # noqa: PLC0415
 
     home = "evermat.errors" if name.endswith("Error") else "evermat.api"
+    if name == "StreamedUpdate":
+        home = "evermat.streaming"
     return getattr(import_module(home), name)

@@ -50,8 +50,9 @@ from evermat.spark.rounds.sets import FactSet, View
 from evermat.spark.rounds.state import State
 from evermat.spark.rounds.update import Update
 from evermat.spark.scratch import Scratch
+from evermat.streaming import Once
 from evermat.tabular import Tabular
-from evermat.updating import Given, maintain_all, update_stats
+from evermat.updating import Ahead, Changed, maintain_all, update_stats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,11 +94,18 @@ class ClusteredMaterialisation(Materialisation):
             raise KeyError(name)
         return ClusteredFacts(relation, self._state.materialised, self._dictionary, self._state.representatives)
 
-    def _update(
-        self, program: Program, state: Any, changes: list[Given], algorithm: str, run: Run, kept: Any = None
+    def _carry_out(
+        self,
+        program: Program,
+        state: Any,
+        changes: Changed,
+        algorithm: str,
+        run: Run,
+        kept: Any = None,
+        ahead: Ahead | None = None,
     ) -> Change:
         keeper: Any = self._keeper
-        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=keeper)
+        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=keeper, ahead=ahead)
 
     def _revised(self, program: Program, run: Run) -> Any:
         return State(program, run, self._state.cluster, kept=self._state)
@@ -260,29 +268,28 @@ class ClusteredChanges(Changes):
 def update_state(
     program: Program,
     state: State,
-    changes: list[Given],
+    changes: Changed,
     algorithm: str,
     run: Run,
     *,
     kept: State | None = None,
     keeper: ClusteredKeeper | None = None,
+    ahead: Ahead | None = None,
 ) -> Change:
     """Carries out one update, whole or not at all; see the in-memory engine."""
     check_algorithm(algorithm, program.strata)
     phases = Phases()
     state.jobs.run = run
     with phases.during("encode"):
-        coming, going = (
-            load_facts(program, state, [change[side] for change in changes], what)
-            for side, what in ((0, "insertions"), (1, "deletions"))
-        )
+        coming, going = _load_changes(program, state, changes)
+        deleted_next = _deleted_next(program, state, ahead)
         names = state.representatives
         if names is not None:
             # Other rules may ask for names that none has asked for before.
             coming.add(names.names_of(coming) if kept is None else names.names_of(state.given | coming, program.rules))
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
         with phases.during("reason"):
-            choices = maintain_all(update, algorithm, state, kept)
+            choices = maintain_all(update, algorithm, state, kept, ahead, deleted_next)
             lost, gained = update.result()
             _refuse_forbidden(state, update.after, gained)
             gone, come = (lost, gained) if names is None else names.named_change(update, lost, gained)
@@ -292,6 +299,8 @@ def update_state(
         stats: dict[str, Any] = {"engine": "spark", "algorithm": algorithm}
         stats |= update_stats(program, choices, valid, "rounds", phases, run)
         stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
+        if ahead is not None:
+            stats["marking"] = ahead.told
         with phases.during("write"):
             if keeper is None:
                 update.commit(lost, gained)
@@ -380,6 +389,31 @@ def open_clustered(
     return opened
 
 
+def _deleted_next(program: Program, state: State, ahead: Ahead | None) -> FactSet | None:
+    """The explicit facts that the next update deletes, if it is there; what is wrong with it is told when its turn comes."""
+    if ahead is None or not ahead.changes:
+        return None
+    try:
+        return _load_changes(program, state, ahead.changes)[1]
+    except DataError:
+        return None
+
+
+def _load_changes(program: Program, state: State, changes: Changed) -> tuple[FactSet, FactSet]:
+    """What comes and goes in the end, of updates one after the other: of each fact the last of them decides."""
+    coming, going = FactSet("insertions", state.workshop), FactSet("deletions", state.workshop)
+    for update in changes:
+        come, gone = (
+            load_facts(program, state, [change[side] for change in update], what)
+            for side, what in ((0, "insertions"), (1, "deletions"))
+        )
+        if len(changes) == 1:
+            return come, gone
+        coming.replace((coming - gone) | come)
+        going.replace((going - come) | (gone - come))
+    return coming, going
+
+
 def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
     """A set of facts as users have them."""
     files: dict[str, list[Path]] = {}
@@ -399,6 +433,8 @@ def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], w
 
 def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[Path]:
     """Given facts in Arrow files."""
+    if isinstance(given, Once):
+        given = given.given
     if isinstance(given, Several):
         return given.written(scratch.folder(name))
     relation = relation_of(name, program)

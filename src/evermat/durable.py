@@ -8,7 +8,8 @@ Hidden relations, which the rewriting of rules introduced, are stored like any o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -77,6 +78,18 @@ class Keeper:
 
     def __init__(self, store: Store, number: int, saved: dict[Stratum, Counters]) -> None:
         self._store, self.version, self._saved = store, number, saved
+        #: how far streams have been followed, by their names
+        self.positions: dict[str, str] = dict(store.version(number).counters.get("positions", {}))
+        self._position: tuple[str, str] | None = None
+
+    @contextmanager
+    def at(self, position: tuple[str, str] | None) -> Iterator[None]:
+        """The update that is committed meanwhile brings a stream to a position: its version says so."""
+        self._position = position
+        try:
+            yield
+        finally:
+            self._position = None
 
     @property
     def path(self) -> Path:
@@ -154,9 +167,14 @@ class Keeper:
         dropped = replaced(before, state.program)
         inserted, deleted = stats["inserted"], stats["deleted"]
         facts = visible(state) + inserted - deleted
-        entry = entry_of(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts)
+        positions = self.positions | dict([] if self._position is None else [self._position])
+        entry = replace(
+            entry_of(state, saved, stats, inserted=inserted, deleted=deleted, facts=facts),
+            counters=engine_of(state, saved, positions),
+            batch=None if self._position is None else " ".join(self._position),
+        )
         self.version = self._store.commit(entry, changes, schemas(state.program), dropped).number
-        self._saved = saved
+        self._saved, self.positions = saved, positions
 
     def tidy(self, state: Any) -> None:
         """Replaces many files by few: of changes by one file, or, where changes are as many as half of the facts, of whole strata."""
@@ -177,7 +195,7 @@ class Keeper:
                 merged = self._merged(state, crowded)
                 store.compact(
                     snapshots,
-                    engine_of(state, saved),
+                    engine_of(state, saved, self.positions),
                     {name: (crowded[name][0], rows) for name, rows in merged.items()},
                 )
                 self._saved = saved
@@ -411,13 +429,16 @@ def entry_of(
     )
 
 
-def engine_of(state: _State, saved: Mapping[Stratum, Counters]) -> dict[str, Any]:
+def engine_of(
+    state: _State, saved: Mapping[Stratum, Counters], positions: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """What the engine needs to know, beside the facts."""
     program = state.program
     return {
         "source": (program.base or program.source).name,
         "revisions": [list(revision) for revision in program.revisions],
         "hidden": [name for name, relation in program.relations.items() if relation.hidden],
+        "positions": dict(positions or {}),
         "schemes": {"asked": state.schemes, "stored": sorted(state.stored_by_schemes)},
         "strata": [{"counters": saved[s].name.lower(), "work": state.work(s)} for s in program.strata],
     }

@@ -18,6 +18,7 @@ from evermat.errors import DataError, Problem, did_you_mean
 from evermat.program.builtins import RANGES, Type
 from evermat.program.inference import count_of
 from evermat.program.model import Program, Relation, Row
+from evermat.streaming import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,9 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
 
 def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary) -> Batch:
     """The facts given for a relation as a batch; see `encode_facts`."""
+    if isinstance(given, Once):
+        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary))
+        return batch
     relation = relation_of(name, program)
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -32,9 +33,11 @@ from evermat.program.revise import revise
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm
+from evermat.reasoning.marking import Passing
 from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
+from evermat.streaming import AnyUpdate, StreamedUpdate, follow
 from evermat.tabular import Tabular
-from evermat.updating import Given, refuse_forbidden, update_state
+from evermat.updating import Ahead, Changed, refuse_forbidden, update_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,6 +74,8 @@ class Materialisation(Mapping[str, "Facts"]):
         self._algorithm = algorithm
         self._queries: Queries | None = None
         self._keeper = keeper
+        self._passing: Passing | None = None  # what the last update has inserted last, because the next one deletes it
+        self._positions: dict[str, str] = {}  # as long as no state directory keeps them
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
         #: malformed statements of RDF files that were left out, by file
         self.skipped: Mapping[str, int] = {}
@@ -123,6 +128,7 @@ class Materialisation(Mapping[str, "Facts"]):
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
         memory: int | None = None,
+        position: tuple[str, str] | None = None,
     ) -> Change:
         """Inserts and deletes explicit facts, and makes everything that follows from them true again.
 
@@ -141,6 +147,7 @@ class Materialisation(Mapping[str, "Facts"]):
             limit_facts: stop when there are more facts.
             limit_seconds: stop when it takes longer.
             memory: stop when the process uses more bytes.
+            position: the name of a stream that is followed, and how far it is with this update: see `positions`.
 
         Raises:
             DataError: facts do not fit their relations.
@@ -151,27 +158,108 @@ class Materialisation(Mapping[str, "Facts"]):
         """
         run = Run(Limits(limit_rounds, limit_facts, limit_seconds, memory))
         changes = [(insert or {}, delete or {})]
-        if self._keeper is not None:
-            self._keeper.become_writer()
-        if not add_rules and not remove_rules:
-            change = self._update(self._program, self._state, changes, algorithm, run)
-        else:
+        with self._writing(position):
+            if not add_rules and not remove_rules:
+                change = self._carry_out(self._program, self._state, [changes], algorithm, run)
+                self._passing = None
+                return change
             check_algorithm(algorithm, ())
             revision = revise(self._program, add_rules, remove_rules)
             state = self._revised(revision.program, run)
             changes.append((revision.inserted, revision.deleted))
-            change = self._update(revision.program, state, changes, "dred", run, kept=self._state)
+            change = self._carry_out(revision.program, state, [changes], "dred", run, kept=self._state)
+            self._passing = None
             self._program, self._state = revision.program, state
             self._run.leave()
-        if self._keeper is not None:
-            self._keeper.tidy(self._state)
-        return change
+            return change
 
-    def _update(
-        self, program: Program, state: State, changes: list[Given], algorithm: str, run: Run, kept: State | None = None
+    @contextmanager
+    def _writing(self, position: tuple[str, str] | None) -> Iterator[None]:
+        """An update, which becomes a version of the state directory if there is one."""
+        if self._keeper is None:
+            yield
+            self._positions |= dict([] if position is None else [position])
+            return
+        self._keeper.become_writer()
+        with self._keeper.at(position):
+            yield
+        self._keeper.tidy(self._state)
+
+    @property
+    def positions(self) -> dict[str, str]:
+        """How far streams have been followed, by their names; of a state directory, with its version."""
+        return dict(self._positions if self._keeper is None else self._keeper.positions)
+
+    def stream(
+        self,
+        updates: Iterable[AnyUpdate],
+        *,
+        algorithm: str = "auto",
+        marking: bool = True,
+        coalesce: bool = False,
+        limit_rounds: int | None = None,
+        limit_facts: int | None = None,
+        limit_seconds: float | None = None,
+        memory: int | None = None,
+    ) -> Iterator[Change]:
+        """Carries out updates one after the other, and yields what each of them changes.
+
+        While an update is processed the next one, if it is there, is looked at: what it will delete again is inserted last, and is then taken back
+        without a rule being evaluated. The result is the same as that of `update` for each of them. Updates are read by a thread of its own, unless
+        they are in a sequence; a few dozen at most are read ahead.
+
+        If an update goes wrong its error is raised, and those before it are done.
+
+        >>> import evermat
+        >>> program = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x + 1) :- a(x).")
+        >>> m = program.materialise()
+        >>> for change in m.stream([{"insert": {"a": [(1,)]}}, {"insert": {"a": [(2,)]}, "delete": {"a": [(1,)]}}]):
+        ...     print(change)
+        <Change: 2 inserted, 0 deleted>
+        <Change: 2 inserted, 2 deleted>
+
+        Args:
+            updates: each a mapping with `insert` and `delete`, both by relation as for `update`; or both as a pair; or an `evermat.StreamedUpdate`.
+            algorithm: as for `update`.
+            marking: whether to look ahead.
+            coalesce: updates that are there when one is to be processed become one with it: a fact that comes and goes meanwhile
+                costs nothing, and there is one change for all of them.
+            limit_rounds: as for `update`, for each of them.
+            limit_facts: likewise.
+            limit_seconds: likewise.
+            memory: likewise.
+
+        Raises:
+            TypeError: something is no update.
+            DataError: as for `update`, as all others.
+        """
+        limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
+        check_algorithm(algorithm, self._program.strata)
+
+        def process(taken: Sequence[StreamedUpdate], ahead: Sequence[StreamedUpdate]) -> Change:
+            position = next((one.position for one in reversed(taken) if one.position is not None), None)
+            changes = [[(one.insert, one.delete)] for one in taken]
+            look = Ahead(self._passing, [[(one.insert, one.delete)] for one in ahead]) if marking else None
+            with self._writing(position):
+                change = self._carry_out(self._program, self._state, changes, algorithm, Run(limits), ahead=look)
+                self._passing = None if look is None else look.found
+            change.stats["updates"] = len(taken)
+            return change
+
+        return follow(updates, process, coalesce=coalesce)
+
+    def _carry_out(
+        self,
+        program: Program,
+        state: State,
+        changes: Changed,
+        algorithm: str,
+        run: Run,
+        kept: State | None = None,
+        ahead: Ahead | None = None,
     ) -> Change:
         """Carries out an update; `kept` is the state before a change of rules, with which `state` shares its facts."""
-        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=self._keeper)
+        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=self._keeper, ahead=ahead)
 
     def _revised(self, program: Program, run: Run) -> State:
         """A state for a program with other rules that shares the facts."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes, NamedChanges
@@ -14,7 +16,7 @@ from evermat.columns.run import Run
 from evermat.columns.schemes.scheme import GAINED, LOST
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
-from evermat.columns.update import Update
+from evermat.columns.update import ChangedRows, Update
 from evermat.columns.values import decode_rows
 from evermat.columns.views import Listed, View
 from evermat.errors import DataError, Problem
@@ -28,6 +30,7 @@ from evermat.program.strata import Stratum
 from evermat.query import evaluate
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
+from evermat.reasoning.marking import Marks, Passing, maintain_ahead
 from evermat.reasoning.rule_change import maintain_rules
 
 if TYPE_CHECKING:
@@ -37,27 +40,54 @@ if TYPE_CHECKING:
 Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Facts to insert and to delete, by relation, as users have them."""
 
+Changed: TypeAlias = Sequence[Sequence[Given]]
+"""Updates that become one, in their order; what is given for one of them comes and goes at once, and what comes stays."""
+
+
+@dataclass
+class Ahead:
+    """The look ahead of a stream's update.
+
+    Attributes:
+        passing: What the update before has inserted last.
+        changes: The next update, if it is there.
+        found: What this update has inserted last; to be handed to the next, if this one is committed.
+        marks: What there is to tell.
+    """
+
+    passing: Passing | None = None
+    changes: Changed = ()
+    found: Passing | None = None
+    marks: Marks = field(default_factory=Marks)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Whether marks were used, and how many there are."""
+        return {"on": not self.marks.reason, **asdict(self.marks)}
+
 
 def update_state(
     program: Program,
     state: State,
-    changes: list[Given],
+    changes: Changed,
     algorithm: str,
     run: Run,
     *,
     kept: State | None = None,
     keeper: Keeper | None = None,
+    ahead: Ahead | None = None,
 ) -> Change:
     """Carries out one update, whole or not at all.
 
     Args:
         program: the program, after a change of rules if there is one.
         state: its facts.
-        changes: facts to insert and to delete.
+        changes: facts to insert and to delete; of several updates that become one, one after the other.
         algorithm: how to maintain.
         run: limits and figures.
         kept: the state before a change of rules, with which `state` shares its tables.
         keeper: where the update is written before it is committed in memory, so that neither is ahead of the other.
+        ahead: the look ahead, if this is an update of a stream.
     """
     check_algorithm(algorithm, program.strata)
     phases = Phases()
@@ -68,16 +98,16 @@ def update_state(
         for name in program.relations:
             state.count_facts_of(name)  # before any term stands for another than it does now
     with phases.during("encode"):
-        coming = _rows_of(program, state, [insert for insert, _ in changes])
+        coming, going = _rows_of_changes(program, state, changes)
         if state.representatives is not None:
             known = {} if kept is None else {name: [state.given.rows(name)] for name in state.tables}
             named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **coming}.items()}
             coming |= state.representatives.names_of(named, () if kept is None else program.rules)
-        going = _rows_of(program, state, [delete for _, delete in changes], existing=True)
+        deleted_next = _deleted_next(program, state, ahead)
     # Signals are let through by the run, between steps: nothing is ever half noted.
     with held_back() as run.deliver, Update(state, run, going, coming) as update:
         with phases.during("reason"):
-            choices = maintain_all(update, algorithm, state, kept)
+            choices = maintain_all(update, algorithm, state, kept, ahead, deleted_next)
             lost, gained = update.result()
             after = (state.materialised - update.overdeleted) | update.added
             refuse_forbidden(state, after, gained, run)
@@ -88,6 +118,8 @@ def update_state(
         stats: dict[str, Any] = {"engine": "memory", "algorithm": algorithm}
         stats |= update_stats(program, choices, valid, "memory", phases, run)
         stats |= {**update.figures, "explicit": explicit}
+        if ahead is not None:
+            stats["marking"] = ahead.told
         if keeper is not None:
             with phases.during("write"):
                 stats |= {"inserted": inserted.total, "deleted": deleted.total}
@@ -157,11 +189,25 @@ def refuse_forbidden(state: State, facts: View, new: View, run: Run) -> None:
     refuse(state.program, found, lambda query: evaluate(query, state, facts, run))
 
 
-def maintain_all(update: Any, algorithm: str, state: Any, kept: Any) -> list[Choice]:
-    """Processes all strata of a state, of either engine; `kept` is the one before a change of rules, if there is one."""
-    if kept is None:
+def maintain_all(
+    update: Any, algorithm: str, state: Any, kept: Any, ahead: Ahead | None = None, deleted_next: Any = None
+) -> list[Choice]:
+    """Processes all strata of a state, of either engine.
+
+    Args:
+        update: the update.
+        algorithm: how to maintain.
+        state: its facts.
+        kept: the state before a change of rules, if there is one.
+        ahead: the look ahead, if this is an update of a stream.
+        deleted_next: the explicit facts that the next update deletes, as far as it is known.
+    """
+    if kept is not None:
+        return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+    if ahead is None:
         return maintain(update, algorithm, choose)
-    return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
+    choices, ahead.found, ahead.marks = maintain_ahead(update, algorithm, choose, ahead.passing, deleted_next)
+    return choices
 
 
 def update_stats(
@@ -188,9 +234,48 @@ def update_stats(
         "cpu_seconds": phases.cpu,
         "rounds": run.rounds,
         "derivations": run.derivations,
+        "applications": dict(run.applications),
         "asked": {what: asdict(asked) for what, asked in run.asked.items()},
         "peak_rss_mb": round(peak_bytes() / 2**20, 1),
     }
+
+
+def _deleted_next(program: Program, state: State, ahead: Ahead | None) -> Listed | None:
+    """The explicit facts that the next update deletes, if it is there; what is wrong with it is told when its turn comes."""
+    if ahead is None or not ahead.changes:
+        return None
+    try:
+        _, going = _rows_of_changes(program, state, ahead.changes, existing=True)
+    except DataError:
+        return None
+    return ChangedRows.of(Listed(state.tables, going))
+
+
+def _rows_of_changes(
+    program: Program, state: State, changes: Changed, *, existing: bool = False
+) -> tuple[dict[str, list[Rows]], dict[str, list[Rows]]]:
+    """The rows of what comes and goes in the end, of updates one after the other: of each fact the last of them decides.
+
+    With `existing` only those that there are already.
+    """
+    coming: dict[str, list[Rows]] = {}
+    going: dict[str, list[Rows]] = {}
+    problems: list[Problem] = []
+    for update in changes:
+        try:
+            come = _rows_of(program, state, [insert for insert, _ in update], existing=existing)
+            gone = _rows_of(program, state, [delete for _, delete in update], existing=True)
+        except DataError as error:
+            problems += error.problems
+            continue
+        for mine, others, rows in ((going, coming, gone), (coming, going, come)):  # what comes stays
+            for name, found in rows.items():
+                if name in others:
+                    others[name] = [np.setdiff1d(np.concatenate(others[name]), np.concatenate(found))]
+                mine.setdefault(name, []).extend(found)
+    if problems:
+        raise DataError(problems)
+    return coming, going
 
 
 def _rows_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -30,6 +31,7 @@ def test_updates(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert (here / "updates-quick.md").read_text() in capsys.readouterr().out
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_state(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--work", str(tmp_path)])
     state.main()

@@ -17,6 +17,7 @@ from evermat.columns.run import Run
 from evermat.materialisation import Materialisation
 from evermat.reasoning import auto
 from tests import oracle
+from tests.maintenance import engines
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import applied, assert_counters_right, assert_right, everything, facts_of, random_update
 from tests.spark.in_process import materialise_in_process
@@ -156,7 +157,7 @@ d(y) :- d(x), e(x, y).
 @pytest.mark.parametrize(
     "beside", ["", "r(x, x) :- d(x), x < 0. d(x) :- r(x, x)." + TRANSITIVE], ids=["alone", "closure"]
 )
-@pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", "remat", "auto"])
+@pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", *(["remat", "auto"] if engines.LONG else [])])
 @on_engines
 def test_other_rules_may_take_many_rounds(engine: Engine, algorithm: str, beside: str) -> None:
     """More rounds than an engine can tell sets apart."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from pathlib import Path
@@ -52,6 +53,7 @@ def check(spark: Any, dictionary: HashDictionary, symbols: list[str]) -> dict[st
     return ids
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_collisions_are_resolved_for_good(spark: Any, tmp_path: Path) -> None:
     rng = random.Random(1)
     folder = tmp_path / "a [weird] {folder} ü"

@@ -235,6 +235,8 @@ def assert_files_right(m: ClusteredMaterialisation) -> None:
         for file in files
     }
     sets_of_facts = {state.given, state.explicit, state.materialised}
+    if m._passing is not None:
+        sets_of_facts |= {m._passing.inserted, m._passing.gained, m._passing.met}
     if state.representatives is not None:
         sets_of_facts.add(state.representatives._named)
     for held in sets_of_facts:

@@ -288,6 +288,7 @@ assert "pandas" not in sys.modules
 """
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_a_machine_without_java_and_pandas(place: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     process = start(place, tmp_path, WITHOUT_JAVA)

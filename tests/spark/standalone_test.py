@@ -270,9 +270,9 @@ ROUND = ["derive path for I", 3, -1, "after"]
 CHANGE = ["derive path for", 2, -1, "after"]
 MOMENTS: list[tuple[str, str, dict[str, Any]]] = [
     ("pivot", "none", {"fixpoint": CLOSING}),
-    ("cluster", "dred-c", {"fixpoint": ROUND, "update": CHANGE}),
 ]
 MORE_MOMENTS: list[tuple[str, str, dict[str, Any]]] = [
+    ("cluster", "dred-c", {"fixpoint": ROUND, "update": CHANGE}),
     ("driver", "none", {"input": "after"}),
     ("pivot", "dred-c", {"fixpoint": ["close path", 1, 0, "before"], "update": CHANGE}),
     ("pivot", "bf", {"update": CHANGE}),

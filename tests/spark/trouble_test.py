@@ -127,7 +127,7 @@ def test_limits(where: str, limits: dict[str, Any], message: str, spark: Any, tm
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
 
-@pytest.mark.parametrize("where", PLACES)
+@pytest.mark.parametrize("where", PLACES if os.environ.get("EVERMAT_LONG") else PLACES[1:])
 def test_limits_of_updates(where: str, spark: Any) -> None:
     """Whichever is reached, the state is as before, and as good."""
     program = evermat.Program.parse(ENDLESS)

@@ -104,6 +104,9 @@ class WorkingSet(Set, Protocol):
     def replace(self, facts: OwnView) -> bool:
         """Holds exactly these facts from now on; whether there are any."""
 
+    def clear(self) -> None:
+        """Holds nothing from now on."""
+
 
 class Bag(Protocol):
     """The heads of rule instances, one occurrence for each instance. Read once, by `Set.add` or a counter."""
@@ -420,6 +423,14 @@ class State(Protocol):
     def materialised(self) -> Set:
         """I."""
 
+    @property
+    def stored_by_schemes(self) -> Collection[str]:
+        """Relations that storage schemes hold."""
+
+    @property
+    def sums_counts(self) -> bool:
+        """Whether counters are sums of what updates have counted: those of an update cannot be taken out again."""
+
     def settle_storage(self, stratum: Any) -> None:
         """Decides how relations of a stratum are stored, all below it being complete, as far as it can be told before its rules are evaluated."""
 
@@ -492,17 +503,48 @@ class Update(Protocol):
     def state(self) -> State:
         """What is updated."""
 
-    @property
-    def deleted(self) -> WorkingSet:
-        """E⁻: as given until the equalities are known, then what changes in normal forms."""
+    deleted: Any
+    """E⁻: as given until the equalities are known, then what changes in normal forms. Where an update is done in steps, that of a step."""
 
-    @property
-    def inserted(self) -> WorkingSet:
-        """E⁺, likewise."""
+    inserted: Any
+    """E⁺, likewise."""
 
     @property
     def renewed(self) -> set[Stratum]:
         """Strata whose rules mention terms that have another representative than before."""
+
+    before: OwnView
+    """I as the update finds it; where it is done in steps, as this step finds it."""
+
+    explicit_before: OwnView
+    """E, likewise."""
+
+    axioms: OwnView
+    """What is explicit before, less what is deleted."""
+
+    nothing: WorkingSet
+    """No facts."""
+
+    doubtful: OwnView
+    """Facts that have lost derivations before the update began, in whatever way."""
+
+    def meet(self, heads: OwnView) -> None:
+        """Takes note of facts that insertion has derived, whether they are new or not."""
+
+    def note_place(self) -> int:
+        """A place among the notes of what has become of counters and graphs."""
+
+    def notes_since(self, place: int) -> Any:
+        """The notes from a place on, to be kept beyond the update."""
+
+    def doubt_counters(self, stratum: Stratum) -> None:
+        """The counters of a stratum were counted in the midst of the update: they are not valid if it is undone."""
+
+    def take_back(self, notes: Any) -> None:
+        """Undoes to counters and graphs what an update has done that was the last one."""
+
+    def applying(self, phase: str) -> AbstractContextManager[None]:
+        """Rule instances that are found forwards meanwhile count as applications of a phase: `deletions`, `forward`; else `insertions`."""
 
     def equality(self, stratum: Any) -> EqualityUpdate:
         """A stratum with equality in this update."""

@@ -102,6 +102,11 @@ class Edges:
         edges = self.table.find(np.ascontiguousarray(ends[:, (ends >= 0).all(axis=0)]))
         return edges[edges >= 0]
 
+    def get(self, edges: Rows) -> States:
+        """The states of edges."""
+        states: States = self.table.state[edges]
+        return states
+
     def restore(self, edges: Rows, states: States) -> None:
         """Gives edges the states that they had."""
         self.table.state[edges] = states

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
+from evermat.algebra import Counters
 from evermat.columns.table import Rows
+from evermat.program.strata import Stratum
 
 
 class Restored(Protocol):
@@ -14,11 +17,30 @@ class Restored(Protocol):
     def restore(self, rows: Rows, values: Any, /) -> None: ...
 
 
+class Doubtful:
+    """The counters of a stratum, counted in the midst of an update: if that is undone, they are not valid."""
+
+    def __init__(self, state: Any, stratum: Stratum) -> None:
+        self._state, self._stratum = state, stratum
+
+    def get(self, rows: Rows) -> None:
+        """There is no value to go back to."""
+        del rows
+
+    def restore(self, rows: Rows, values: None) -> None:
+        """They are not valid any more."""
+        del rows, values
+        self._state.record_counters(self._stratum, Counters.NONE)
+
+
+Entry: TypeAlias = tuple[Restored, Rows, Any]
+
+
 @dataclass(slots=True)
 class Journal:
     """The values that rows had before they were touched."""
 
-    entries: list[tuple[Restored, Rows, Any]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
 
     def note(self, restored: Restored, rows: Rows, values: Any) -> None:
         """Takes note of values that rows had."""
@@ -29,3 +51,9 @@ class Journal:
         for restored, rows, values in reversed(self.entries[first:]):
             restored.restore(rows, values)
         del self.entries[first:]
+
+    def take_back(self, entries: Sequence[tuple[Any, Rows, Any]]) -> None:
+        """Gives all rows back what they had before some entries, of an earlier journal; that, too, can be undone."""
+        for restored, rows, values in reversed(entries):
+            self.note(restored, rows, restored.get(rows))
+            restored.restore(rows, values)

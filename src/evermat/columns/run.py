@@ -63,6 +63,8 @@ class Run:
         self.rounds_here: int | None = None  # rounds that may be done in this place
         self.deliver: Deliver | None = None  # lets signals through that are held back; a run looks at safe places only
         self.asked: dict[str, Asked] = {}
+        self.applications = dict.fromkeys(("deletions", "backward", "forward", "insertions"), 0)
+        self._phase = "insertions"  # what instances that are found forwards are for
         self._progress = progress
         self._started = time.perf_counter()
         self._next_look = self._started + _LOOK_EVERY
@@ -112,12 +114,25 @@ class Run:
         finally:
             self._most = None
 
+    @contextmanager
+    def applying(self, phase: str) -> Iterator[None]:
+        """Instances that are found forwards meanwhile count as applications of a phase."""
+        before, self._phase = self._phase, phase
+        try:
+            yield
+        finally:
+            self._phase = before
+
     def record(self, what: str, matches: int, instances: int) -> None:
         """Something was asked of rules or counters."""
         asked = self.asked.setdefault(what, Asked())
         asked.calls += 1
         asked.matches += matches
         asked.instances += instances
+        if what == "forward":
+            self.applications[self._phase] += instances
+        elif what in ("backward", "supports"):
+            self.applications["backward"] += instances
 
     def check_facts(self) -> None:
         """Raises `LimitError` if there are more facts than may be."""

@@ -117,8 +117,8 @@ class CountedSet:
             ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
             return Fresh(self.tables, ranges)
         for name in facts.names:
-            lo, hi, truth, _ = facts.select(name)
-            for rows in self.tables[name].scan(truth, lo, hi):
+            lo, hi, truth, listed = facts.select(name)
+            for rows in self.tables[name].scan(truth, lo, hi) if listed is None else [listed]:
                 self.counters[name].add(rows)
         return facts
 
@@ -221,6 +221,8 @@ class State:
             rules.decisions = {n: decisions[n] for n in rules.stratum.relations if n in decisions and n in shared}
         for name in shared:
             self.materialised.sizes[name] = kept.materialised.sizes[name]
+
+    sums_counts = False
 
     @property
     def stored_by_schemes(self) -> set[str]:

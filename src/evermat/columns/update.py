@@ -7,8 +7,8 @@ it touches: no table is ever scanned for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +20,7 @@ from evermat.algebra import TooManyInstancesError
 from evermat.columns.bits import ADDED, DELETED, FREE, NORMAL
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.counter import Touched
-from evermat.columns.journal import Journal
+from evermat.columns.journal import Doubtful, Entry, Journal
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
@@ -29,7 +29,7 @@ from evermat.columns.selection import Selection
 from evermat.columns.state import CountedSet, GrowingSet, State
 from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
-from evermat.columns.views import NO_ROWS, Dataset, Listed, View, listed
+from evermat.columns.views import NO_ROWS, Dataset, Listed, Restricted, View, listed
 from evermat.interrupts import uninterrupted
 from evermat.program.strata import Stratum
 
@@ -139,6 +139,19 @@ class ChangeSet(WorkingSet):
             if table.scheme is not None and name not in changed and table.scheme.is_changed(self._lists):
                 changed[name] = None
         return changed
+
+
+class Nothing(Restricted):
+    """A set that stays empty."""
+
+    def __init__(self, view: View) -> None:
+        super().__init__(view, frozenset())
+
+    def add(self, facts: View | Bag | Counting) -> Listed:
+        """There is nothing to add."""
+        source = facts.facts if isinstance(facts, Counting) else facts
+        assert not source
+        return Listed(self.tables, {})
 
 
 class ChangedRows(Listed):
@@ -278,6 +291,11 @@ class Update:
         self.given_deleted = ChangedRows.of((going & state.given) - coming)
         self.given_inserted = ChangedRows.of(coming - state.given)
         self.deleted, self.inserted = ChangedRows.of(self.given_deleted), ChangedRows.of(self.given_inserted)
+        self.before: View = state.materialised
+        self.explicit_before: View = state.explicit
+        self.axioms: View = state.explicit - self.deleted
+        self.nothing = Nothing(state.materialised)
+        self.doubtful: View = self.nothing
         self.renewed: set[Stratum] = set()  # strata whose rules mention terms that have other representatives now
         if state.representatives is not None:
             state.representatives.renaming.remember()
@@ -327,6 +345,31 @@ class Update:
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
         return self.run.strata(self.state)
+
+    def meet(self, heads: View) -> None:
+        """Nobody asks what an update derives that holds already."""
+
+    def note_place(self) -> int:
+        """A place in the journal, at which no row is marked."""
+        self.nonrecursive_counter.settle()
+        self.recursive_counter.settle()
+        return len(self.journal.entries)
+
+    def notes_since(self, place: int) -> Sequence[Entry]:
+        """The entries of the journal from a place on."""
+        return self.journal.entries[place:]
+
+    def doubt_counters(self, stratum: Stratum) -> None:
+        """The counters of a stratum are not valid if the update is undone."""
+        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
+
+    def take_back(self, notes: Sequence[Entry]) -> None:
+        """Undoes what an earlier update has noted last."""
+        self.journal.take_back(notes)
+
+    def applying(self, phase: str) -> AbstractContextManager[None]:
+        """What is found meanwhile counts as applications of a phase."""
+        return self.run.applying(phase)
 
     def equality(self, stratum: StratumRules) -> Any:
         """A stratum with equality in this update."""

@@ -149,7 +149,7 @@ def _changed_share(update: Update, stratum: StratumRules) -> float:
 def _loses(update: Update, stratum: StratumRules) -> bool:
     """Whether an instance can be lost: something positive is deleted, or something negated comes."""
     own = set(stratum.stratum.relations)
-    if not own.isdisjoint(update.deleted.names):
+    if not own.isdisjoint([*update.deleted.names, *update.doubtful.names]):
         return True
     gone, come = set(update.overdeleted.names), set(update.added.names)
     for rule in stratum.stratum.rules:

@@ -28,12 +28,14 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     lost, gained = nonrecursive.regroup(views.old, views.new, views.gone, views.come)
     touched = update.new("ND")
     touched.add(update.deleted.at(stratum.stratum))
+    touched.add(update.doubtful.at(stratum.stratum))
     touched.add(lost)
-    touched.add(nonrecursive.consequences(views.old, **views.gone))
+    with update.applying("deletions"):
+        touched.add(nonrecursive.consequences(views.old, **views.gone))
 
     def add_axioms(found: WorkingSet, facts: View) -> None:
         """Adds those of some facts that are explicit, or that a surviving nonrecursive instance derives."""
-        found.add(facts & (update.state.explicit - update.deleted))
+        found.add(facts & update.axioms)
         found.add(nonrecursive.derivable((facts - found).listed(), views.surviving, views.blocked))
 
     delete_unproved(update, views, stratum, touched, add_axioms)
@@ -50,7 +52,8 @@ def delete_unproved(
 ) -> None:
     """DELETEUNPROVED: D grows by exactly the facts of the stratum that hold no more."""
     recursive = stratum.recursive
-    touched.add(recursive.consequences(views.old, **views.gone))
+    with update.applying("deletions"):
+        touched.add(recursive.consequences(views.old, **views.gone))
     delta = update.new("ΔD")
     checking = Checking(update, views, stratum.stratum, recursive, add_axioms)
     while goals := (touched - update.overdeleted - checking.proved).listed():
@@ -58,7 +61,8 @@ def delete_unproved(
         checking.check(goals)
         if not delta.replace(goals - checking.proved):
             break
-        touched.add(recursive.consequences(views.surviving, views.blocked, delta_positive=delta))
+        with update.applying("deletions"):
+            touched.add(recursive.consequences(views.surviving, views.blocked, delta_positive=delta))
         update.overdeleted.add(delta)
     update.figures["overdeleted"] += update.overdeleted.at(stratum.stratum).size
     checking.finish()
@@ -109,7 +113,8 @@ class Checking:
         while self._proving.replace((found & self.checked) - self.proved):
             self._delayed.add(found - self.checked)
             self.proved.add(self._proving)
-            found.add(self._recursive.consequences(self._known, self._views.blocked, delta_positive=self._proving))
+            with self._update.applying("forward"):
+                found.add(self._recursive.consequences(self._known, self._views.blocked, delta_positive=self._proving))
             self._add_connected(found)
         self._delayed.add(found - self.checked)
         self._update.release(found)

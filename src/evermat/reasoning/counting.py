@@ -20,5 +20,6 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     count_nonrecursive(update, views, stratum, touched, found)
     update.overdeleted.add(touched - positive)
     update.added.add(found - views.old)
+    update.meet(found)
     update.figures["overdeleted"] += update.overdeleted.at(stratum.stratum).size
     update.release(touched, found)

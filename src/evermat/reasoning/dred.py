@@ -33,15 +33,17 @@ def overdelete(update: Update, views: Views, stratum: StratumRules, *lost: OwnFa
     """D grows by all facts that have a derivation from a deleted one, or are among those lost otherwise."""
     found, delta = update.new("ND"), update.new("ΔD")
     found.add(update.deleted.at(stratum.stratum))
+    found.add(update.doubtful.at(stratum.stratum))
     for facts in lost:
         found.add(facts)
-    found.add(stratum.nonrecursive.consequences(views.old, **views.gone))
-    found.add(stratum.recursive.consequences(views.old, **views.gone))
-    # Only what was derived before can be deleted: a rule that is new may find more.
-    while delta.replace((found & views.old) - update.overdeleted):
-        update.next_round()
-        found.add(stratum.recursive.consequences(views.surviving, views.blocked, delta_positive=delta))
-        update.overdeleted.add(delta)
+    with update.applying("deletions"):
+        found.add(stratum.nonrecursive.consequences(views.old, **views.gone))
+        found.add(stratum.recursive.consequences(views.old, **views.gone))
+        # Only what was derived before can be deleted: a rule that is new may find more.
+        while delta.replace((found & views.old) - update.overdeleted):
+            update.next_round()
+            found.add(stratum.recursive.consequences(views.surviving, views.blocked, delta_positive=delta))
+            update.overdeleted.add(delta)
     update.figures["overdeleted"] += update.overdeleted.at(stratum.stratum).size
     update.release(found, delta)
 
@@ -49,7 +51,7 @@ def overdelete(update: Update, views: Views, stratum: StratumRules, *lost: OwnFa
 def rederive(update: Update, views: Views, stratum: StratumRules, found: WorkingSet) -> None:
     """One-step rederivation: R, the overdeleted facts that are explicit or that some instance still derives."""
     heads = update.overdeleted.at(stratum.stratum)
-    found.add(heads & (update.state.explicit - update.deleted))
+    found.add(heads & update.axioms)
     found.add(stratum.nonrecursive.derivable(heads - found, views.surviving, views.blocked))
     found.add(stratum.recursive.derivable(heads - found, views.surviving, views.blocked))
     update.figures["rederived"] += found.size

@@ -31,7 +31,9 @@ def count_nonrecursive(
     nonrecursive, counter = stratum.nonrecursive, update.nonrecursive_counter
     lost, gained = nonrecursive.regroup(views.old, views.new, views.gone, views.come)
     touched.add(counter.subtract(update.deleted.at(stratum.stratum)))
-    touched.add(counter.subtract(nonrecursive.consequences(views.old, **views.gone)))
+    touched.add(update.doubtful.at(stratum.stratum))
+    with update.applying("deletions"):
+        touched.add(counter.subtract(nonrecursive.consequences(views.old, **views.gone)))
     touched.add(counter.subtract(lost))
     found.add(counter.add(update.inserted.at(stratum.stratum)))
     found.add(counter.add(nonrecursive.consequences(views.new, **views.come)))
@@ -41,12 +43,13 @@ def count_nonrecursive(
 def overdelete(update: Update, views: Views, stratum: StratumRules, touched: WorkingSet) -> None:
     """D grows by the facts that lost a derivation and have no nonrecursive one left, and by what depends on them."""
     recursive, counter = stratum.recursive, update.recursive_counter
-    touched.add(counter.subtract(recursive.consequences(views.old, **views.gone)))
     delta = update.new("ΔD")
-    while delta.replace(touched - update.overdeleted - update.nonrecursive_counter.positive):
-        update.next_round()
-        lost = recursive.consequences(views.surviving, views.blocked, delta_positive=delta)
-        touched.add(counter.subtract(lost))
-        update.overdeleted.add(delta)
+    with update.applying("deletions"):
+        touched.add(counter.subtract(recursive.consequences(views.old, **views.gone)))
+        while delta.replace(touched - update.overdeleted - update.nonrecursive_counter.positive):
+            update.next_round()
+            lost = recursive.consequences(views.surviving, views.blocked, delta_positive=delta)
+            touched.add(counter.subtract(lost))
+            update.overdeleted.add(delta)
     update.figures["overdeleted"] += update.overdeleted.at(stratum.stratum).size
     update.release(delta)

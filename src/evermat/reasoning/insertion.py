@@ -2,7 +2,7 @@ r"""What all maintenance algorithms share: the views of an update, and insertion
 
 Before stratum s is processed, D and A hold the facts of lower strata that were (over)deleted and added. With them
 
-    old        I                         the materialisation before the update
+    old        I                         the materialisation before the update, or before this step of it
     surviving  I \ (D \ A)               what still holds of it
     blocked    I ∪ A                     what a negated atom must not meet, for an instance to hold before and after
     new        (I \ D) ∪ A               the materialisation after the update
@@ -31,7 +31,7 @@ class Views:
     come: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        materialised = self.update.state.materialised
+        materialised = self.update.before
         deleted, added = self.update.overdeleted, self.update.added
         self.old = materialised
         self.surviving = materialised - (deleted - added)
@@ -39,6 +39,15 @@ class Views:
         self.new = (materialised - deleted) | added
         self.gone = {"delta_positive": deleted - added, "delta_negative": added - deleted}
         self.come = {"delta_positive": added - deleted, "delta_negative": deleted - added}
+
+
+def insert_only(update: Update, views: Views, stratum: StratumRules) -> None:
+    """Processes one stratum where nothing can be lost and nothing is counted: extends A by its facts."""
+    found = update.new("NA")
+    found.add(update.inserted.at(stratum.stratum))
+    found.add(stratum.nonrecursive.consequences(views.new, **views.come))
+    insert(update, views, stratum, found)
+    update.release(found)
 
 
 def insert(
@@ -60,4 +69,5 @@ def insert(
         update.next_round()
         update.added.add(delta)
         found.add(consequences(delta_positive=delta))
+    update.meet(found)
     update.release(delta)

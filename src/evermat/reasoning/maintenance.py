@@ -7,8 +7,9 @@ alone, counters and all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from evermat import errors
@@ -110,26 +111,45 @@ def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules],
     views = Views(update)
     choices = []
     for stratum in update.strata():
-        if is_reached(update, stratum.stratum):
-            # B/F≈ says nothing about strata without equality.
-            free = name == AUTO or (name == "bf-eq" and not stratum.stratum.equality)
-            attempts = choose(update, stratum) if free else [Attempt(fixed_choice(update.state, stratum, name))]
-            if stratum.stratum in update.renewed:
-                attempts = [Attempt(renewed_choice(stratum))]
-            choices.append(_maintain_stratum(update, views, stratum, attempts))
-            follow(update, views, stratum)
+        choices += maintain_stratum(update, views, stratum, name, choose)
         if stratum.stratum.equality:
             update.settle_equality()
     return choices
 
 
-def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, attempts: list[Attempt]) -> Choice:
+def maintain_stratum(
+    update: Update,
+    views: Views,
+    stratum: StratumRules,
+    name: str,
+    choose: Callable[[Update, StratumRules], list[Attempt]],
+    instead: Mapping[str, Algorithm] = MappingProxyType({}),
+) -> list[Choice]:
+    """Processes one stratum, if the change reaches it: D and A grow by its facts. Hands back what was done, if anything was.
+
+    `instead` are algorithms that do the same as others, for less, in the update at hand.
+    """
+    if not is_reached(update, stratum.stratum):
+        return []
+    # B/F≈ says nothing about strata without equality.
+    free = name == AUTO or (name == "bf-eq" and not stratum.stratum.equality)
+    attempts = choose(update, stratum) if free else [Attempt(fixed_choice(update.state, stratum, name))]
+    if stratum.stratum in update.renewed:
+        attempts = [Attempt(renewed_choice(stratum))]
+    choice = _attempt(update, views, stratum, attempts, {**ALGORITHMS, **instead})
+    follow(update, views, stratum)
+    return [choice]
+
+
+def _attempt(
+    update: Update, views: Views, stratum: StratumRules, attempts: list[Attempt], algorithms: Mapping[str, Algorithm]
+) -> Choice:
     """Makes one attempt after the other, until one succeeds; that is the choice."""
     given_up = ""
     for attempt in attempts:
-        algorithm = ALGORITHMS[attempt.choice.algorithm]
+        algorithm = algorithms[attempt.choice.algorithm]
         if not update.state.valid_counters(stratum.stratum).include(algorithm.needs):
-            recount(update.state, stratum, algorithm.needs)
+            recount(update, stratum, algorithm.needs)
         if not algorithm.without_closures:
             for closure in stratum.closures:
                 closure.clear()
@@ -154,10 +174,11 @@ def follow(update: Update, views: Views, stratum: StratumRules) -> None:
 
 def kept_counters(state: State, choices: list[Choice]) -> dict[Stratum, Counters]:
     """Which counters are still valid once an update is committed, of the strata that it reached."""
-    return {
-        choice.stratum: state.valid_counters(choice.stratum).common(ALGORITHMS[choice.algorithm].keeps)
-        for choice in choices
-    }
+    kept: dict[Stratum, Counters] = {}
+    for choice in choices:
+        valid = kept.get(choice.stratum, state.valid_counters(choice.stratum))
+        kept[choice.stratum] = valid.common(ALGORITHMS[choice.algorithm].keeps)
+    return kept
 
 
 def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
@@ -191,7 +212,7 @@ def is_reached(update: Update, stratum: Stratum) -> bool:
     relations = set(stratum.relations)
     if stratum in update.renewed:
         return True
-    if not relations.isdisjoint([*update.deleted.names, *update.inserted.names]):
+    if not relations.isdisjoint([*update.deleted.names, *update.inserted.names, *update.doubtful.names]):
         return True
     changed = {*update.overdeleted.names, *update.added.names}
     return any(
@@ -202,14 +223,18 @@ def is_reached(update: Update, stratum: Stratum) -> bool:
     )
 
 
-def recount(state: State, stratum: StratumRules, counters: Counters) -> None:
+def recount(update: Update, stratum: StratumRules, counters: Counters) -> None:
     """Counts the derivations of a stratum from scratch, over I."""
+    state = update.state
     state.reset_counters(stratum.stratum)
-    materialised: View = state.materialised
+    materialised: View = update.before
     counter: Any = state.nonrecursive_counter
-    counter.add(state.explicit.at(stratum.stratum))
+    explicit: View = update.explicit_before.at(stratum.stratum)
+    counter.add(explicit if update.before is state.materialised else explicit.listed())
     counter.add(stratum.nonrecursive.consequences(materialised))
     if counters.recursive:
         counted = stratum.plain if counters is Counters.MODULAR else stratum.recursive
         state.recursive_counter.add(counted.consequences(materialised))
     state.record_counters(stratum.stratum, counters)
+    if update.before is not state.materialised:
+        update.doubt_counters(stratum.stratum)

@@ -11,7 +11,7 @@ from evermat.reasoning.modular.seminaive_module import Seminaive
 def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     """Processes one stratum: D becomes what is not derived any more, A what was not derived before."""
     again, delta = update.new("again"), update.new("Δ")
-    explicit = (update.state.explicit - update.deleted) | update.inserted
+    explicit = update.axioms | update.inserted
     new = again | views.new.below(stratum.stratum)
     again.add(explicit.at(stratum.stratum))
     again.add(stratum.nonrecursive.consequences(new))
@@ -30,7 +30,7 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     else:
         for _ in plain.steps(new, again.listed()):
             pass
-    update.overdeleted.add(update.state.materialised.at(stratum.stratum) - again)
-    update.added.add(again - update.state.materialised)
+    update.overdeleted.add(update.before.at(stratum.stratum) - again)
+    update.added.add(again - update.before)
     update.check_facts()
     update.release(again, delta)

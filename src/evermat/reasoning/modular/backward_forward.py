@@ -51,12 +51,14 @@ def delete_unproved(update: Update, views: Views, stratum: StratumRules, modules
 
     for closure in closures:
         closure.forget((touched - positive).listed())
-    touched.add(plain.consequences(views.old, **views.gone))
+    with update.applying("deletions"):
+        touched.add(plain.consequences(views.old, **views.gone))
     cut(delta)
     while True:
         while delta.replace(dead - update.overdeleted):
             update.next_round()
-            touched.add(plain.consequences(views.surviving, views.blocked, delta_positive=delta))
+            with update.applying("deletions"):
+                touched.add(plain.consequences(views.surviving, views.blocked, delta_positive=delta))
             update.overdeleted.add(delta)
             cut(delta)
         goals = (touched - update.overdeleted - checking.proved).listed()

@@ -25,7 +25,8 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
     modules = Modules(update, views, stratum, update.recursive_counter)
     touched, found = update.new("ND"), update.new("NA")
     count_nonrecursive(update, views, stratum, touched, found)
-    overdelete(update, modules, touched)
+    with update.applying("deletions"):
+        overdelete(update, modules, touched)
     update.figures["overdeleted"] += update.overdeleted.at(stratum.stratum).size
     rederive_and_insert(update, modules, found)
     modules.finish()

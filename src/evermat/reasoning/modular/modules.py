@@ -26,9 +26,9 @@ class Modules:
 
     def _rebuild(self, stratum: StratumRules, closure: Any) -> None:
         """Finds the external facts of a closure in the old materialisation."""
-        own, state = stratum.stratum, self._update.state
+        own = stratum.stratum
         external = self._update.new("X")
-        external.add((state.materialised & self._update.nonrecursive_counter.positive).at(own))
+        external.add((self._update.before & self._update.nonrecursive_counter.positive).at(own))
         external.add(stratum.plain.consequences(self._views.old))
         closure.rebuild(external, self._views.old)
         self._update.release(external)
@@ -72,6 +72,7 @@ class Modules:
 
         first = take()
         exchange(self.all, {module: (first - made[module]).listed() for module in self.all}, add)
+        update.meet(found)
 
     def finish(self) -> None:
         """Frees the sets of the modules."""

@@ -198,6 +198,7 @@ class State:
             self.explicit.take_over(self.given)
 
     schemes = "plain"
+    sums_counts = True
     stored_by_schemes: frozenset[str] = frozenset()
 
     def settle_storage(self, stratum: Any) -> None:

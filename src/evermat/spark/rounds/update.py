@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from evermat.algebra import TooManyInstancesError
-from evermat.columns.journal import Journal
+from evermat.columns.journal import Doubtful, Entry, Journal
 from evermat.columns.run import Run
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.rules import Bag
@@ -74,6 +76,10 @@ class Update:
         # What changes in the facts as they were given. Where equal terms are represented by one, E⁻ and E⁺ become changes of normal
         # forms as soon as the equalities are known.
         self.given_deleted, self.given_inserted = self.deleted.copy(), self.inserted.copy()
+        self.before: View = state.materialised
+        self.explicit_before: View = state.explicit
+        self.axioms: View = state.explicit - self.deleted
+        self.doubtful = self.nothing = self.new("nothing")
         self.renewed: set[Stratum] = set()  # strata whose rules mention terms that have other representatives now
         self.after: View = (state.materialised - self.overdeleted) | self.added  # I as it will be
         if state.representatives is not None:
@@ -109,6 +115,29 @@ class Update:
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
         return self.run.strata(_Growing(self))
+
+    def meet(self, heads: View) -> None:
+        """Nobody asks what an update derives that holds already."""
+
+    def note_place(self) -> int:
+        """A place in the journal."""
+        return len(self.journal.entries)
+
+    def notes_since(self, place: int) -> Sequence[Entry]:
+        """The entries of the journal from a place on."""
+        return self.journal.entries[place:]
+
+    def doubt_counters(self, stratum: Stratum) -> None:
+        """The counters of a stratum are not valid if the update is undone."""
+        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
+
+    def take_back(self, notes: Sequence[Entry]) -> None:
+        """Undoes what an earlier update has noted last."""
+        self.journal.take_back(notes)
+
+    def applying(self, phase: str) -> AbstractContextManager[None]:
+        """What is found meanwhile counts as applications of a phase."""
+        return self.run.applying(phase)
 
     def equality(self, stratum: StratumRules) -> Any:
         """A stratum with equality in this update."""

@@ -1,0 +1,152 @@
+"""Updates that arrive one after the other: each is processed while the next, if it is there, is looked at."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+#: updates that are read ahead of the one that is processed; then whoever makes them has to wait
+ROOM = 64
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedUpdate:
+    """One update of a stream.
+
+    Attributes:
+        insert: Facts to insert, by relation, as for `Materialisation.update`.
+        delete: Facts to delete.
+        position: The name of a stream, and how far it has been followed with this update. The version says so: who follows the stream again asks
+            `Materialisation.positions` where to go on.
+    """
+
+    insert: Mapping[str, Any] = field(default_factory=dict)
+    delete: Mapping[str, Any] = field(default_factory=dict)
+    position: tuple[str, str] | None = None
+
+
+AnyUpdate: TypeAlias = StreamedUpdate | Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
+"""An update as users have it: also a mapping with `insert` and `delete`, or both as a pair."""
+
+
+class Once:
+    """Facts of a relation that are read once, although they are asked for twice: by the look ahead, and when it is their turn."""
+
+    __slots__ = ("_read", "given")
+
+    def __init__(self, given: Any) -> None:
+        if hasattr(given, "read_all"):
+            given = given.read_all()  # an Arrow stream
+        #: the facts as users have them
+        self.given = list(given) if isinstance(given, Iterator) else given
+        self._read: Any = None
+
+    def read(self, reader: Callable[[Any], Any]) -> Any:
+        """What a reader makes of the facts, the first time that it is asked."""
+        if self._read is None:
+            self._read = reader(self.given)
+        return self._read
+
+
+def streamed(update: AnyUpdate) -> StreamedUpdate:
+    """An update as users have it, with facts that can be asked for twice."""
+    found = _understood(update)
+    insert, delete = ({name: Once(facts) for name, facts in side.items()} for side in (found.insert, found.delete))
+    return StreamedUpdate(insert, delete, found.position)
+
+
+def _understood(update: AnyUpdate) -> StreamedUpdate:
+    if isinstance(update, StreamedUpdate):
+        return update
+    if isinstance(update, Mapping):
+        unknown = sorted(map(str, set(update) - {"insert", "delete", "position"}))
+        if unknown:
+            raise TypeError(f"an update of a stream has `insert` and `delete`, not {', '.join(map(repr, unknown))}")
+        return StreamedUpdate(update.get("insert") or {}, update.get("delete") or {}, update.get("position"))
+    if isinstance(update, tuple) and len(update) == 2 and all(isinstance(facts, Mapping) for facts in update):
+        return StreamedUpdate(*update)
+    raise TypeError(
+        f"an update of a stream is a mapping with `insert` and `delete`, or both as a pair, not {update!r:.80}"
+    )
+
+
+class Arriving:
+    """The updates of a stream, as they arrive: what is there can be looked at without waiting for more.
+
+    A sequence is there from the beginning. Anything else is read by a thread of its own, for it may wait; that thread waits, too, while `ROOM` updates
+    are read and not yet taken. What goes wrong in it is raised in the place of the update that it would have been.
+    """
+
+    def __init__(self, updates: Iterable[AnyUpdate]) -> None:
+        self._there: deque[StreamedUpdate] = deque()
+        self._changed = threading.Condition()
+        self._ended, self._closed = False, False
+        self._error: BaseException | None = None
+        self._rest: Iterator[AnyUpdate] = iter(updates)
+        self._waits = not isinstance(updates, Sequence)
+        if self._waits:
+            threading.Thread(target=self._read, name="evermat stream", daemon=True).start()
+
+    def _read(self) -> None:
+        try:
+            for update in self._rest:
+                with self._changed:
+                    self._there.append(streamed(update))
+                    self._changed.notify_all()
+                    self._changed.wait_for(lambda: self._closed or len(self._there) < ROOM)
+                    if self._closed:
+                        return
+        except BaseException as error:  # noqa: BLE001  (it is raised where the stream is followed)
+            self._error = error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def take(self, most: int = 1) -> list[StreamedUpdate]:
+        """The next update, and those after it that are there already, up to `most`; waits for the first. None at the end."""
+        with self._changed:
+            if self._waits:
+                self._changed.wait_for(lambda: self._there or self._ended)
+            else:
+                self._fill(most)
+            if not self._there and self._error is not None:
+                raise self._error
+            taken = [self._there.popleft() for _ in range(min(most, len(self._there)))]
+            self._changed.notify_all()
+            return taken
+
+    def look(self, most: int = 1) -> list[StreamedUpdate]:
+        """The next update, and those after it, as far as they are there now."""
+        with self._changed:
+            if not self._waits:
+                self._fill(most)
+            return [self._there[i] for i in range(min(most, len(self._there)))]
+
+    def _fill(self, wanted: int) -> None:
+        while len(self._there) < wanted and (update := next(self._rest, None)) is not None:
+            self._there.append(streamed(update))
+
+    def close(self) -> None:
+        """Nothing more is read."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+Process: TypeAlias = Callable[[Sequence[StreamedUpdate], Sequence[StreamedUpdate]], Any]
+"""Processes updates that become one, with a look at those that come next."""
+
+
+def follow(updates: Iterable[AnyUpdate], process: Process, *, coalesce: bool = False) -> Iterator[Any]:
+    """What comes of each update, in their order; with `coalesce`, of all that are there when one is taken."""
+    arriving = Arriving(updates)
+    most = ROOM if coalesce else 1
+    try:
+        while taken := arriving.take(most):
+            yield process(taken, arriving.look(most))
+    finally:
+        arriving.close()
