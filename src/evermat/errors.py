@@ -299,6 +299,7 @@ CHANGE_UNLABELLED = _kind(
     "`{path}` deletes triples of a blank node that has no label",
     "what is deleted is called as in the state: `_:b1`",
 )
+NO_SOURCE = _kind(347, "changes cannot be taken from `{path}`: {why}", "the source of a stream is a folder")
 
 # --- 380-389: what a program forbids -------------------------------------------------------------------------
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
@@ -307,6 +308,20 @@ DIFFERENT_VALUES = _kind(
     382,
     "{first} and {second} would be equal, but are literals of different values",
     "what the facts and rules say is inconsistent; nothing was changed",
+)
+
+# --- 390-399: streams ----------------------------------------------------------------------------------------
+NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "`spark.readStream` makes those that can")
+STREAM_COLUMNS = _kind(
+    391,
+    "{what}",
+    "a stream of changes has a column `op` with `+` and `-`, and either the columns of the relation, or, for changes of any relations, "
+    "`relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings may say what comes last",
+)
+BOTH_SIGNS = _kind(
+    392,
+    "`{fact}` is both inserted and deleted{how}",
+    "the rows of a batch have no order; a column `sequence` can say which of them comes last",
 )
 
 # --- 350-359: ontologies -------------------------------------------------------------------------------------

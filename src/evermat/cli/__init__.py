@@ -110,6 +110,14 @@ class Format(StrEnum):
     PARQUET = "parquet"
 
 
+class ChangesFormat(StrEnum):
+    """How the changes of a version are written."""
+
+    TSV = "tsv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
 class Entailment(StrEnum):
     """Rule sets over triples."""
 
@@ -306,6 +314,80 @@ def update(
     update_state(
         state, changes, algorithm, limits, phases, changes_out, stats, spark, base, skip_malformed=skip_malformed
     )
+
+
+@app.command()
+def stream(
+    state: StateFolder,
+    source: Annotated[
+        Path,
+        typer.Option(metavar="DIR", help="Where files of changes are put; taken in the order of their names."),
+    ],
+    marking: Annotated[
+        bool, typer.Option("--marking/--no-marking", help="Look at the next update while one is processed.")
+    ] = True,
+    coalesce: Annotated[bool, typer.Option("--coalesce", help="Make one version of all files that wait.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Take what is there, and end.")] = False,
+    poll: Annotated[
+        float, typer.Option(min=0.001, metavar="SECONDS", help="How often to look for files if none have come.")
+    ] = 0.5,
+    algorithm: Annotated[
+        str, typer.Option(metavar="NAME", help="counting, dred, dred-c, bf, bf-c, remat, bf-eq, remat-eq or auto.")
+    ] = "auto",
+    engine: Annotated[
+        Engine, typer.Option(help="This process, or Spark where the facts do not fit it.")
+    ] = Engine.MEMORY,
+    master: Master = None,
+    conf: Conf = None,
+    scratch: ScratchFolder = None,
+    base: Base = None,
+    skip_malformed: SkipMalformed = False,
+    changes_out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For each version, write a file with what changed, derived facts too."),
+    ] = None,
+    changes_format: Annotated[ChangesFormat, typer.Option(help="How these files are written.")] = ChangesFormat.TSV,
+    stats: Annotated[
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Add a line with statistics for each version.")
+    ] = None,
+    memory: Annotated[
+        str, typer.Option(metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
+    ] = "",
+    limit_rounds: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")] = None,
+    limit_facts: Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")] = None,
+    limit_seconds: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Stop an update after S seconds of reasoning.")
+    ] = None,
+) -> None:
+    """Follow a folder: every file of changes that is put there becomes a version of a state, exactly once."""
+    from evermat.phases import Phases
+
+    phases = Phases()
+    phases.add("start", _seconds_since_start(), time.process_time())
+    with phases.during("start"):
+        from evermat.cli.stream import Following, stream_state
+        from evermat.columns.run import Limits
+        from evermat.files.triples import RdfOptions
+        from evermat.reasoning.maintenance import check_algorithm
+
+        check_algorithm(algorithm, ())
+        size, spark = _memory(memory), None
+        if engine is Engine.SPARK:
+            size, spark = _spark_options(master, size, conf or [], scratch, Place.CLUSTER)
+        following = Following(
+            source,
+            algorithm,
+            Limits(limit_rounds, limit_facts, limit_seconds, size),
+            marking,
+            coalesce,
+            once,
+            poll,
+            RdfOptions(base=base, skip=skip_malformed),
+            changes_out,
+            changes_format.value,
+            stats,
+        )
+    stream_state(state, following, phases, spark)
 
 
 @app.command()
