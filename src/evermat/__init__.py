@@ -27,13 +27,17 @@ __all__ = [
     "StreamedUpdate",
     "changes",
     "open",
+    "register_source",
     "vacuum",
     "versions",
 ]
 
+_HOMES = {"StreamedUpdate": "evermat.streaming", "register_source": "evermat.following"}
+
 if TYPE_CHECKING:
     from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
     from evermat.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+    from evermat.following import register_source
     from evermat.streaming import StreamedUpdate
 
 
@@ -43,7 +47,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'evermat' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415
 
-    home = "evermat.errors" if name.endswith("Error") else "evermat.api"
-    if name == "StreamedUpdate":
-        home = "evermat.streaming"
+    home = "evermat.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api")
     return getattr(import_module(home), name)

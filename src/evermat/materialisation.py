@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ from evermat.updating import Ahead, Changed, refuse_forbidden, update_state
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
 
     from evermat.durable import Keeper
     from evermat.files.rdf_writer import Written
@@ -74,6 +76,8 @@ class Materialisation(Mapping[str, "Facts"]):
         self._algorithm = algorithm
         self._queries: Queries | None = None
         self._keeper = keeper
+        #: held while a batch of a stream is processed: several streams take turns, and so does a batch whose query was stopped
+        self.turn = threading.Lock()
         self._passing: Passing | None = None  # what the last update has inserted last, because the next one deletes it
         self._positions: dict[str, str] = {}  # as long as no state directory keeps them
         self._opened: dict[str, Any] | None = None  # the stats of the version that was opened
@@ -247,6 +251,64 @@ class Materialisation(Mapping[str, "Facts"]):
             return change
 
         return follow(updates, process, coalesce=coalesce)
+
+    def follow(
+        self,
+        frame: DataFrame,
+        *,
+        checkpoint: str | PathLike[str],
+        relation: str | None = None,
+        available_now: bool = False,
+        interval: str | float | None = None,
+        algorithm: str = "auto",
+        marking: bool = True,
+        coalesce: bool = False,
+    ) -> StreamingQuery:
+        """Starts a query of Structured Streaming that updates this with a streaming DataFrame: see `evermat.following.follow_frame`."""
+        from evermat.following import follow_frame  # noqa: PLC0415
+
+        return follow_frame(
+            self,
+            frame,
+            checkpoint=checkpoint,
+            relation=relation,
+            available_now=available_now,
+            interval=interval,
+            algorithm=algorithm,
+            marking=marking,
+            coalesce=coalesce,
+        )
+
+    def follow_files(
+        self,
+        spark: SparkSession,
+        folder: str | PathLike[str],
+        *,
+        checkpoint: str | PathLike[str],
+        files_per_batch: int | None = None,
+        base: str | None = None,
+        available_now: bool = False,
+        interval: str | float | None = None,
+        algorithm: str = "auto",
+        marking: bool = True,
+        coalesce: bool = False,
+    ) -> StreamingQuery:
+        """Starts a query of Structured Streaming that updates this with files of changes: see `evermat.following.follow_files`."""
+        from evermat.following import follow_files  # noqa: PLC0415
+
+        return follow_files(
+            self,
+            spark,
+            folder,
+            checkpoint=checkpoint,
+            files_per_batch=files_per_batch,
+            base=base,
+            available_now=available_now,
+            interval=interval,
+            algorithm=algorithm,
+            marking=marking,
+            coalesce=coalesce,
+        )
 
     def _carry_out(
         self,

@@ -48,10 +48,10 @@ Rows = npt.NDArray[np.int64]
 def read_changed_parquet(path: Path, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
     """The changes of a Parquet file, or of all Parquet files of a folder in the order of their names."""
     for part, table, row_name in read_tables(path, "changes are"):
-        yield from _Changed(part, path.name.partition(".")[0], table, relations, row_name).facts()
+        yield from ChangedTable(part, path.name.partition(".")[0], table, relations, row_name).facts()
 
 
-class _Changed:
+class ChangedTable:
     """One table of changes."""
 
     def __init__(

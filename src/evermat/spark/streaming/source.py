@@ -1,0 +1,227 @@
+"""The changes of a relation as a data source of Spark, version by version: a stream, or all of them at once.
+
+An offset is a version: what it and all versions before it changed has been read. Tasks are given ranges of versions, and read them where the
+state is; so what is read for two offsets is always the same. Whoever knows states says in a subclass what the feed is: it runs in Spark's Python
+workers, which have no session.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
+
+from evermat.errors import STATE_UNREADABLE, Problem, StateError
+from evermat.store.names import OP, VERSION
+
+EARLIEST, LATEST = "earliest", "latest"
+STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
+_ROWS = 1 << 20  # changes of all relations that one task reads
+_VERSIONS = 64  # versions that one task reads
+_SENT = 1 << 16  # rows that Spark is handed at a time
+
+UNSIGNED = pa.decimal128(20, 0)
+_SPARK_TYPES = {
+    pa.string(): StringType(),
+    pa.int64(): LongType(),
+    UNSIGNED: DecimalType(20, 0),
+    pa.float64(): DoubleType(),
+}
+
+
+class Changed(NamedTuple):
+    """How much a version changed, in all relations."""
+
+    version: int
+    rows: int
+
+
+class Feed(Protocol):
+    """The changes of one relation of a state. Everything is read when it is asked for: others may write meanwhile."""
+
+    @property
+    def place(self) -> str:
+        """Where the state is."""
+
+    @property
+    def name(self) -> str:
+        """The relation."""
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns of the relation as the newest version stores them: their names are like none of ours."""
+
+    @property
+    def newest(self) -> int:
+        """The newest version."""
+
+    @property
+    def versions(self) -> Sequence[Changed]:
+        """The versions that are kept, oldest first."""
+
+    def check(self, version: int) -> None:
+        """Refuses a version that is not kept."""
+
+    def content(self, version: int) -> pa.Table:
+        """All facts of the relation in a version, by the relation's columns."""
+
+    def changes(self, first: int, last: int) -> pa.Table | None:
+        """What versions changed: the columns of the relation, `_op` and `_version`; None if nothing."""
+
+
+@dataclass(frozen=True)
+class Range(InputPartition):  # type: ignore[misc]
+    """What one task reads: what the versions changed, or, if `whole`, all facts of the only version."""
+
+    first: int
+    last: int
+    whole: bool = False
+
+
+class ChangeSource(DataSource):  # type: ignore[misc]
+    """`spark.readStream.format("evermat")`, and `spark.read`, with the columns of a relation, `_op` (`+` or `-`) and `_version`.
+
+    Options:
+        state: the state directory.
+        relation: whose changes are wanted.
+        startingVersion: the first version whose changes are wanted; `earliest`, which is the default: all facts of the oldest version that is
+            kept, as `+`, and then the changes; or `latest`: only what changes from now on.
+        endingVersion: the last version; only without a stream, and the newest if left out.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        return "evermat"
+
+    @abstractmethod
+    def feed(self) -> Feed:
+        """The feed that the options ask for."""
+
+    def schema(self) -> StructType:
+        return schema_of(self.feed().columns)
+
+    def reader(self, schema: StructType) -> ChangeReader:
+        return ChangeReader(self.feed(), schema, self.options)
+
+    def streamReader(self, schema: StructType) -> ChangeStreamReader:  # noqa: N802
+        if ENDING in self.options:
+            raise ValueError(f"a stream has no `{ENDING}`: read the changes without `readStream`")
+        return ChangeStreamReader(self.feed(), schema, self.options)
+
+
+def required(options: Mapping[str, str], name: str) -> str:
+    """An option that must be there."""
+    if name not in options:
+        raise ValueError(f'the option `{name}` is missing: .option("{name}", …)')
+    return options[name]
+
+
+def schema_of(columns: pa.Schema) -> StructType:
+    """The columns of the changes of a relation."""
+    fields = [StructField(field.name, _SPARK_TYPES[field.type]) for field in columns]
+    return StructType([*fields, StructField(OP, StringType()), StructField(VERSION, LongType())])
+
+
+class _Reading:
+    """What both readers do."""
+
+    def __init__(self, feed: Feed, schema: StructType, options: Mapping[str, str]) -> None:
+        self._feed, self._schema, self._options = feed, schema, options
+
+    def _start(self) -> tuple[int, bool]:
+        """The first version that is read, and whether all its facts are."""
+        text = self._options.get(STARTING, EARLIEST)
+        if text == EARLIEST:
+            return self._feed.versions[0].version, True
+        newest = self._feed.newest
+        if text == LATEST:
+            return newest + 1, False
+        number = _number(STARTING, text, f"a number, `{EARLIEST}` or `{LATEST}`")
+        if number != newest + 1:
+            self._feed.check(number)
+        return number, False
+
+    def _ranges(self, first: int, last: int, *, whole: bool) -> list[Range]:
+        """Ranges of versions, none of them too large for a task."""
+        if first > last:
+            return []
+        kept = self._feed.versions
+        for wanted in (first, last):
+            if not kept[0].version <= wanted <= kept[-1].version:
+                self._feed.check(wanted)  # says what there is instead
+        ranges = [Range(first, first, whole=True)] if whole else []
+        begin, rows = first + whole, 0
+        for version, changed in kept:
+            if begin <= version <= last:
+                rows += changed
+                if rows >= _ROWS or version - begin + 1 == _VERSIONS or version == last:
+                    ranges.append(Range(begin, version))
+                    begin, rows = version + 1, 0
+        return ranges
+
+    def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        if not partition.whole:
+            found = self._feed.changes(partition.first, partition.last)
+            return iter(()) if found is None else self._batches(found.columns)
+        facts = self._feed.content(partition.first)
+        came = pa.repeat("+", facts.num_rows), pa.repeat(pa.scalar(partition.first, pa.int64()), facts.num_rows)
+        return self._batches([*facts.columns, *(pa.chunked_array([column]) for column in came)])
+
+    def _batches(self, columns: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        stored = self._feed.columns
+        types = [*stored.types, pa.string(), pa.int64()]
+        held = [pa.uint64() if type_ == UNSIGNED else type_ for type_ in types]
+        if schema_of(stored) != self._schema or [column.type for column in columns] != held:
+            why = f"`{self._feed.name}` did not always have the columns that it has: start where it has them"
+            raise StateError(Problem(STATE_UNREADABLE, {"file": self._feed.place, "why": why}))
+        cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
+        return iter(pa.Table.from_arrays(cast, names=self._schema.names).to_batches(_SENT))
+
+
+def _number(option: str, text: str, expected: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"`{text}` cannot be the `{option}`: it is {expected}")
+    return int(text)
+
+
+class ChangeReader(_Reading, DataSourceReader):  # type: ignore[misc]
+    """All changes of a range of versions, at once."""
+
+    def partitions(self) -> list[Range]:
+        first, whole = self._start()
+        last = self._feed.newest
+        text = self._options.get(ENDING, LATEST)
+        if text != LATEST:
+            last = _number(ENDING, text, f"a number or `{LATEST}`")
+            self._feed.check(last)
+        return self._ranges(first, last, whole=whole) or [Range(first, first - 1)]
+
+
+class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """The changes as they are committed."""
+
+    _until: int | None = None  # the newest version when a query began that reads no further
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        first, whole = self._start()
+        return {"version": first - 1, "whole": whole}
+
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+        del limit
+        last = self._feed.newest if self._until is None else self._until
+        if last < start["version"]:
+            self._feed.check(start["version"])  # says so if this is not the state that it was
+        return start if last <= start["version"] else {"version": last, "whole": False}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._until = self._feed.newest
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
+        return self._ranges(start["version"] + 1, end["version"], whole=start["whole"])
