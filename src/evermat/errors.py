@@ -299,7 +299,6 @@ CHANGE_UNLABELLED = _kind(
     "`{path}` deletes triples of a blank node that has no label",
     "what is deleted is called as in the state: `_:b1`",
 )
-NO_SOURCE = _kind(347, "changes cannot be taken from `{path}`: {why}", "the source of a stream is a folder")
 
 # --- 380-389: what a program forbids -------------------------------------------------------------------------
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
@@ -311,6 +310,7 @@ DIFFERENT_VALUES = _kind(
 )
 
 # --- 390-399: streams ----------------------------------------------------------------------------------------
+NO_SOURCE = _kind(393, "changes cannot be taken from `{path}`: {why}", "the source of a stream is a folder")
 NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "`spark.readStream` makes those that can")
 STREAM_COLUMNS = _kind(
     391,

@@ -622,7 +622,7 @@ class Facts(Tabular):
         if self._names is not None and (columns := self._names.schema.columns.get(self._relation.name)) is not None:
             self._names.renaming.rename(fact, columns)
         if (scheme := self._table.scheme) is not None:
-            return bool(scheme.kinds(fact, 1)[0])
+            return scheme.holds(fact)
         return super()._found(fact)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:

@@ -58,11 +58,11 @@ def recomputed(regime: Regime, number: int) -> frozenset[Triple]:
 
 
 def follow(regime: Regime, algorithm: str, every: int = 1) -> None:
-    """Compares the materialisation with recomputation after each update, or only after every n-th."""
+    """Compares the materialisation with recomputation after each update of the stream, or only after every n-th."""
     base, updates = stream()
     m = program(regime).materialise({"triple": base})
-    for number, (added, deleted) in enumerate(updates, 1):
-        m.update(insert={"triple": added}, delete={"triple": deleted}, algorithm=algorithm)
+    releases = [({"triple": added}, {"triple": deleted}) for added, deleted in updates]
+    for number, _ in enumerate(m.stream(releases, algorithm=algorithm), 1):
         if number % every == 0:
             assert set(m["triple"]) == recomputed(regime, number)
 

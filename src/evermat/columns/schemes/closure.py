@@ -17,7 +17,7 @@ from evermat.columns.edges import Edges, Nodes
 from evermat.columns.intervals import Intervals
 from evermat.columns.schemes.scheme import ANY, IN_UPDATE, KEPT, Counts, Kinds, contains, domain_of
 from evermat.columns.table import Batch, Rows, Truth
-from evermat.columns.versions import Reach, Version
+from evermat.columns.versions import Reach, Version, covers
 
 Values = npt.NDArray[np.int64]
 
@@ -150,6 +150,12 @@ class ClosedRelation:
     def kinds(self, facts: Batch, n: int) -> Kinds:
         ends = self.pairs.edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))
         return self.pairs.reach().classes(*ends)
+
+    def holds(self, fact: Batch) -> bool:
+        tail, head = fact[::-1, 0] if self.flipped else fact[:, 0]
+        edges = self.pairs.edges
+        nodes = edges.nodes.find(np.array([[tail, head], [edges.linear, 0]], np.int64))
+        return int(nodes.min()) >= 0 and bool(covers(self.pairs.intervals.now, nodes[:1], nodes[1:])[0])
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         return self.read(self.pairs.reach(), domain, chunk)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from evermat.columns.bits import MATERIALISED
 from evermat.columns.schemes.scheme import GAINED, KEPT, LOST, Counts, Kinds, rows_in
 from evermat.columns.table import STATES, Batch, Rows, Table
 
@@ -21,6 +22,10 @@ class StoredRows:
         if not self._table.count:
             return np.zeros(n, np.uint8)
         return np.where(rows >= 0, _kind_of_state()[self._table.state[rows]], 0).astype(np.uint8)
+
+    def holds(self, fact: Batch) -> bool:
+        row = int(self._table.find(fact, 1)[0])
+        return row >= 0 and bool(self._table.state[row] & MATERIALISED)
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         for rows in self._table.scan(rows_in(domain), chunk=chunk):

@@ -52,6 +52,9 @@ class Facts(Protocol):
     def kinds(self, facts: Batch, n: int) -> Kinds:
         """The kind of each of n facts; 0 for those that hold neither before nor after."""
 
+    def holds(self, fact: Batch) -> bool:
+        """Whether a single fact holds, while no update is under way."""
+
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         """All facts of a domain, each once."""
 

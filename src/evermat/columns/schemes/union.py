@@ -80,6 +80,13 @@ class UnionOfRelations:
         kinds = np.where(before, np.where(after, KEPT, LOST), np.where(after, GAINED, 0))
         return kinds.astype(np.uint8)
 
+    def holds(self, fact: Batch) -> bool:
+        inputs, *others = self._tables
+        return any(
+            (StoredRows(table) if table is inputs or table.scheme is None else table.scheme).holds(fact)
+            for table in (*others, inputs)
+        )
+
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         return self._scan(domain, chunk, first=0)
 
