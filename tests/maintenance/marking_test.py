@@ -171,6 +171,14 @@ def test_why_marks_are_off(rule: str, algorithm: str, reason: str) -> None:
     assert first.stats["marking"]["on"] == (not reason)
 
 
+def test_few_are_not_worth_it() -> None:
+    old = [(n, n + 1) for n in range(11)]
+    for deleted, reason in ((old[:9], ""), (old, "less than 10% of what the next update deletes comes by this one")):
+        m = evermat.Program.parse(PATHS).materialise({"edge": old})
+        first, _ = m.stream([({"edge": [(50, 51)]}, {}), ({}, {"edge": [(50, 51), *deleted]})])
+        assert first.stats["marking"]["reason"] == reason
+
+
 def test_equal_terms_have_no_marks() -> None:
     text = ".decl a(x:term, y:term)\nx = y :- a(x, y)."
     m = evermat.Program.parse(text, equality="rewrite").materialise()

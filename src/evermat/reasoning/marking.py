@@ -45,6 +45,9 @@ from evermat.reasoning.maintenance import (
 
 Choose = Callable[[Update, StratumRules], list[Attempt]]
 
+WORTH = 0.1
+FEW = f"less than {WORTH:.0%} of what the next update deletes comes by this one"
+
 INSERTION = Algorithm("insertion", insert_only, Counters.NONE, Counters.NONE)
 
 
@@ -106,10 +109,10 @@ def maintain_ahead(
     if ahead is not None:
         marks.explicit = (ahead & (update.axioms | update.inserted)).size
         inserted = ((update.inserted & ahead) - update.before).listed()
-        if inserted and not (reason := why_not(update.state, name, inserted.names)):
-            last = LastStep(update, inserted)
-        elif inserted:
-            marks.reason = reason
+        if inserted:
+            few = inserted.size < WORTH * marks.explicit
+            marks.reason = FEW if few else why_not(update.state, name, inserted.names)
+            last = None if marks.reason else LastStep(update, inserted)
     views, choices = Views(update), []
     for stratum in update.strata():
         done = maintain_stratum(update, views, stratum, name, choose)
