@@ -2,6 +2,7 @@
 
 - `trans`, `seq`: the programs and streams of tables 1 and 2 of *Backward/Forward with marking for update streams*, 50 updates of 10 to 80 facts each.
 - `map`: its map program (table 3) over generated roads: what is near a car that drives along a track comes and goes.
+- `shares`: copies and a join, against the size of updates and the share of what they delete that was inserted just before.
 - `latency`: a policy of a million facts, updated by 50 facts inserted and 50 deleted at a time, in memory and with a state directory.
 - `structured`: the same, where the updates are the batches of a query of Structured Streaming.
 - `arrival`: latency and throughput against the size of updates, and latency against the rate at which they arrive; `docs/streams.svg` is made of it.

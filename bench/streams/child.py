@@ -19,7 +19,21 @@ from bench.attempts import attempt
 from bench.storage.steps import Step, keep
 from bench.streams import data, paper
 from bench.streams.published import PHASES
-from bench.streams.steps import ALONE, FOLLOWED, FRAME, MARKING, MEMORY, REFERENCE, STATE, TOGETHER, Task, summary
+from bench.streams.steps import (
+    ALONE,
+    FOLLOWED,
+    FRAME,
+    MARKING,
+    MEMORY,
+    REFERENCE,
+    SIZES,
+    SMALL_SIZES,
+    STATE,
+    TOGETHER,
+    Case,
+    Task,
+    summary,
+)
 from evermat.columns.kernels import warm_up
 from evermat.errors import LIMIT_REACHED, LimitError, Problem
 from evermat.materialisation import Materialisation
@@ -159,11 +173,64 @@ def compare(step: Step, found: Sequence[int], expected: Sequence[int] | None) ->
         step.more["wrong"] = f"update {wrong[0] + 1}: {found[wrong[0]]} facts, not {expected[wrong[0]]}"  # type: ignore[index]
 
 
+# --- shares ------------------------------------------------------------------------------------------------
+
+SOME, FEWER = 12, 4
+MANY = 100_000  # facts that a case derives and takes back in an update, from which on it has fewer updates
+
+
+def shares(tell: Telling) -> bool:
+    """A stream with marking and without it, in turns. The first time of each, all facts are looked at."""
+    task, case = tell.task, Case.of(tell.task.subject)
+    fewer = case.program == data.GRANTS and case.size * data.RESOURCES > MANY
+    scale = SMALL_SCALE if task.small else 1.0
+    stream = data.shared(case.program, case.size, case.share, FEWER if fewer else SOME, scale)
+    program = evermat.Program.parse(stream.program)
+    afresh = facts_of(program.materialise(stream.after))
+    return all(
+        tell.step(name, number, partial(going_soon, program, stream, task, on, None if number else afresh)).ok
+        for number in range(task.repeat + 1)
+        for name, on in MARKING.items()
+    )
+
+
+def facts_of(m: Materialisation) -> dict[str, set[tuple[Any, ...]]]:
+    return {name: set(facts) for name, facts in m.items()}
+
+
+def going_soon(
+    program: evermat.Program,
+    stream: data.Shared,
+    task: Task,
+    marking: bool,
+    afresh: dict[str, set[tuple[Any, ...]]] | None,
+    step: Step,
+) -> Step:
+    """`Materialisation.stream` over facts that are there; what it counts and, if facts are told, whether it has them in the end."""
+    m = program.materialise(stream.facts)
+    updates = [{"insert": change.insert, "delete": change.delete} for change in stream.changes]
+    watch = Watch(task.limit)
+    stats = []
+    for change in m.stream(updates, algorithm=task.algorithm, marking=marking, limit_seconds=task.limit):
+        stats.append(change.stats)
+        watch.check()
+    watch.stop(step)
+    step.facts = sum(len(facts) for _, facts in m.items())
+    step.more["applications"] = [{phase: one["applications"][phase] for phase in PHASES} for one in stats]
+    if afresh is not None:
+        found = facts_of(m)
+        wrong = [
+            f"{name}: {len(found[name] ^ rows)} facts differ" for name, rows in afresh.items() if found[name] != rows
+        ]
+        if wrong:
+            step.status, step.more["wrong"] = "wrong", "; ".join(wrong)
+    return step
+
+
 # --- policies: latency, structured, arrival ----------------------------------------------------------------
 
 SIZE, UPDATES, FEW, FIRST = 100, 400, 12, 5
 SMALL_SCALE = 0.01
-SIZES, SMALL_SIZES = (10, 100, 1_000, 10_000), (10, 100)
 LOADS = (0.25, 0.5, 0.8, 1.2, 2.0, 4.0)  # times what can be done when updates follow one another
 SMALL_LOADS = (0.5, 2.0)
 
@@ -361,6 +428,7 @@ DO = {
     "trans": counted,
     "seq": counted,
     "map": counted,
+    "shares": shares,
     "latency": latency,
     "structured": structured,
     "arrival": arrival,

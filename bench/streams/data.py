@@ -1,4 +1,4 @@
-"""The streams: those of the paper, read or drawn; roads around a car; and policies that change all the time. What is drawn is the same each time."""
+"""The streams: those of the paper, read or drawn; roads around a car; facts of which a share goes soon; and policies that change all the time. What is drawn is the same each time."""
 
 from __future__ import annotations
 
@@ -157,6 +157,72 @@ def drive(updates: int, metres: float, seed: int = 0) -> Stream:
         here = here + metres * rng.uniform(0.3, 1.7) * np.array([np.cos(heading), np.sin(heading)])
         heading += rng.normal(0, 0.25)
     return Stream(programs.MAP, programs.MAP_RULES, ("connection",), changes, source="drawn at random")
+
+
+# --- facts that go soon ------------------------------------------------------------------------------------
+
+GRANTS = "grants"
+GROUPS, RESOURCES, SENSITIVE = 1_000, 20, 5
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A program, its facts, and updates of one of its relations. All updates are there from the beginning."""
+
+    program: str
+    facts: Facts
+    changes: list[Change]
+
+    @property
+    def after(self) -> Facts:
+        """The facts that are given, after the last update."""
+        there = {name: dict.fromkeys(rows) for name, rows in self.facts.items()}
+        for change in self.changes:
+            for name, rows in change.delete.items():
+                for row in rows:
+                    del there[name][row]
+            for name, rows in change.insert.items():
+                there[name] |= dict.fromkeys(rows)
+        return {name: list(rows) for name, rows in there.items()}
+
+
+def shared(kind: str, size: int, share: float, updates: int, scale: float = 1.0) -> Shared:
+    """Copies of edges, or members of groups: updates insert as many as they delete, but for the first, which deletes nothing."""
+    if kind == SEQ:
+        base, changes = going_soon(int(100_000 * scale), 1_000_000, size, share, updates)
+        return Shared(programs.SEQ, {"edge": base}, [Change({"edge": p}, {"edge": m}) for p, m in changes])
+    groups = int(GROUPS * scale)
+    base, changes = going_soon(int(20_000 * scale), groups, size, share, updates)
+    facts: Facts = {
+        "member": base,
+        "grants": [(group, resource) for group in range(groups) for resource in range(RESOURCES)],
+        "sensitive": [(resource,) for resource in range(SENSITIVE)],
+    }
+    return Shared(programs.GRANTS, facts, [Change({"member": p}, {"member": m}) for p, m in changes])
+
+
+SHARED = (SEQ, GRANTS)
+
+Pairs: TypeAlias = list[tuple[int, int]]
+
+
+def going_soon(
+    base: int, rights: int, size: int, share: float, updates: int, seed: int = 0
+) -> tuple[Pairs, list[tuple[Pairs, Pairs]]]:
+    """Pairs, and updates of them: of what one deletes a share was inserted by the one before, the rest is older. No pair comes twice."""
+    rng = np.random.default_rng((seed, base, size, round(100 * share)))
+    count = base + size * updates
+    drawn = list(zip(rng.permutation(count).tolist(), rng.integers(0, rights, count).tolist(), strict=True))
+    older, last = drawn[:base], drawn[:0]
+    made = []
+    for begin in range(base, count, size):
+        soon = round(share * len(last))
+        places = set(rng.choice(len(older), len(last) - soon, replace=False).tolist())
+        minus = last[:soon] + [older[place] for place in sorted(places)]
+        older = [pair for place, pair in enumerate(older) if place not in places] + last[soon:]
+        last = drawn[begin : begin + size]
+        made.append((last, minus))
+    return drawn[:base], made
 
 
 # --- policies ----------------------------------------------------------------------------------------------

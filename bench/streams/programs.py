@@ -27,6 +27,16 @@ connection(x, z) :- connection(x, y), connection(y, z).
 """
 MAP = ".decl nextInWay(node:number, next:number, way:number)\n.decl connection(way:number, other:number)\n" + MAP_RULES
 
+#: who may use what, and which of it is sensitive: each member has as many resources as its group
+GRANTS = """
+.decl member(user:number, group:number)
+.decl grants(group:number, resource:number)
+.decl sensitive(resource:number)
+.decl can, hot(user:number, resource:number)
+can(u, r) :- member(u, g), grants(g, r).
+hot(u, r) :- can(u, r), sensitive(r).
+"""
+
 #: who may read what: joins and negation, no recursion
 FLAT = """
 .decl member(user:symbol, role:symbol)

@@ -12,7 +12,7 @@ from bench.streams import paper, published
 from bench.streams.data import UPDATES
 from bench.streams.published import PHASES, Published
 from bench.streams.running import Ran, mistakes
-from bench.streams.steps import ALONE, FOLLOWED, MEMORY, OFF, ON, REFERENCE, STATE, TOGETHER
+from bench.streams.steps import ALONE, FOLLOWED, MEMORY, OFF, ON, REFERENCE, STATE, TOGETHER, Case
 
 PAPER: Mapping[str, tuple[Mapping[int, Published], str]] = {
     "trans": (published.TRANS, "table 1"),
@@ -30,6 +30,7 @@ def render(all_ran: Sequence[Ran]) -> list[str]:
     parts: list[str] = []
     sections: list[tuple[str, Callable[[str, Sequence[Ran]], Iterator[str]]]] = [
         *((section, render_counts) for section in PAPER),
+        ("shares", render_shares),
         ("latency", render_latency),
         ("structured", render_structured),
         ("arrival", render_arrival),
@@ -146,12 +147,40 @@ def second_rows(known: Mapping[int, Published], all_ran: Sequence[Ran]) -> Itera
             if one
             else ["–"] * 3
         )
-        # The first run of each makes what is made on first use.
-        taken = [[step.cpu for step in ran.named(name) if step.number > 0] for name in (OFF, ON)]
-        if all(taken):
-            off, on = map(min, taken)
+        if least := least_cpu(ran):
+            off, on = least
             line += [f"{off:.4f}", f"{on:.4f}", _less(off, on)]
             yield [*line, f"{100 * ran.first[OFF].more['share']:.0f}"]
+
+
+def least_cpu(ran: Ran) -> tuple[float, float] | None:
+    """Seconds without marking, and with it. The first run of each does not count: it makes what is made on first use."""
+    off, on = ([step.cpu for step in ran.named(name) if step.number > 0] for name in (OFF, ON))
+    return (min(off), min(on)) if off and on else None
+
+
+# --- shares ------------------------------------------------------------------------------------------------
+
+
+def render_shares(section: str, all_ran: Sequence[Ran]) -> Iterator[str]:
+    yield "## Facts that go soon"
+    yield (
+        "Updates that insert as many facts as they delete and are all there from the beginning, without marking and with it. *Share*: of what an update deletes, so much the update before has "
+        "inserted; the rest is older. CPU milliseconds per update, the least of several runs in turns; rule instances of all updates, without marking → with it."
+    )
+    for program in dict.fromkeys(Case.of(ran.subject).program for ran in all_ran):
+        yield f"### {program}"
+        rows = [["size", "share, %", "algorithm", "off, ms", "on, ms", "on/off", "rule instances"]]
+        for ran in all_ran:
+            case, least = Case.of(ran.subject), least_cpu(ran)
+            if case.program == program and least:
+                off, on = least
+                updates = len(ran.first[OFF].more["applications"])
+                instances = [sum(totals(ran.first[name]).values()) for name in (OFF, ON)]
+                milliseconds = [f"{1000 * cpu / updates:,.2f}" for cpu in least]
+                line = [number(case.size), f"{100 * case.share:.0f}", ran.algorithm, *milliseconds]
+                rows.append([*line, f"{on / off:.2f}", _pair(*instances)])
+        yield table(rows)
 
 
 # --- latency, structured, arrival --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from bench.harness import DETAIL_CHARACTERS, launched
 from bench.storage.running import status_of
 from bench.storage.steps import Step, kept
 from bench.streams import data
-from bench.streams.steps import OFF, ON, Task
+from bench.streams.steps import OFF, ON, SHARED_BY, SHARES, SIZES, SMALL_SIZES, Case, Task
 
 ROUNDS = 10  # so many steps of a process may take all the time that a step may take
 
@@ -74,6 +75,10 @@ def tasks(task: Task, algorithms: Sequence[str], sizes: Sequence[int]) -> Iterat
         for subject in subjects[:1] if task.section == "map" and task.small else subjects:
             for algorithm in algorithms:
                 yield replace(task, subject=str(subject), algorithm=algorithm)
+    elif task.section == "shares":
+        all_cases = product(data.SHARED, SMALL_SIZES if task.small else SIZES, SHARES)
+        for case, algorithm in product(all_cases, SHARED_BY):
+            yield replace(task, subject=str(Case(*case)), algorithm=algorithm)
     elif task.section in ("structured", "arrival"):
         yield replace(task, subject=data.NESTED)
     else:

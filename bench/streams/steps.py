@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-SECTIONS = ("trans", "seq", "map", "latency", "structured", "arrival")
+SECTIONS = ("trans", "seq", "map", "shares", "latency", "structured", "arrival")
 ALGORITHMS = ("bf", "bf-c", "dred", "auto")
+SHARES, SHARED_BY = (0.1, 0.5, 1.0), ("bf", "auto")  # what is deleted soon, and by whom
+SIZES, SMALL_SIZES = (10, 100, 1_000, 10_000), (10, 100)
 OFF, ON = "off", "on"
 MARKING = {OFF: False, ON: True}
 MEMORY, STATE = "memory", "state"
@@ -19,13 +21,31 @@ FOLLOWED = (FRAME, FILES)
 ALONE, TOGETHER = "one by one", "coalesced"
 
 
+class Case(NamedTuple):
+    """A subject of the section `shares`."""
+
+    program: str
+    size: int
+    """Facts that an update inserts, and that it deletes."""
+    share: float
+    """Of what an update deletes, so much was inserted by the update before."""
+
+    @classmethod
+    def of(cls, text: str) -> Case:
+        program, size, percent = text.split()
+        return cls(program, int(size), int(percent.rstrip("%")) / 100)
+
+    def __str__(self) -> str:
+        return f"{self.program} {self.size} {self.share:.0%}"
+
+
 @dataclass(frozen=True)
 class Task:
     """One process."""
 
     section: str
     subject: str
-    """The size of updates, a track, or a policy."""
+    """The size of updates, a track, a policy, or a case."""
     small: bool = False
     algorithm: str = "auto"
     repeat: int = 3

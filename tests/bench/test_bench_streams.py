@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,25 @@ from bench.streams import child, data, paper, programs, published, running
 from bench.streams.drawing import HEIGHT, WIDTH, Panel, Scale, Series, drawn, panels, shown
 from bench.streams.rendering import render, totals
 from bench.streams.running import Ran, dearer, mistakes, tasks
-from bench.streams.steps import ALONE, MEMORY, OFF, ON, REFERENCE, STATE, TOGETHER, Task, summary
+from bench.streams.steps import (
+    ALONE,
+    MEMORY,
+    OFF,
+    ON,
+    REFERENCE,
+    SHARED_BY,
+    SHARES,
+    STATE,
+    TOGETHER,
+    Case,
+    Task,
+    summary,
+)
 
 SHA = {  # whatever changes the data changes what has been measured
     "edges": "26d6b2d72921d54cb681019bdd7018fe7a0879befe90981583ec6c9d9cac932c",
     "roads": "d73476f562d6a5d3a8bd2230ee7467d153ca9f18845696b6d0d127057795b033",
+    "shares": "85b36148a5625fd30d2c7afb15ec394e6a89fd26b4b8d35260db64e220ef1b6e",
     "flat": "a6873549fa6625c851b6c11ae2d6bf6241e843b3ca5038b2104ec833cbda7337",
     "nested": "2ab5a62743ffbd9250e6b8eabf8da4f38add3c53599a4d267647f766e54f4136",
 }
@@ -45,7 +60,7 @@ def digest(value: object) -> str:
 
 def done(one: Task, folder: Path) -> Ran:
     """A process, in this one."""
-    report = folder / f"{one.section}-{one.subject}.jsonl"
+    report = folder / f"{one.section}-{one.subject}-{one.algorithm}.jsonl"
     ended = child.DO[one.section](child.Telling(Task.of(str(one)), report))
     return Ran(one.section, one.subject, one.algorithm, "ok" if ended else "wrong", kept(report))
 
@@ -189,6 +204,7 @@ def test_the_data_is_the_same_each_time() -> None:
     made = {
         "edges": [data.edges(kind, 20, None, 5).changes for kind in (data.TRANS, data.SEQ)],
         "roads": data.drive(5, 15.0).changes,
+        "shares": [data.shared(kind, 10, 0.5, 5, 0.01) for kind in data.SHARED],
         "flat": [policy_facts(data.flat(0.01)), data.Churn(data.flat(0.01)).take(20)],
         "nested": [policy_facts(data.nested(0.01)), data.Churn(data.nested(0.01)).take(20)],
     }
@@ -249,6 +265,24 @@ def test_streams_are_read(tmp_path: Path) -> None:
     assert stream.expected == [8, 8, 0]
     assert data.share_inserted_before(stream.changes) == 0.5
     assert data.edges("seq", 20, str(tmp_path)).expected is None
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("kind", data.SHARED)
+def test_so_much_goes_soon(kind: str, share: float) -> None:
+    stream = data.shared(kind, 30, share, 6, 0.01)
+    relation = "edge" if kind == data.SEQ else "member"
+    there = set(stream.facts[relation])
+    assert not stream.changes[0].delete[relation]
+    for before, change in pairwise(stream.changes):
+        there = there - set(before.delete[relation]) | set(before.insert[relation])
+        plus, minus = set(change.insert[relation]), set(change.delete[relation])
+        assert len(plus) == len(minus) == 30 and minus <= there and not plus & there
+        assert len(minus & set(before.insert[relation])) == share * 30
+    after = there - minus | plus
+    assert {name: set(rows) for name, rows in stream.after.items()} == {
+        name: after if name == relation else set(rows) for name, rows in stream.facts.items()
+    }
 
 
 @pytest.mark.parametrize("name", data.POLICIES)
@@ -328,6 +362,35 @@ def test_updates_that_cost_more_with_marking_are_told() -> None:
     assert dearer(Ran("seq", "10", "bf", "failed", [step(OFF, 5)])) == []
 
 
+def test_shares_are_measured_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "SOME", FEW)
+    one = Task("shares", "", small=True, repeat=1, limit=60.0)
+    chosen = [task for task in tasks(one, [], []) if Case.of(task.subject).share == 0.5]
+    all_ran = [done(task, tmp_path) for task in chosen]
+    assert {ran.status for ran in all_ran} == {"ok"}
+    for ran in all_ran:
+        assert [(step.name, step.status) for step in ran.steps] == [(name, "ok") for name in (OFF, ON, OFF, ON)]
+        assert len({step.facts for step in ran.steps}) == 1
+        assert {len(step.more["applications"]) for step in ran.steps} == {FEW}
+    assert not mistakes(all_ran)
+    seq, grants = (table.splitlines() for table in render(all_ran)[3::2])
+    for lines in (seq, grants):
+        assert lines[0] == "| size | share, % | algorithm | off, ms | on, ms | on/off | rule instances |"
+        cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+        assert [row[:3] for row in cells] == [[size, "50", how] for size in ("10", "100") for how in SHARED_BY]
+        assert all(float(row[5]) == pytest.approx(float(row[4]) / float(row[3]), rel=0.1) for row in cells)
+    # Four rules for what comes and for what goes; those of the half that goes soon need not be applied again. The first update deletes nothing.
+    off = 4 * 10 * (FEW + FEW - 1)
+    assert seq[2].endswith(f"| {off} → {off - 4 * 5 * (FEW - 1)} |")
+
+
+def test_a_stream_that_went_wrong_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data.Shared, "after", property(lambda stream: stream.facts))
+    ran = done(small("shares", Case(data.SEQ, 10, 1.0)), tmp_path)
+    assert [(step.name, step.status) for step in ran.steps] == [(OFF, "wrong")]
+    assert render([ran])[1].startswith("- shares seq 10 100%, off: edge: 10 facts differ; edge1: ")
+
+
 def test_latency_in_memory_and_with_a_state(some: dict[str, Ran]) -> None:
     ran = some["latency"]
     assert [(step.name, step.status, step.more["updates"]) for step in ran.steps] == [
@@ -388,6 +451,10 @@ def test_the_processes_of_sections() -> None:
 
     assert subjects("seq") == [("10", "bf"), ("10", "dred"), ("20", "bf"), ("20", "dred")]
     assert subjects("map") == [(str(n), how) for n in data.TRACKS for how in ("bf", "dred")]
+    shares = subjects("shares")
+    assert shares[:3] == [("seq 10 10%", "bf"), ("seq 10 10%", "auto"), ("seq 10 50%", "bf")]
+    assert shares[-1] == ("grants 10000 100%", "auto") and len(shares) == 2 * 4 * 3 * 2
+    assert all(str(Case.of(subject)) == subject for subject, _ in shares)
     assert subjects("latency") == [(data.FLAT, "auto"), (data.NESTED, "auto")]
     assert subjects("structured") == subjects("arrival") == [(data.NESTED, "auto")]
 
