@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+import evermat
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import random_update
 from tests.strategies import Features, random_program
@@ -130,3 +131,23 @@ def test_an_empty_update_asks_nothing(engine: Engine, rng: Random) -> None:
     change = m.update(insert=random.facts, delete={}, algorithm="dred-c")  # all of it is there already
     assert not change
     assert change.stats["asked"] == {}
+
+
+def test_facts_in_question_are_looked_for_where_few_match() -> None:
+    """Whether somebody may still do something is asked of the groups that they are in, not of all groups that may do it."""
+    text = """
+    .decl member(u:number, g:number)
+    .decl grants(g:number, r:number)
+    .decl can(u:number, r:number)
+    can(u, r) :- member(u, g), grants(g, r).
+    """
+    facts = {
+        "member": [(u, u % 200) for u in range(2000)],
+        "grants": [(g, r) for g in range(200) for r in range(5)],
+    }
+    m = evermat.Program.parse(text).materialise(facts)
+    stats = m.update(delete={"member": [(u, u % 200) for u in range(50)]}, algorithm="bf").stats
+    assert stats["deleted"] == 300
+    assert (
+        sum(asked["matches"] for asked in stats["asked"].values()) < 2000
+    )  # 250 facts in question, 200 groups for each

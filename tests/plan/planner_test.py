@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.plan.planner import backward_plan, delta_plans, full_plan
+from evermat.plan.planner import Extent, backward_plan, delta_plans, full_plan
 from evermat.plan.steps import Check, Compute, Match, Plan, Role
 from evermat.program.builtins import holds
 from evermat.program.compile import compile_program
@@ -53,6 +53,16 @@ def test_sizes_decide_between_equally_bound_atoms() -> None:
 
 
 # --- every instance once -----------------------------------------------------------------------------------
+
+
+def test_few_matches_come_first() -> None:
+    """Of atoms of which as much is known, the one whose known columns have more values."""
+    text = ".decl member(u:number, g:number) .decl grants(g:number, r:number) .decl can(u:number, r:number) can(u, r) :- grants(g, r), member(u, g)."
+    (rule,) = compile_program(Source("t", text)).rules
+    sizes = {"member": Extent.of(50_000, (50_000, 100)), "grants": Extent.of(2_000, (100, 20))}
+    assert [step.relation.name for step in backward_plan(rule, sizes).steps[1:]] == ["member", "grants"]
+    sizes = {"member": Extent.of(50_000, (10, 5_000)), "grants": Extent.of(2_000, (1_000, 2_000))}
+    assert [step.relation.name for step in backward_plan(rule, sizes).steps[1:]] == ["grants", "member"]
 
 
 def interpret(plan: Plan, sets: dict[Role, dict[str, set]]) -> list[tuple]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from evermat.columns.aggregates import AggregatePipeline
 from evermat.columns.operations import Sink, locating
@@ -17,6 +18,7 @@ from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.values import encode
 from evermat.columns.views import NO_ROWS, Listed, View
+from evermat.plan.planner import Extent
 from evermat.plan.roles import Roles
 from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import STARTING, Plan, Role
@@ -24,6 +26,7 @@ from evermat.program.model import Atom, Constant, Relation, Rule
 from evermat.program.strata import Stratum
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
+_SAMPLE = 512  # rows that are looked at to tell how many values a column has
 
 
 class Compiled(Protocol):
@@ -216,10 +219,12 @@ class Rules:
         return found
 
     def _compile(self, rule: Rule, start: int | None, *, counted: bool) -> Compiled:
+        backwards = start is not None and start < 0  # then nothing grows, and a few facts are looked for among many
+        measure = _extent if backwards else _size
         sizes = {
-            literal.relation.name: _size(self._store.tables[literal.relation.name])
+            literal.relation.name: measure(self._store.tables[literal.relation.name])
             for literal in rule.literals
-            if isinstance(literal, Atom) and literal.relation.name not in self._own
+            if isinstance(literal, Atom) and (backwards or literal.relation.name not in self._own)
         }
         if rule.aggregate is not None:
             return AggregatePipeline(rule, start, self._store, sizes)
@@ -239,6 +244,22 @@ class Rules:
 def _size(table: Table) -> int:
     """About how many facts a relation has."""
     return table.count if table.scheme is None else max(table.scheme.about(ANY), table.count)
+
+
+def _extent(table: Table) -> int:
+    """The same, and about how many values its columns have, where its facts are rows."""
+    if table.scheme is not None or not table.count:
+        return _size(table)
+    rows = table.rows[np.linspace(0, table.count - 1, min(table.count, _SAMPLE)).astype(np.int64)]
+    return Extent.of(table.count, (_distinct(column, table.count) for column in rows.T))
+
+
+def _distinct(sample: npt.NDArray[Any], size: int) -> float:
+    """How many values there are among so many, about, given a sample: those that occur in it once stand for as many as were not looked at."""
+    counts = np.unique(sample, return_counts=True)[1]
+    once = int(np.count_nonzero(counts == 1))
+    unseen = size / len(sample)
+    return len(counts) - once + once * (unseen if once == len(sample) else unseen**0.5)
 
 
 class Selections:

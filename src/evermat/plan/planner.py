@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from math import prod
 
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
 from evermat.program.builtins import INTEGERS
@@ -28,6 +29,24 @@ from evermat.program.model import (
 
 Sizes = Mapping[str, int]
 """How many facts relations have; those that are missing are taken for large."""
+
+
+class Extent(int):
+    """How many facts a relation has, and how many values each of its columns, about."""
+
+    distinct: tuple[float, ...]
+
+    @classmethod
+    def of(cls, size: int, distinct: Iterable[float]) -> Extent:
+        """So many facts, with so many values in each column."""
+        made = cls(size)
+        made.distinct = tuple(distinct)
+        return made
+
+    def matching(self, columns: Iterable[int]) -> float:
+        """How many facts there are, about, with a value in each of some columns."""
+        return self / min(max(self, 1), prod(max(self.distinct[column], 1.0) for column in columns))
+
 
 _UNKNOWN_SIZE = 1_000_000
 
@@ -171,11 +190,14 @@ class _Ordering:
         """How many facts of an atom are expected for each binding; ties go to the order of the text."""
         atom = self.literals[i]
         assert isinstance(atom, Atom)
-        size = max(self.sizes.get(atom.relation.name, _UNKNOWN_SIZE), 1)
-        known = sum(1 for term in atom.terms if isinstance(term, Constant) or term in self.known)
-        if known == 0:
+        extent = self.sizes.get(atom.relation.name, _UNKNOWN_SIZE)
+        size = max(extent, 1)
+        known = [c for c, term in enumerate(atom.terms) if isinstance(term, Constant) or term in self.known]
+        if not known:
             return (float(size) * 1e6, i)  # a product with everything so far: as late as possible
-        return (size ** (1 - known / len(atom.terms)), i)
+        if isinstance(extent, Extent):
+            return (extent.matching(known), i)
+        return (size ** (1 - len(known) / len(atom.terms)), i)
 
 
 def solve(test: Test, variable: Variable) -> Compute | None:
