@@ -38,7 +38,7 @@ def follow_frame(
     available_now: bool = False,
     interval: str | float | None = None,
     algorithm: str = "auto",
-    marking: bool = True,
+    marking: bool | None = None,
     coalesce: bool = False,
 ) -> StreamingQuery:
     """Starts a query that updates a materialisation with a stream of changes: every micro-batch that is not empty is one update.
@@ -105,7 +105,7 @@ def follow_files(
     available_now: bool = False,
     interval: str | float | None = None,
     algorithm: str = "auto",
-    marking: bool = True,
+    marking: bool | None = None,
     coalesce: bool = False,
 ) -> StreamingQuery:
     """Starts a query that updates a materialisation with the files of changes that appear in a folder.
@@ -186,7 +186,7 @@ def _relations(m: Materialisation) -> dict[str, Relation]:
 
 
 def _carry_out(
-    m: Materialisation, updates: Sequence[StreamedUpdate], algorithm: str, *, marking: bool, coalesce: bool
+    m: Materialisation, updates: Sequence[StreamedUpdate], algorithm: str, *, marking: bool | None, coalesce: bool
 ) -> None:
     for _ in m.stream(updates, algorithm=algorithm, marking=marking, coalesce=coalesce):
         pass

@@ -34,7 +34,7 @@ from evermat.program.revise import revise
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm
-from evermat.reasoning.marking import Passing
+from evermat.reasoning.marking import FASTER, FEWER, Passing
 from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
 from evermat.streaming import AnyUpdate, StreamedUpdate, follow
 from evermat.tabular import Tabular
@@ -199,7 +199,7 @@ class Materialisation(Mapping[str, "Facts"]):
         updates: Iterable[AnyUpdate],
         *,
         algorithm: str = "auto",
-        marking: bool = True,
+        marking: bool | None = None,
         coalesce: bool = False,
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
@@ -225,7 +225,8 @@ class Materialisation(Mapping[str, "Facts"]):
         Args:
             updates: each a mapping with `insert` and `delete`, both by relation as for `update`; or both as a pair; or an `evermat.StreamedUpdate`.
             algorithm: as for `update`.
-            marking: whether to look ahead.
+            marking: whether to look ahead: always where that saves rule applications, never, or where it saves time, which is the default: where
+                nearly all that the next update deletes comes by this one.
             coalesce: updates that are there when one is to be processed become one with it: a fact that comes and goes meanwhile
                 costs nothing, and there is one change for all of them.
             limit_rounds: as for `update`, for each of them.
@@ -243,7 +244,10 @@ class Materialisation(Mapping[str, "Facts"]):
         def process(taken: Sequence[StreamedUpdate], ahead: Sequence[StreamedUpdate]) -> Change:
             position = next((one.position for one in reversed(taken) if one.position is not None), None)
             changes = [[(one.insert, one.delete)] for one in taken]
-            look = Ahead(self._passing, [[(one.insert, one.delete)] for one in ahead]) if marking else None
+            look = None
+            if marking is not False:
+                following = [[(one.insert, one.delete)] for one in ahead]
+                look = Ahead(self._passing, following, FEWER if marking else FASTER)
             with self._writing(position):
                 change = self._carry_out(self._program, self._state, changes, algorithm, Run(limits), ahead=look)
                 self._passing = None if look is None else look.found
@@ -261,7 +265,7 @@ class Materialisation(Mapping[str, "Facts"]):
         available_now: bool = False,
         interval: str | float | None = None,
         algorithm: str = "auto",
-        marking: bool = True,
+        marking: bool | None = None,
         coalesce: bool = False,
     ) -> StreamingQuery:
         """Starts a query of Structured Streaming that updates this with a streaming DataFrame: see `evermat.following.follow_frame`."""
@@ -290,7 +294,7 @@ class Materialisation(Mapping[str, "Facts"]):
         available_now: bool = False,
         interval: str | float | None = None,
         algorithm: str = "auto",
-        marking: bool = True,
+        marking: bool | None = None,
         coalesce: bool = False,
     ) -> StreamingQuery:
         """Starts a query of Structured Streaming that updates this with files of changes: see `evermat.following.follow_files`."""

@@ -30,7 +30,7 @@ from evermat.program.strata import Stratum
 from evermat.query import evaluate
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
-from evermat.reasoning.marking import Marks, Passing, maintain_ahead
+from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead
 from evermat.reasoning.rule_change import maintain_rules
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ class Ahead:
     Attributes:
         passing: What the update before has inserted last.
         changes: The next update, if it is there.
+        least: The share of what it deletes that must come by this one, or it does not matter.
         found: What this update has inserted last; to be handed to the next, if this one is committed.
         marks: What there is to tell.
     """
 
     passing: Passing | None = None
     changes: Changed = ()
+    least: float = FEWER
     found: Passing | None = None
     marks: Marks = field(default_factory=Marks)
 
@@ -206,7 +208,9 @@ def maintain_all(
         return maintain_rules(update, kept.materialised, *state.changed_rules(kept))
     if ahead is None:
         return maintain(update, algorithm, choose)
-    choices, ahead.found, ahead.marks = maintain_ahead(update, algorithm, choose, ahead.passing, deleted_next)
+    choices, ahead.found, ahead.marks = maintain_ahead(
+        update, algorithm, choose, ahead.passing, deleted_next, ahead.least
+    )
     return choices
 
 

@@ -65,7 +65,7 @@ def test_whenever_the_next_update_arrives(engine: Engine, arrival: str, rng: Ran
             yield {"insert": insert, "delete": delete}
 
     explicit = random.facts
-    stream = m.stream(source())
+    stream = m.stream(source(), marking=True)
     for insert, delete in updates:
         marking = next(stream).stats["marking"]
         explicit = applied(explicit, delete, insert)
@@ -94,7 +94,7 @@ def test_other_updates_may_come_between(engine: Engine, rng: Random) -> None:
     updates = random_stream(rng, random.relations, random.facts, _length(engine, rng))
     m = engine.materialise(random.text, random.facts)
     explicit = random.facts
-    stream = m.stream(updates)
+    stream = m.stream(updates, marking=True)
     for insert, delete in updates:
         next(stream)
         explicit = applied(explicit, delete, insert)
@@ -114,7 +114,7 @@ def test_an_update_that_fails_changes_nothing(engine: Engine, rng: Random) -> No
     while done < len(updates):
         limit = rng.choice([None, 0, 1, 2])
         try:
-            stream = m.stream(updates[done:], limit_rounds=limit)
+            stream = m.stream(updates[done:], marking=True, limit_rounds=limit)
             for insert, delete in updates[done:]:
                 next(stream)
                 explicit = applied(explicit, delete, insert)
@@ -146,7 +146,7 @@ def test_what_goes_at_once_costs_nothing(engine: Engine, algorithm: str) -> None
 def test_a_fact_with_another_proof_stays(engine: Engine) -> None:
     m = engine.materialise(PATHS, {"edge": [(1, 2), (2, 3)]})
     updates = [({"edge": [(1, 3), (3, 4)]}, {}), ({}, {"edge": [(1, 3), (3, 4)]})]
-    first, second = m.stream(updates, algorithm="bf")
+    first, second = m.stream(updates, algorithm="bf", marking=True)
     assert set(first.inserted["path"]) == {(3, 4), (2, 4), (1, 4)}
     assert set(second.deleted["path"]) == {(3, 4), (2, 4), (1, 4)}
     assert set(second.deleted["edge"]) == {(1, 3), (3, 4)}
@@ -173,9 +173,15 @@ def test_why_marks_are_off(rule: str, algorithm: str, reason: str) -> None:
 
 def test_few_are_not_worth_it() -> None:
     old = [(n, n + 1) for n in range(11)]
-    for deleted, reason in ((old[:9], ""), (old, "less than 10% of what the next update deletes comes by this one")):
+    for marking, deleted, reason in (
+        (True, old[:9], ""),
+        (True, old, "less than 10% of what the next update deletes comes by this one"),
+        (None, old[:1], "less than 90% of what the next update deletes comes by this one"),
+        (None, [], ""),
+    ):
         m = evermat.Program.parse(PATHS).materialise({"edge": old})
-        first, _ = m.stream([({"edge": [(50, 51)]}, {}), ({}, {"edge": [(50, 51), *deleted]})])
+        updates = [({"edge": [(50, 51)]}, {}), ({}, {"edge": [(50, 51), *deleted]})]
+        first, _ = m.stream(updates, marking=marking)
         assert first.stats["marking"]["reason"] == reason
 
 

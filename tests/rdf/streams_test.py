@@ -62,7 +62,7 @@ def follow(regime: Regime, algorithm: str, every: int = 1) -> None:
     base, updates = stream()
     m = program(regime).materialise({"triple": base})
     releases = [({"triple": added}, {"triple": deleted}) for added, deleted in updates]
-    for number, _ in enumerate(m.stream(releases, algorithm=algorithm), 1):
+    for number, _ in enumerate(m.stream(releases, algorithm=algorithm, marking=True), 1):
         if number % every == 0:
             assert set(m["triple"]) == recomputed(regime, number)
 

@@ -324,8 +324,12 @@ def stream(
         typer.Option(metavar="DIR", help="Where files of changes are put; taken in the order of their names."),
     ],
     marking: Annotated[
-        bool, typer.Option("--marking/--no-marking", help="Look at the next update while one is processed.")
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--marking/--no-marking",
+            help="Look at the next update while one is processed: wherever that saves rule applications, or never; by default where it saves time.",
+        ),
+    ] = None,
     coalesce: Annotated[bool, typer.Option("--coalesce", help="Make one version of all files that wait.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Take what is there, and end.")] = False,
     poll: Annotated[

@@ -42,7 +42,7 @@ class Following:
     source: Path
     algorithm: str
     limits: Limits
-    marking: bool
+    marking: bool | None
     coalesce: bool
     once: bool
     poll: float
