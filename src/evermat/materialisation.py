@@ -256,63 +256,32 @@ class Materialisation(Mapping[str, "Facts"]):
 
         return follow(updates, process, coalesce=coalesce)
 
-    def follow(
-        self,
-        frame: DataFrame,
-        *,
-        checkpoint: str | PathLike[str],
-        relation: str | None = None,
-        available_now: bool = False,
-        interval: str | float | None = None,
-        algorithm: str = "auto",
-        marking: bool | None = None,
-        coalesce: bool = False,
-    ) -> StreamingQuery:
-        """Starts a query of Structured Streaming that updates this with a streaming DataFrame: see `evermat.following.follow_frame`."""
+    def follow(self, frame: DataFrame, *, checkpoint: str | PathLike[str], **options: Any) -> StreamingQuery:
+        """Starts a query of Structured Streaming that updates this with a streaming DataFrame, a batch at a time.
+
+        Args:
+            frame: of `spark.readStream`, with a column `op`.
+            checkpoint: the folder in which Spark notes how far it is.
+            **options: see `evermat.following.follow_frame`: `relation`, `available_now`, `interval` and others.
+        """
         from evermat.following import follow_frame  # noqa: PLC0415
 
-        return follow_frame(
-            self,
-            frame,
-            checkpoint=checkpoint,
-            relation=relation,
-            available_now=available_now,
-            interval=interval,
-            algorithm=algorithm,
-            marking=marking,
-            coalesce=coalesce,
-        )
+        return follow_frame(self, frame, checkpoint=checkpoint, **options)
 
     def follow_files(
-        self,
-        spark: SparkSession,
-        folder: str | PathLike[str],
-        *,
-        checkpoint: str | PathLike[str],
-        files_per_batch: int | None = None,
-        base: str | None = None,
-        available_now: bool = False,
-        interval: str | float | None = None,
-        algorithm: str = "auto",
-        marking: bool | None = None,
-        coalesce: bool = False,
+        self, spark: SparkSession, folder: str | PathLike[str], *, checkpoint: str | PathLike[str], **options: Any
     ) -> StreamingQuery:
-        """Starts a query of Structured Streaming that updates this with files of changes: see `evermat.following.follow_files`."""
+        """Starts a query of Structured Streaming that updates this with the files of changes in a folder.
+
+        Args:
+            spark: who looks for files.
+            folder: where they appear.
+            checkpoint: the folder in which Spark notes how far it is.
+            **options: see `evermat.following.follow_files`: `files_per_batch`, `available_now`, `interval` and others.
+        """
         from evermat.following import follow_files  # noqa: PLC0415
 
-        return follow_files(
-            self,
-            spark,
-            folder,
-            checkpoint=checkpoint,
-            files_per_batch=files_per_batch,
-            base=base,
-            available_now=available_now,
-            interval=interval,
-            algorithm=algorithm,
-            marking=marking,
-            coalesce=coalesce,
-        )
+        return follow_files(self, spark, folder, checkpoint=checkpoint, **options)
 
     def _carry_out(
         self,

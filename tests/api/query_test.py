@@ -205,7 +205,7 @@ def test_nothing_changes_by_asking() -> None:
 # --- the oracle ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=True), scans=st.sampled_from([0, 100]))
 def test_answers_equal_those_of_the_oracle(random: RandomProgram, rng: Random, scans: int) -> None:
     m = Program.parse(random.text).materialise(random.facts)

@@ -99,7 +99,7 @@ def test_what_goes_on_for_too_long_is_given_up(
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(rng=st.randoms(use_true_random=True), closures=st.sampled_from([0.0, 1.0]))
 def test_giving_up_leaves_no_trace(rng: Random, closures: float) -> None:
     """Whenever attempts are given up, facts, counters and modules are right in the end."""

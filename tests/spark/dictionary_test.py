@@ -77,6 +77,7 @@ def test_collisions_are_resolved_for_good(spark: Any, tmp_path: Path) -> None:
     check(spark, dictionary, sorted(expected))
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_ids_are_hashes(spark: Any, tmp_path: Path) -> None:
     dictionary = HashDictionary(spark, tmp_path / "d")
     assert dictionary.frame.count() == len(dictionary) == 0
@@ -90,6 +91,7 @@ def test_ids_are_hashes(spark: Any, tmp_path: Path) -> None:
     assert len(list((tmp_path / "d").iterdir())) == 2, "nothing is written if nothing is new"
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_columns_are_told_apart_by_case_and_null_stays(spark: Any, tmp_path: Path) -> None:
     dictionary = HashDictionary(spark, tmp_path / "d")
     dictionary.extend([(frame(spark, x=["a", "b"]), ["x"])])

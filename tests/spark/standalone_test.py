@@ -282,6 +282,7 @@ MORE_MOMENTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 @pytest.mark.parametrize(("place", "algorithm", "moments"), [*MOMENTS, *(MORE_MOMENTS if LONG else [])])
 def test_a_worker_is_killed_in_the_middle_of_reasoning(
     running: Cluster, tmp_path: Path, place: str, algorithm: str, moments: dict[str, Any]

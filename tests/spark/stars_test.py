@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -85,6 +86,7 @@ def random_edges(rng: Random, nodes: list[Any], count: int) -> Edges:
     return [(rng.choice(nodes), rng.choice(nodes)) for _ in range(count)]
 
 
+@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
 def test_random_graphs(spark: Any, tmp_path: Path) -> None:
     """Two relations of numbers; some nodes are in both."""
     rng = Random(1)

@@ -42,7 +42,29 @@ def update_state(
     skip_malformed: bool = False,
 ) -> None:
     """Makes every file a version, or two of RDF that belong together. All files are read before the first is applied, so that an error in one changes nothing."""
-    with announcing_compilation(), ExitStack() as stack:
+    with announcing_compilation(), opened_state(state, phases, spark) as m:
+        with phases.during("read"):
+            pairs = updates_of(files)
+            skipped: dict[str, int] = {}
+            updates = _read(pairs, m, RdfOptions(base=base, skip=skip_malformed), skipped)
+        tell_skipped(skipped)
+        done: list[Change] = []
+        for pair, update in zip(pairs, updates, strict=True):
+            with _after_commit(f"version {m.version} is committed" if done else ""):
+                done.append(_apply(m, " ".join(map(str, pair)), update, algorithm, limits))
+        committed = f"version {m.version} is committed"
+        if changes_out is not None:
+            with _after_commit(committed), phases.during("write"):
+                write_changes(together(done), changes_out)
+        if stats is not None:
+            told = [change.stats for change in done]
+            write_stats(told[0] if len(told) == 1 else {"updates": told}, stats, committed)
+
+
+@contextmanager
+def opened_state(state: Path, phases: Phases, spark: SparkOptions | None) -> Iterator[Materialisation]:
+    """The state, for writing; on a cluster, if there are options for one."""
+    with ExitStack() as stack:
         if spark is None:
             with phases.during("read"):
                 opened = evermat.open(state, write=True)
@@ -52,23 +74,7 @@ def update_state(
             session = stack.enter_context(spark_session(str(state), spark, phases, show))
             with phases.during("read"):
                 opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
-        with opened as m:
-            with phases.during("read"):
-                pairs = updates_of(files)
-                skipped: dict[str, int] = {}
-                updates = _read(pairs, m, RdfOptions(base=base, skip=skip_malformed), skipped)
-            tell_skipped(skipped)
-            done: list[Change] = []
-            for pair, update in zip(pairs, updates, strict=True):
-                with _after_commit(f"version {m.version} is committed" if done else ""):
-                    done.append(_apply(m, " ".join(map(str, pair)), update, algorithm, limits))
-            committed = f"version {m.version} is committed"
-            if changes_out is not None:
-                with _after_commit(committed), phases.during("write"):
-                    write_changes(together(done), changes_out)
-            if stats is not None:
-                told = [change.stats for change in done]
-                write_stats(told[0] if len(told) == 1 else {"updates": told}, stats, committed)
+        yield stack.enter_context(opened)
 
 
 def _read(

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import evermat
 from evermat import errors
 from evermat.change import Change
-from evermat.cli.pandas import allow_pandas
-from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import tell_skipped
-from evermat.cli.run import SparkOptions, announcing_compilation, spark_session
+from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
+from evermat.cli.state import opened_state
 from evermat.columns.run import Limits
 from evermat.directory import Directory, FileUpdate, list_folder, stream_name
 from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
@@ -58,29 +57,13 @@ def stream_state(state: Path, following: Following, phases: Phases, spark: Spark
     list_folder(following.source)
     with announcing_compilation(), ExitStack() as stack:
         log = None if following.stats is None else stack.enter_context(_appended(following.stats))
-        m = stack.enter_context(_opened(state, phases, spark))
+        m = stack.enter_context(opened_state(state, phases, spark))
         say_when_stopped(_reached(m))
         feed = None if following.changes_out is None else Feed(following.changes_out, following.form, state)
         with _directory(state, m, following, feed) as directory, _stopping(m, directory, feed):
             for change, updates in _changes(m, directory, following):
                 say_when_stopped(_reached(m))
                 _tell(m, change, updates, feed, log)
-
-
-@contextmanager
-def _opened(state: Path, phases: Phases, spark: SparkOptions | None) -> Iterator[Materialisation]:
-    """The state, for writing; on a cluster, if there are options for one."""
-    with ExitStack() as stack:
-        if spark is None:
-            with phases.during("read"):
-                opened = evermat.open(state, write=True)
-        else:
-            allow_pandas()
-            show = stack.enter_context(showing_progress())
-            session = stack.enter_context(spark_session(str(state), spark, phases, show))
-            with phases.during("read"):
-                opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
-        yield stack.enter_context(opened)
 
 
 def _directory(state: Path, m: Materialisation, following: Following, feed: Feed | None) -> Directory:

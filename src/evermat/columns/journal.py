@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+import numpy as np
+
 from evermat.algebra import Counters
+from evermat.columns.run import Run
 from evermat.columns.table import Rows
 from evermat.program.strata import Stratum
 
@@ -57,3 +61,34 @@ class Journal:
         for restored, rows, values in reversed(entries):
             self.note(restored, rows, restored.get(rows))
             restored.restore(rows, values)
+
+
+class Journaled:
+    """An update with a journal, of either engine: what of it can be kept, and taken back by a later one."""
+
+    state: Any
+    run: Run
+    journal: Journal
+
+    def note_place(self) -> int:
+        """A place in the journal."""
+        return len(self.journal.entries)
+
+    def notes_since(self, place: int) -> Sequence[Entry]:
+        """The entries of the journal from a place on."""
+        return self.journal.entries[place:]
+
+    def take_back(self, notes: Sequence[Entry]) -> None:
+        """Undoes what an earlier update has noted last."""
+        self.journal.take_back(notes)
+
+    def doubt_counters(self, stratum: Stratum) -> None:
+        """The counters of a stratum are not valid if the update is undone."""
+        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
+
+    def meet(self, heads: Any) -> None:
+        """Nobody asks what an update derives that holds already."""
+
+    def applying(self, phase: str) -> AbstractContextManager[None]:
+        """What is found meanwhile counts as applications of a phase."""
+        return self.run.applying(phase)

@@ -7,8 +7,8 @@ it touches: no table is ever scanned for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +20,7 @@ from evermat.algebra import TooManyInstancesError
 from evermat.columns.bits import ADDED, DELETED, FREE, NORMAL
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.counter import Touched
-from evermat.columns.journal import Doubtful, Entry, Journal
+from evermat.columns.journal import Journal, Journaled
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
 from evermat.columns.run import Run
@@ -262,13 +262,15 @@ class _Positive(View):
         return self._counters[name].get(rows) > 0
 
 
-class Update:
+class Update(Journaled):
     """One update: E⁻ and E⁺ cleaned of what changes nothing, the sets D and A, and whatever else an algorithm needs.
 
     >>> with Update(state, run, deleted, inserted) as update:       # doctest: +SKIP
     ...     …                                                       # an algorithm fills D and A
     ...     update.commit()
     """
+
+    state: State
 
     def __init__(
         self, state: State, run: Run, deleted: Mapping[str, list[Rows]], inserted: Mapping[str, list[Rows]]
@@ -346,30 +348,11 @@ class Update:
         """The strata in order; takes note of each."""
         return self.run.strata(self.state)
 
-    def meet(self, heads: View) -> None:
-        """Nobody asks what an update derives that holds already."""
-
     def note_place(self) -> int:
         """A place in the journal, at which no row is marked."""
         self.nonrecursive_counter.settle()
         self.recursive_counter.settle()
-        return len(self.journal.entries)
-
-    def notes_since(self, place: int) -> Sequence[Entry]:
-        """The entries of the journal from a place on."""
-        return self.journal.entries[place:]
-
-    def doubt_counters(self, stratum: Stratum) -> None:
-        """The counters of a stratum are not valid if the update is undone."""
-        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
-
-    def take_back(self, notes: Sequence[Entry]) -> None:
-        """Undoes what an earlier update has noted last."""
-        self.journal.take_back(notes)
-
-    def applying(self, phase: str) -> AbstractContextManager[None]:
-        """What is found meanwhile counts as applications of a phase."""
-        return self.run.applying(phase)
+        return super().note_place()
 
     def equality(self, stratum: StratumRules) -> Any:
         """A stratum with equality in this update."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-import numpy as np
-
 from evermat.algebra import TooManyInstancesError
-from evermat.columns.journal import Doubtful, Entry, Journal
+from evermat.columns.journal import Journal, Journaled
 from evermat.columns.run import Run
 from evermat.program.strata import Stratum
 from evermat.spark.rounds.rules import Bag
@@ -57,8 +55,10 @@ class _Growing:
         return self._update.state.row_count + self._update.added.size
 
 
-class Update:
+class Update(Journaled):
     """One update: E⁻ and E⁺ cleaned of what changes nothing, the sets D and A, and whatever else an algorithm needs."""
+
+    state: State
 
     def __init__(self, state: State, run: Run, deleted: FactSet, inserted: FactSet) -> None:
         self.state, self.run = state, run
@@ -115,29 +115,6 @@ class Update:
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; takes note of each."""
         return self.run.strata(_Growing(self))
-
-    def meet(self, heads: View) -> None:
-        """Nobody asks what an update derives that holds already."""
-
-    def note_place(self) -> int:
-        """A place in the journal."""
-        return len(self.journal.entries)
-
-    def notes_since(self, place: int) -> Sequence[Entry]:
-        """The entries of the journal from a place on."""
-        return self.journal.entries[place:]
-
-    def doubt_counters(self, stratum: Stratum) -> None:
-        """The counters of a stratum are not valid if the update is undone."""
-        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
-
-    def take_back(self, notes: Sequence[Entry]) -> None:
-        """Undoes what an earlier update has noted last."""
-        self.journal.take_back(notes)
-
-    def applying(self, phase: str) -> AbstractContextManager[None]:
-        """What is found meanwhile counts as applications of a phase."""
-        return self.run.applying(phase)
 
     def equality(self, stratum: StratumRules) -> Any:
         """A stratum with equality in this update."""
