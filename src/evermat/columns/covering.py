@@ -29,8 +29,10 @@ Mask = npt.NDArray[np.bool_]
 #: them, as large as these operations allow, but not smaller than this
 MOST_OPERATIONS = 1 << 25
 LEAST_SAMPLE = 512
-#: so many marks go along the edges at once; they fill a cache line
+#: so many marks go along the edges at once; they fill a cache line. Fewer where there are so many components that their words would be more
+#: than this, for then they are most of the memory that building takes
 MARKS = 512
+MOST_MARK_WORDS = 1 << 21
 #: for so many components it is found out exactly how much they reach, to mend an estimate of all
 PROBES = 64
 #: intervals are counted for so many components
@@ -38,6 +40,7 @@ INTERVAL_PROBES = 256
 
 _BITS = 64
 _SAMPLES = 16
+_SAMPLES_AT_ONCE = 4
 
 
 # ── Estimates ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,12 +59,15 @@ def estimate_reach(graph: Graph, samples: int = _SAMPLES) -> Floats:
 def _estimate_beyond(graph: Graph, weights: Nodes, samples: int) -> Floats:
     """About the sum of the weights of the other components that each component reaches."""
     assert samples > 2
-    ranks = np.random.default_rng(0).standard_exponential((graph.components, samples), np.float32)
-    ranks /= weights[:, np.newaxis].astype(np.float32)
-    sums = np.empty(graph.components)
-    kernels.sum_least_ranks(
-        graph.starts, graph.successors, samples, ranks.reshape(-1), np.empty(samples, np.float32), sums
-    )
+    random = np.random.default_rng(0)
+    sums = np.zeros(graph.components)
+    for first in range(0, samples, _SAMPLES_AT_ONCE):
+        width = min(_SAMPLES_AT_ONCE, samples - first)
+        ranks = random.standard_exponential((graph.components, width), np.float32)
+        ranks /= weights[:, np.newaxis].astype(np.float32)
+        kernels.add_least_ranks(
+            graph.starts, graph.successors, width, ranks.reshape(-1), np.empty(width, np.float32), sums
+        )
     found = (samples - 1) / sums  # without bias; 0 where nothing is reached, and the sum infinite
     after = np.zeros(graph.components)  # only components with higher numbers are reached
     after[:-1] = np.cumsum(weights[:0:-1])[::-1]
@@ -167,21 +173,29 @@ def estimate_ancestors(graph: Graph) -> Floats:
     sample of components that is the same for all tells that better than ranks do: what is in common counts for both alike. Where it
     has little to count, ranks are better. So both are taken, weighted by how exact they are.
     """
-    turned = graph.turned
+    turned = graph.turn()  # not kept: it is as large as the graph
     count = turned.components
     size = min(count, max(LEAST_SAMPLE, MOST_OPERATIONS // (len(turned.successors) + count + 1) * _BITS))
     marked = np.random.default_rng(1).permutation(count)[:size] if size < count else np.arange(count)
-    counts: Nodes = np.zeros(count, np.int32)
-    width = MARKS // _BITS
-    rows: Words = np.empty(count * width, np.uint64)
-    for first in range(0, size, MARKS):
-        own = marked[first : first + MARKS]
-        bits = np.arange(len(own))
-        rows[:] = 0
-        rows[own * width + bits // _BITS] = np.uint64(1) << (bits % _BITS).astype(np.uint64)
-        kernels.count_marks(turned.starts, turned.successors, width, rows, np.empty(width, np.uint64), counts)
+    counts = _count_marked(turned, marked)
     if size == count:
         return counts[::-1].astype(np.float64)
     ranked = _estimate_beyond(turned, np.ones(count, np.int32), _SAMPLES)
     found = (counts * (counts * (count / size)) + _SAMPLES * ranked) / (counts + _SAMPLES)
     return found[::-1].copy()
+
+
+def _count_marked(graph: Graph, marked: npt.NDArray[np.intp]) -> Nodes:
+    """How many of the marked components each component reaches."""
+    count = graph.components
+    counts: Nodes = np.zeros(count, np.int32)
+    width = min(MARKS // _BITS, max(MOST_MARK_WORDS // max(count, 1), 1))
+    at_once = width * _BITS
+    rows: Words = np.empty(count * width, np.uint64)
+    for first in range(0, len(marked), at_once):
+        own = marked[first : first + at_once]
+        bits = np.arange(len(own))
+        rows[:] = 0
+        rows[own * width + bits // _BITS] = np.uint64(1) << (bits % _BITS).astype(np.uint64)
+        kernels.count_marks(graph.starts, graph.successors, width, rows, np.empty(width, np.uint64), counts)
+    return counts

@@ -16,8 +16,8 @@ from evermat.columns.kernels_graphs import _count_bits, lowest_bit
 
 
 @compiled("i4[::1], i4[::1], i8, f4[::1], f4[::1], f8[::1]")
-def sum_least_ranks(starts, successors, width, ranks, least, sums):
-    """The sum of the least ranks among the components that each one reaches, for as many ranks as `width`; infinite if it reaches none.
+def add_least_ranks(starts, successors, width, ranks, least, sums):
+    """Add the least ranks among the components that each one reaches, as many as `width`, to its sum; infinite if it reaches none.
 
     Afterwards the ranks of a component are the least among itself and what it reaches. `least` is scratch for one component.
     """
@@ -34,7 +34,7 @@ def sum_least_ranks(starts, successors, width, ranks, least, sums):
         for k in range(words):
             total += least[k]
             ranks[own + k] = min(least[k], ranks[own + k])
-        sums[c] = total
+        sums[c] += total
 
 
 @compiled("i4[::1], i4[::1], i8, u8[::1], u8[::1], i4[::1]")

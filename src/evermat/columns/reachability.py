@@ -86,6 +86,10 @@ class Graph:
 
     @cached_property
     def turned(self) -> Graph:
+        """The graph with all edges turned around, kept for the next time."""
+        return self.turn()
+
+    def turn(self) -> Graph:
         """The graph with all edges turned around. Its components are the same, numbered from the other end."""
         if self.symmetric:
             return self
