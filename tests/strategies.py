@@ -61,12 +61,12 @@ class Features:
     unions: float = 0.15  # how many have relations that copy others
 
 
-def programs(features: Features = Features()) -> st.SearchStrategy[RandomProgram]:  # noqa: B008
+def programs(features: Features = Features()) -> st.SearchStrategy[RandomProgram]:
     """Random programs with facts."""
     return st.randoms(use_true_random=True).map(lambda rng: random_program(rng, features))
 
 
-def random_program(rng: Random, features: Features = Features()) -> RandomProgram:  # noqa: B008
+def random_program(rng: Random, features: Features = Features()) -> RandomProgram:
     """A program with facts for its relations."""
     count = rng.randint(2, 6)
     relations = []
@@ -164,7 +164,7 @@ def random_rule(rng: Random, head: Sketch, readable: list[Sketch], features: Fea
     return f"{head.name}({', '.join(arguments)}) :- {', '.join(body.literals)}."
 
 
-def random_query(rng: Random, relations: list[Sketch], features: Features = Features()) -> tuple[str, dict[str, str]]:  # noqa: B008
+def random_query(rng: Random, relations: list[Sketch], features: Features = Features()) -> tuple[str, dict[str, str]]:
     """A safe body about any relations, and its variables with their types."""
     body = _Body(rng)
     for _ in range(rng.choice([0, 1, 1, 2, 2, 3])):

@@ -54,7 +54,7 @@ class _State(Protocol[_StratumRules_co]):
 class Run:
     """Counts what happens and stops the run at its limits."""
 
-    def __init__(self, limits: Limits = Limits(), progress: Progress | None = None) -> None:  # noqa: B008
+    def __init__(self, limits: Limits = Limits(), progress: Progress | None = None) -> None:
         self.limits = limits
         self.rounds = 0
         self.derivations = 0
