@@ -17,9 +17,12 @@ _BOUNDS = (
 
 
 def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, turned: bool = False) -> None:
-    """`auto` gives every relation a scheme for which there is one, with graphs turned around if so wanted; or is as ever."""
+    """`auto` gives every relation a scheme for which there is one, with graphs turned around if so wanted; or considers it, and decides for tables."""
     for bound in _BOUNDS if wherever_possible else ():
         patch.setattr(choosing, bound, 0)
+    if not wherever_possible:
+        patch.setattr(choosing, "LEAST_PAIRS", 1)
+        patch.setattr(choosing, "LEAST_GROWTH", 1 << 40)
     if turned:
         patch.setattr(choosing, "MANY_INTERVALS", -1)
         patch.setattr(choosing, "TURNED_GAIN", 0)

@@ -65,8 +65,11 @@ class _State(Protocol):
     def schemes(self) -> str: ...
     @property
     def stored_by_schemes(self) -> Collection[str]: ...
+    @property
+    def copied_by_schemes(self) -> Mapping[str, list[str]]: ...
     def count_facts_of(self, name: str, /) -> int: ...
     def work(self, stratum: Stratum, /) -> int: ...
+    def valid_counters(self, stratum: Stratum, /) -> Counters: ...
 
 
 class Keeper:
@@ -135,10 +138,15 @@ class Keeper:
             before: the program until now.
         """
         program = update.state.program
-        saved = self._saved_after(program, valid)
+        saved = self._saved_after(update.state, valid)
         changes = {}
-        # Of relations that had a storage scheme until now only inputs are there.
-        unstored = stored_by_schemes(self._store, self._store.latest.number)[1] - update.state.stored_by_schemes
+        # Of relations that had a storage scheme until now only inputs are there, perhaps without those that were copied.
+        latest, state = self._store.latest.number, update.state
+        copied = state.copied_by_schemes
+        unstored = stored_by_schemes(self._store, latest)[1] - state.stored_by_schemes
+        unstored |= {
+            n for n, rules in copied_by_schemes(self._store, latest).items() if {*rules} - {*copied.get(n, ())}
+        }
         for stratum in program.strata:
             for name in stratum.relations:
                 rows = _changed_rows(update, name, result, saved[stratum], whole=name in unstored)
@@ -146,12 +154,12 @@ class Keeper:
                     changes[name] = rows
         self._write(update.state, changes, saved, stats, before)
 
-    def _saved_after(self, program: Program, valid: Mapping[Stratum, Counters]) -> dict[Stratum, Counters]:
+    def _saved_after(self, state: _State, valid: Mapping[Stratum, Counters]) -> dict[Stratum, Counters]:
         """Which of the stored counters are valid after an update, given those of the strata that it reached."""
         known = {stratum.signature: counters for stratum, counters in self._saved.items()}
         return {
-            stratum: counters.common(valid.get(stratum, counters))
-            for stratum in program.strata
+            stratum: counters.common(state.valid_counters(stratum)).common(valid.get(stratum, counters))
+            for stratum in state.program.strata
             for counters in [known.get(stratum.signature, Counters.NONE)]
         }
 
@@ -323,7 +331,8 @@ def load(
     state.count_facts()
     if state.representatives is not None:
         state.representatives.take_over(state)
-    state.restore_schemes(stored if wanted is None else stored & set(wanted))
+    copied = {text for rules in copied_by_schemes(store, number).values() for text in rules}
+    state.restore_schemes(stored if wanted is None else stored & set(wanted), copied)
     for stratum, (counters, work) in stored_counters(store, number, program).items():
         state.record_counters(stratum, counters)
         state.record_work(stratum, work)
@@ -341,6 +350,12 @@ def stored_by_schemes(store: Store, number: int) -> tuple[str, set[str]]:
     """Which storage schemes were asked for, and the relations of a version that have one: what is stored of them are their inputs."""
     schemes = store.version(number).counters.get("schemes", {"asked": AUTO, "stored": []})
     return schemes["asked"], set(schemes["stored"])
+
+
+def copied_by_schemes(store: Store, number: int) -> dict[str, list[str]]:
+    """The rules, as text, whose heads are not stored, because a storage scheme takes them for granted; by relation."""
+    copied: dict[str, list[str]] = store.version(number).counters.get("schemes", {}).get("copied", {})
+    return copied
 
 
 def stored_counters(store: Store, number: int, program: Program) -> dict[Stratum, tuple[Counters, int]]:
@@ -439,7 +454,11 @@ def engine_of(
         "revisions": [list(revision) for revision in program.revisions],
         "hidden": [name for name, relation in program.relations.items() if relation.hidden],
         "positions": dict(positions or {}),
-        "schemes": {"asked": state.schemes, "stored": sorted(state.stored_by_schemes)},
+        "schemes": {
+            "asked": state.schemes,
+            "stored": sorted(state.stored_by_schemes),
+            "copied": dict(state.copied_by_schemes),
+        },
         "strata": [{"counters": saved[s].name.lower(), "work": state.work(s)} for s in program.strata],
     }
 

@@ -60,7 +60,7 @@ class ClusteredKeeper(Keeper):
     ) -> None:
         """Commits an update, on disk and in memory: either both, or neither; see `Keeper.commit`."""
         state = update.state
-        saved = self._saved_after(state.program, valid)
+        saved = self._saved_after(state, valid)
         counters = _by_relation(state.program, saved)
         wanted = {name: _changed(update, name, result, kept) for name, kept in counters.items()}
         update.commit(*result, lambda: self._write(state, _pieces(state.workshop, wanted), saved, stats, before))

@@ -315,7 +315,7 @@ def assert_edges_follow(m: Materialisation) -> None:
                 edges, held = module.edges, everything(m)
                 external: dict[str, set[tuple]] = {name: set() for name in module.names}
                 for number, part in enumerate(edges.parts):
-                    if not part.is_step:
+                    if not part.is_below:
                         _, facts = edges.facts_of(number, edges.everything())
                         external[part.relation] |= {tuple(fact) for fact in facts.T.tolist()}
                 assert oracle.close(module.closure.rules, held | external) == held

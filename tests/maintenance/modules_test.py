@@ -142,7 +142,7 @@ class Stage:
         edges = self.rules.closures[0].edges
         found: FactSet = set()
         for number, part in enumerate(edges.parts):
-            if not part.is_step:
+            if not part.is_below:
                 _, facts = edges.facts_of(number, edges.everything())
                 found |= {(part.relation, tuple(fact)) for fact in facts.T.tolist()}
         return found

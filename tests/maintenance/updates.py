@@ -87,21 +87,22 @@ def assert_module_right(m: Materialisation, stratum: Stratum, module: ClosureMod
     external: dict[str, set[tuple]] = {}
     for number, part in enumerate(edges.parts):
         held = {tuple(fact) for fact in edges.facts_of(number, edges.everything())[1].T.tolist()}
-        if part.is_step:
+        if part.is_below:
             assert held == facts[part.relation]
         else:
             assert external.setdefault(part.relation, held) == held
     assert not (edges.table.state[: edges.table.count] & CHANGED).any()
     assert not edges.marks.any()
+    copied = [copy.rule for copy in module.copies]
     for name, held in external.items():
         others: Counter = Counter(explicit.get(name, ()))
         for rule in [*stratum.nonrecursive, *stratum.plain]:
-            if rule.head.relation.name == name:
+            if rule.head.relation.name == name and rule not in copied:
                 others += derivations(rule, facts)
         assert set(others) <= held <= facts[name]
         if module.isolated:
             assert held == set(others)
-    closed = oracle.close(module.closure.rules, facts | external)
+    closed = oracle.close([*module.closure.rules, *copied], facts | external)
     assert all(closed[name] == facts[name] for name in external)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.program.builtins import Type
-from evermat.program.closures import MOST_PARTS, Closure, Member, find_closures
+from evermat.program.closures import MOST_PARTS, Closure, Member, find_closures, find_copies
 from evermat.program.model import Atom, Column, Program, Relation, Rule, Variable
 from evermat.source import Span
 from tests import oracle
@@ -441,3 +441,41 @@ def test_other_clothes_change_nothing(random: Random):
         ]
 
     assert split(rules) == split(others)
+
+
+# --- copies ------------------------------------------------------------------------------------------------
+
+
+def copied(*lines: str) -> str:
+    """What rules copy into the one closure of a program, by the stratum of which it is."""
+    (stratum,) = (stratum for stratum in compiled(*lines).strata if stratum.closures)
+    copies = find_copies(stratum.closures[0], stratum.nonrecursive)
+    assert all(copy.rule in stratum.nonrecursive for copy in copies)
+    return names(copy.source for copy in copies)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (["r(x,y) :- e(x,y).", STEP], "e"),
+        (["r(x,y) :- e(y,x).", STEP], "e'"),
+        (["r(a,b) :- e(a,b).", "r(x,y) :- f(y,x).", "r(x,y) :- e(y,x).", STEP], "e f' e'"),
+        (["r(x,y) :- e(x,y), f(x,y).", "r(x,x) :- e(x,x).", "r(x,1) :- e(x,1).", "r(x,y) :- g(x,y,_).", STEP], ""),
+        (["r(x,y) :- e(x,y), x < y.", "r(x,y) :- e(x,y), !f(x,y).", STEP], ""),
+        (["r(x,y) :- e(x,y).", "r(x,z) :- r(x,y), e(y,z)."], "e"),
+        (["r(x,y) :- e(x,y).", "r(x,z) :- e(x,y), r(y,z)."], "e'"),  # edges lead backwards
+        (["r(x,y) :- e(x,y).", "q(x,y) :- f(x,y).", "q(y,x) :- r(x,y).", "r(y,x) :- q(x,y).", STEP], "e f'"),
+        (["r(x,y) :- e(x,y).", "r(y,x) :- r(x,y).", STEP], "e"),
+    ],
+)
+def test_what_is_copied_into_a_closure(lines: list[str], expected: str) -> None:
+    assert copied(*lines) == expected
+
+
+def test_copies_need_parts() -> None:
+    rules = [f"r(x,y) :- e{i}(x,y)." for i in range(MOST_PARTS)]
+    assert copied(*rules, STEP) == ""
+    assert copied(*rules[1:], STEP) == names(Member(f"e{i}", flipped=False) for i in range(1, MOST_PARTS))
+    symmetric = "r(y,x) :- r(x,y)."
+    assert copied(*rules[: MOST_PARTS // 2], STEP, symmetric) == ""
+    assert copied(*rules[1 : MOST_PARTS // 2], STEP, symmetric) != ""

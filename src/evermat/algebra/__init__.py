@@ -434,6 +434,12 @@ class State(Protocol):
     def settle_storage(self, stratum: Any) -> None:
         """Decides how relations of a stratum are stored, all below it being complete, as far as it can be told before its rules are evaluated."""
 
+    def hold_back_copies(self, stratum: Any) -> None:
+        """Leaves out nonrecursive rules of a stratum that a storage scheme might take for granted, until it is known whether it does."""
+
+    def give_back_copies(self, stratum: Any) -> Rules:
+        """The rules that were left out, which are rules of the stratum again: what they derive is still to be added."""
+
     def store_closure(self, stratum: Any, external: OwnView) -> bool:
         """Has a storage scheme hold what follows from some facts by the closure of a stratum, if that is better: nothing is left to derive then."""
 

@@ -24,7 +24,7 @@ from evermat.columns.connections import (
 )
 from evermat.columns.edges import Edges, Nodes
 from evermat.columns.table import Batch, Rows
-from evermat.program.closures import Closure
+from evermat.program.closures import Closure, Copy
 
 _NO_EDGES: Rows = np.empty(0, np.int32)
 
@@ -35,7 +35,7 @@ class Access(Protocol):
     def facts(self, view: OwnView, relation: str) -> Batch:
         """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
 
-    def steps(self, view: OwnView, relation: str) -> Batch:
+    def below(self, view: OwnView, relation: str) -> Batch:
         """The facts of a relation that are in a view, however it is stored."""
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> View:
@@ -52,21 +52,23 @@ class ClosureModule:
     """A closure of a stratum; see `algebra.Module`.
 
     `isolated`: no other recursive rules derive its relations. Then a fact is external iff it has nonrecursive derivations.
+    `copies`: rules whose heads are external facts without rows; only where a storage scheme holds the closure, or will perhaps.
     """
 
     only_anew = False
 
     def __init__(self, closure: Closure, access: Access, *, isolated: bool) -> None:
         self.closure, self.access, self.isolated = closure, access, isolated
+        self.copies: tuple[Copy, ...] = ()
         self.names = frozenset(member.relation for member in closure.members)
         self.reads = self.names | {base.relation for base in closure.bases}
         self.clear()
 
     def clear(self) -> None:
         """Has no facts from now on."""
-        self.edges = Edges(self.closure)
+        self.edges = Edges(self.closure, self.copies)
         self.is_valid = False
-        self._has_steps = False
+        self._has_below = False
         self._is_told = False  # whether external facts were told beforehand, from which nothing was derived yet
 
     def begin(self) -> None:
@@ -85,7 +87,7 @@ class ClosureModule:
 
     def add(self, take: Take, present: OwnView, delta: OwnView) -> View:
         """Add: new facts become external; takes the pairs that they connect."""
-        self.load_steps(present)
+        self.load_below(present)
         self.is_valid = self.isolated  # else other rules may derive, in the same run, facts that are there already
         come = self.insert(delta)
         if self._is_told:
@@ -93,39 +95,44 @@ class ClosureModule:
         return take(self.pairs(gained(self.edges, come)))
 
     def rebuild(self, external: OwnView, present: OwnView, *, turned: bool = False) -> None:
-        """Has these external facts, and the steps that are present; in a graph that is turned around, if a storage scheme wants it so."""
+        """Has these external facts, and what is present below; in a graph that is turned around, if a storage scheme wants it so."""
         self.clear()
-        self.edges = Edges(self.closure, turned=turned)
-        self.load_steps(present)
+        self.edges = Edges(self.closure, self.copies, turned=turned)
+        self.load_below(present)
         self.insert(external)
         self.is_valid = True
 
-    def load_steps(self, present: OwnView) -> Rows:
-        """The steps that are present become edges, if they are not yet; the edges that come by it."""
-        if self._has_steps:
+    def load_below(self, present: OwnView) -> Rows:
+        """What is present below becomes edges, if it is not yet; the edges that come by it."""
+        if self._has_below:
             return _NO_EDGES
-        self._has_steps = True
-        return self.insert(present, steps=True)
+        self._has_below = True
+        return self.insert(present, below=True)
 
-    def forget_steps(self) -> None:
-        """No edges are there any more: steps are to be loaded again."""
-        self._has_steps = False
+    def forget_below(self) -> None:
+        """No edges are there any more: what is below is to be loaded again."""
+        self._has_below = False
 
-    def insert(self, facts: OwnView, *, steps: bool = False) -> Rows:
-        """Facts become external, or steps; the edges that come by it."""
-        return _all(self.edges.insert(number, batch) for number, batch in self.facts_in(facts, steps=steps))
+    def spell_out_copies(self) -> None:
+        """External facts all have rows from now on."""
+        self.edges.spell_out(self.copies)
+        self.copies = ()
 
-    def remove(self, facts: OwnView, *, steps: bool = False) -> Rows:
-        """Facts are external, or steps, no more; the edges that go by it."""
-        return _all(self.edges.remove(number, batch) for number, batch in self.facts_in(facts, steps=steps))
+    def insert(self, facts: OwnView, *, below: bool = False) -> Rows:
+        """Facts of members become external; or those of relations `below` become steps, or what is copied. The edges that come by it."""
+        return _all(self.edges.insert(number, batch) for number, batch in self.facts_in(facts, below=below))
 
-    def facts_in(self, view: OwnView, *, steps: bool = False) -> Iterator[tuple[int, Batch]]:
+    def remove(self, facts: OwnView, *, below: bool = False) -> Rows:
+        """Facts are that no more; the edges that go by it."""
+        return _all(self.edges.remove(number, batch) for number, batch in self.facts_in(facts, below=below))
+
+    def facts_in(self, view: OwnView, *, below: bool = False) -> Iterator[tuple[int, Batch]]:
         """The facts of each part that are in a view, by the number of the part."""
         names, read = set(view.names), dict[str, Batch]()
         for number, part in enumerate(self.edges.parts):
-            if part.is_step == steps and part.relation in names:
+            if part.is_below == below and part.relation in names:
                 if part.relation not in read:
-                    access = self.access.steps if steps else self.access.facts
+                    access = self.access.below if below else self.access.facts
                     read[part.relation] = access(view, part.relation)
                 if read[part.relation].shape[1]:
                     yield number, read[part.relation]
@@ -238,14 +245,14 @@ class ClosureUpdate:
         known = []
         for number, part in enumerate(self._edges.parts):
             chosen, facts = self._edges.facts_of(number, edges)
-            known.append(chosen if part.is_step else chosen[self._module.access.mask(certain, part.relation, facts)])
+            known.append(chosen if part.is_below else chosen[self._module.access.mask(certain, part.relation, facts)])
         return _all(known)
 
     def _unfounded(self, edges: Rows) -> View:
         """The external facts of some edges that have no nonrecursive derivations."""
         found: dict[str, list[Batch]] = {}
         for number, part in enumerate(self._edges.parts):
-            if not part.is_step:
+            if not part.is_below:
                 _, facts = self._edges.facts_of(number, edges)
                 founded = self._module.access.mask(self._positive, part.relation, facts)
                 found.setdefault(part.relation, []).append(facts[:, ~founded])
@@ -263,7 +270,7 @@ class ClosureUpdate:
 
     def gained_by_change(self) -> Bag:
         """Diff: pairs that new steps connect."""
-        come = self._module.insert(self._come_steps, steps=True)
+        come = self._module.insert(self._come_steps, below=True)
         return self._module.pairs(gained(self._edges, come))
 
     def add(self, delta: OwnView) -> Bag:
@@ -281,7 +288,7 @@ class ClosureUpdate:
         if self._has_lost_steps:
             return _NO_EDGES
         self._has_lost_steps = True
-        gone = self._module.remove(self._gone_steps, steps=True)
+        gone = self._module.remove(self._gone_steps, below=True)
         self._gone.append(gone)
         return gone
 

@@ -1,13 +1,14 @@
 """The edges of a closure: a graph that facts enter and leave.
 
-An edge stands for external facts of a closure's members (see `program.closures`) and for steps of its bases. A linear closure, R = X ∘ B*, has values
+An edge stands for external facts of a closure's members (see `program.closures`) and for steps of its bases. Where a storage scheme holds the closure,
+external facts that rules only copy from relations below have no rows of their own: edges stand for the facts that are copied. A linear closure, R = X ∘ B*, has values
 twice: as *sources*, from which external facts lead to the values proper, between which steps lead on. So in every closure
 its facts are the pairs that paths connect, in a linear one those that begin at a source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from evermat.columns import kernels_graphs as kernels
 from evermat.columns.table import STATES, Batch, Rows, Table, Truth
-from evermat.program.closures import Closure
+from evermat.program.closures import Closure, Copy, Member
 
 Nodes: TypeAlias = npt.NDArray[np.int32]
 States: TypeAlias = npt.NDArray[np.uint16]
@@ -27,11 +28,11 @@ LIVE_OR_CHANGED: Truth = (_STATES != 0).astype(np.uint8)
 
 
 class Part(NamedTuple):
-    """Facts that are edges: external ones of a member, or steps of a base; turned if flipped."""
+    """Facts that are edges, turned if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
 
     relation: str
     flipped: bool
-    is_step: bool
+    is_below: bool
     from_source: bool
 
     def turned(self, batch: Batch) -> Batch:
@@ -39,18 +40,22 @@ class Part(NamedTuple):
         return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
 
 
-def parts_of(closure: Closure, *, turned: bool = False) -> list[Part]:
-    """The parts of a closure, or of one with all edges turned around. A symmetric one has each member in both directions."""
+def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> list[Part]:
+    """The parts of a closure, or of one with all edges turned around. A symmetric one has each external fact in both directions."""
     assert not turned or not closure.bases, "the sources of a linear closure are where its edges begin"
-    linear = bool(closure.bases)
+    members = [part for member in closure.members for part in _external(closure, member, turned, is_below=False)]
+    bases = [Part(base.relation, base.flipped, is_below=True, from_source=False) for base in closure.bases]
+    sources = dict.fromkeys(copy.source for copy in copies)
+    return members + bases + [part for one in sources for part in _external(closure, one, turned, is_below=True)]
+
+
+def _external(closure: Closure, member: Member, turned: bool, *, is_below: bool) -> list[Part]:
+    """The parts of external facts that a relation has, in each direction that counts."""
     turns = (False, True) if closure.symmetric else (False,)
-    members = [
-        Part(member.relation, (member.flipped != turn) != turned, is_step=False, from_source=linear)
-        for member in closure.members
+    return [
+        Part(member.relation, (member.flipped != turn) != turned, is_below, from_source=bool(closure.bases))
         for turn in turns
     ]
-    bases = [Part(base.relation, base.flipped, is_step=True, from_source=False) for base in closure.bases]
-    return members + bases
 
 
 class Edges:
@@ -60,8 +65,9 @@ class Edges:
     The edges of a node are linked, in both directions.
     """
 
-    def __init__(self, closure: Closure, *, turned: bool = False) -> None:
-        self.parts, self.turned = parts_of(closure, turned=turned), turned
+    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> None:
+        self._closure, self.turned = closure, turned
+        self.parts = parts_of(closure, copies, turned=turned)
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
         self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
         self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
@@ -95,6 +101,18 @@ class Edges:
             self.noted(self, edges, self.table.state[edges])
         self.table.state[edges] = 0
         return edges
+
+    def spell_out(self, copies: Iterable[Copy]) -> None:
+        """What was there because it is copied is there as external facts of the members that it is copied into."""
+        states, members = self.table.state, {member.relation: member for member in self._closure.members}
+        for copy in copies:
+            into = members[copy.rule.head.relation.name]
+            copied = _external(self._closure, copy.source, self.turned, is_below=True)
+            external = _external(self._closure, into, self.turned, is_below=False)
+            for old, new in zip(copied, external, strict=True):
+                states[(states & (1 << self.parts.index(old))) != 0] |= np.uint16(1 << self.parts.index(new))
+        self.parts = parts_of(self._closure, turned=self.turned)
+        states &= np.uint16((1 << len(self.parts)) - 1)
 
     def find(self, number: int, facts: Batch) -> Rows:
         """The edges of those facts of a part that have one; it may be there for other reasons."""

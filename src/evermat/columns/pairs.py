@@ -27,7 +27,7 @@ class InMemory:
         """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
         return self._tables[relation].take(view.rows(relation))
 
-    def steps(self, view: View, relation: str) -> Batch:
+    def below(self, view: View, relation: str) -> Batch:
         """The facts of a relation that are in a view, however it is stored."""
         return np.concatenate([np.empty((2, 0), np.int64), *facts_in(view, relation)], axis=1)
 

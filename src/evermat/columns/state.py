@@ -21,7 +21,7 @@ from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Bag, Rules
 from evermat.columns.run import Jobs, Run
 from evermat.columns.schemes.choosing import AUTO, Decision
-from evermat.columns.schemes.storing import expand
+from evermat.columns.schemes.storing import copied_facts, expand, give_rows
 from evermat.columns.selection import Selection
 from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
@@ -171,17 +171,25 @@ class State:
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
             self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
+        self._share_schemes(kept)
         self._work = dict(kept._work)
         valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
         for stratum in self.counters:
             self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
-        self._share_schemes(kept)
 
     # ── Storage ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle_storage(self, stratum: StratumRules) -> None:
         """Decides how the relations of a stratum are stored, as far as that does not depend on their facts."""
         stratum.store_unions(self.schemes, self.program)
+
+    def hold_back_copies(self, stratum: StratumRules) -> None:
+        """Leaves out rules of a stratum that only copy facts into a closure, if that may be stored as intervals."""
+        stratum.hold_back_copies(self.schemes, self.program, self.materialised)
+
+    def give_back_copies(self, stratum: StratumRules) -> Rules:
+        """The rules that were left out, which are rules of the stratum again."""
+        return stratum.give_back_copies()
 
     def store_closure(self, stratum: StratumRules, external: View) -> bool:
         """Whether what follows from some facts by the closure of a stratum is stored as intervals; then nothing is left to derive."""
@@ -199,7 +207,11 @@ class State:
             for stored in list(old.stores):
                 rules = new_closures.get(stored.module.names)
                 if rules and stored.is_like(rules.modules[0].closure) and shared.issuperset(stored.module.reads):
-                    going_on.append(partial(rules.hold, stored.shared_with(rules.modules[0])))
+                    copies = {str(copy.rule): copy for copy in rules.copies if copy.source.relation in shared}
+                    if not copies.keys() >= set(stored.copied):
+                        kept.spell_out_copies(old)
+                    taken = tuple(copies[text] for text in stored.copied)
+                    going_on.append(partial(rules.hold, stored.shared_with(rules.modules[0], taken)))
                 else:
                     kept.unstore(old, stored.relations)
             for union in old.unions:
@@ -229,17 +241,28 @@ class State:
         """The relations that have no row for each fact."""
         return {name for name, table in self.tables.items() if table.scheme is not None}
 
-    def restore_schemes(self, stored: Collection[str]) -> None:
-        """Relations whose inputs were restored have their schemes again."""
+    @property
+    def copied_by_schemes(self) -> dict[str, list[str]]:
+        """The rules, as text, that storage schemes take for granted: what they copy into relations has no rows. By relation."""
+        copied: dict[str, list[str]] = {}
         for rules in self.strata:
-            rules.restore(stored, self.materialised, Decision(True, "as it was saved"))
+            for stored in rules.stores:
+                for copy in stored.module.copies:
+                    copied.setdefault(copy.rule.head.relation.name, []).append(str(copy.rule))
+        return copied
+
+    def restore_schemes(self, stored: Collection[str], copied: Collection[str]) -> None:
+        """Relations whose inputs were restored have their schemes again; what some rules, given as text, copied is not among the inputs."""
+        for rules in self.strata:
+            rules.restore(stored, copied, self.materialised, Decision(True, "as it was saved"))
 
     def needed_for(self, relations: Collection[str], stored: Collection[str]) -> set[str]:
         """Some relations, and those from which the facts of relations with schemes among them follow."""
         follows: dict[str, frozenset[str]] = {}
         for rules in self.strata:
             for module in rules.modules:
-                follows |= dict.fromkeys(module.names & set(stored), module.reads)
+                read = module.reads.union(copy.source.relation for copy in rules.copies)
+                follows |= dict.fromkeys(module.names & set(stored), read)
             follows |= {union.relation: frozenset(union.sources) for union in rules.unions if union.relation in stored}
         needed: set[str] = set()
         waiting = list(relations)
@@ -253,12 +276,21 @@ class State:
         """Gives relations of a stratum tables with all their facts."""
         for name in relations:
             self.materialised.sizes[name] = expand(self.tables[name])
+        counted = not any(module.copies for module in rules.modules)
         rules.unstore(relations)
         self.counters[rules.stratum] = min(
-            self.counters[rules.stratum], Counters.NONRECURSIVE if rules.closures else Counters.NONE
+            self.counters[rules.stratum], Counters.NONRECURSIVE if rules.closures and counted else Counters.NONE
         )
         for stratum in self.strata:
             stratum.forget_plans()
+
+    def spell_out_copies(self, rules: StratumRules) -> None:
+        """Gives what is copied into the stored closure of a stratum rows, as other inputs have; the rules that copy it are rules like others."""
+        for copy in rules.modules[0].copies:
+            name = copy.rule.head.relation.name
+            self.materialised.sizes[name] = give_rows(self.tables[name], copied_facts(copy, self.materialised))
+        rules.give_back_copies()
+        self.counters[rules.stratum] = Counters.NONE
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
         """The rules of `kept` that this state's program has no more, and those that it has in addition."""

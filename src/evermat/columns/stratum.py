@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cached_property
 
 from evermat.columns.closures import ClosureModule, closure_modules
 from evermat.columns.pairs import InMemory
 from evermat.columns.pipeline import Store
 from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Rules
-from evermat.columns.schemes.choosing import PLAIN, Decision, decide_closure, decide_union, is_better_turned
+from evermat.columns.schemes.choosing import (
+    PLAIN,
+    Decision,
+    decide_closure,
+    decide_union,
+    is_better_turned,
+    may_be_large,
+)
 from evermat.columns.schemes.closure import ClosedPairs
 from evermat.columns.schemes.storing import RoundsOfClosure, StoredClosure
 from evermat.columns.schemes.union import UnionOfRelations
 from evermat.columns.views import View
+from evermat.program.closures import Copy, find_copies
 from evermat.program.equality import possible_rule
 from evermat.program.model import Program, Rule
 from evermat.program.normal_rules import NormalRules
@@ -24,8 +33,8 @@ from evermat.program.unions import Union, find_unions
 class StratumRules:
     """The rules of one stratum.
 
-    What a storage scheme knows by itself is no rule here: of a stored closure only the nonrecursive rules are left, of a relation that is
-    stored as a union only the rules that are no copies. All of them derive inputs.
+    What a storage scheme knows by itself is no rule here: of a stored closure only nonrecursive rules are left that do more than copy, and so of
+    a relation that is stored as a union. All of them derive inputs.
     """
 
     def __init__(self, stratum: Stratum, store: Store, representatives: Representatives | None = None) -> None:
@@ -67,6 +76,28 @@ class StratumRules:
         left = [rule for rule in self.nonrecursive.rules if rule not in union.rules]
         self.nonrecursive = self._rules(left)
 
+    def hold_back_copies(self, asked: str, program: Program, present: View) -> None:
+        """Leaves out the rules that copy facts into its closure, if that may be stored as intervals, which would not need their rows."""
+        if asked == PLAIN or not all(_may_be_stored(program, copy.rule.head.relation.name) for copy in self.copies):
+            return
+        if may_be_large(sum(present.about(copy.source.relation) for copy in self.copies)):
+            self._hold_back(self.copies)
+
+    def _hold_back(self, copies: tuple[Copy, ...]) -> None:
+        """Rules that copy facts into its closure are the scheme's business from now on."""
+        if copies:
+            held = {copy.rule for copy in copies}
+            self.modules[0].copies = copies
+            self.nonrecursive = self._rules([rule for rule in self.nonrecursive.rules if rule not in held])
+
+    def give_back_copies(self) -> Rules:
+        """The rules that were held back, which are rules like others again: what they derive has no rows yet."""
+        copied = [copy.rule for module in self.modules for copy in module.copies]
+        if copied:
+            self.modules[0].spell_out_copies()
+            self.nonrecursive = self._rules([*self.nonrecursive.rules, *copied])
+        return self._rules(copied)
+
     def store_closures(self, asked: str, program: Program, external: View, present: View) -> bool:
         """Decides whether closures are stored as intervals. If the stratum is nothing but one that is, all is done."""
         tables, alone = self._store.tables, self.is_one_closure
@@ -95,6 +126,7 @@ class StratumRules:
         self.stores.append(stored)
         self.closures = []
         self.recursive = self.plain = self._rules(())
+        self._hold_back(stored.module.copies)
 
     def unstore(self, relations: Collection[str]) -> None:
         """Relations have tables again: their rules are rules like others."""
@@ -102,10 +134,16 @@ class StratumRules:
         self.recursive = self._rules(self.stratum.recursive)
         self.stores, self.closures = [], [*self.modules]
         for module in self.modules:
-            if module.edges.turned:
+            if module.edges.turned or module.copies:
+                module.copies = ()
                 module.clear()  # it finds its facts again
         copies = {rule for union in self.unions if union.relation in self.unions_stored for rule in union.rules}
         self.nonrecursive = self._rules([rule for rule in self.stratum.nonrecursive if rule not in copies])
+
+    @cached_property
+    def copies(self) -> tuple[Copy, ...]:
+        """The rules that copy facts into its closure, if it is nothing but one."""
+        return find_copies(self.modules[0].closure, self.stratum.nonrecursive) if self.is_one_closure else ()
 
     @property
     def unions(self) -> tuple[Union, ...]:
@@ -133,11 +171,13 @@ class StratumRules:
         """What is stored as intervals."""
         return [stored.pairs for stored in self.stores] + [rounds.pairs for rounds in self.rounds]
 
-    def restore(self, stored: Collection[str], facts: View, decision: Decision) -> None:
-        """Relations whose inputs are there again have their schemes again."""
+    def restore(self, stored: Collection[str], copied: Collection[str], facts: View, decision: Decision) -> None:
+        """Relations whose inputs are there again have their schemes again; what some rules, given as text, copied is not among the inputs."""
         tables = self._store.tables
         for number, module in enumerate(self.modules):
             if module.names.issubset(stored):
+                if self.is_one_closure:
+                    self._hold_back(tuple(copy for copy in self.copies if str(copy.rule) in copied))
                 module.rebuild(facts.at(self.stratum), facts)
                 self.decisions |= dict.fromkeys(sorted(module.names), decision)
                 if self.is_one_closure:

@@ -67,6 +67,14 @@ class Closure:
         return len(self.members) * (2 if self.symmetric else 1) + len(self.bases)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Copy:
+    """A rule by which all facts of a relation of a lower stratum are external facts of a closure, and that relation; flipped if they are edges turned around."""
+
+    rule: Rule
+    source: Member
+
+
 def find_closures(recursive: Sequence[Rule], own: Collection[str]) -> tuple[Closure, ...]:
     """The closures among the recursive rules of a stratum, whose relations are `own`; in the order of their first rules.
 
@@ -79,6 +87,19 @@ def find_closures(recursive: Sequence[Rule], own: Collection[str]) -> tuple[Clos
     place = {rule: i for i, rule in enumerate(rules)}
     small = [closure for closure in closures if closure.parts <= MOST_PARTS]
     return tuple(sorted(small, key=lambda closure: place[closure.rules[0]]))
+
+
+def find_copies(closure: Closure, nonrecursive: Iterable[Rule]) -> tuple[Copy, ...]:
+    """The nonrecursive rules of its stratum that copy relations, perhaps turned, into members of a closure; none if there would be too many parts."""
+    members = {member.relation: member for member in closure.members}
+    copies = []
+    for rule in nonrecursive:
+        member = members.get(rule.head.relation.name)
+        if member is not None and _has_only_pairs(rule) and _is_copy(rule):
+            head, source = _atoms(rule)
+            copies.append(Copy(rule, Member(source.relation.name, source.terms != _edge(head, member))))
+    parts = len({copy.source for copy in copies}) * (2 if closure.symmetric else 1)
+    return tuple(copies) if closure.parts + parts <= MOST_PARTS else ()
 
 
 def _has_only_pairs(rule: Rule) -> bool:

@@ -51,9 +51,12 @@ def materialise_stratum(
     state.settle_storage(stratum)
     if algorithm_for(stratum, algorithm) == MODULAR:
         counters = counters.by_modules()
+        state.hold_back_copies(stratum)
         delta = seminaive.begin_stratum(state, run, stratum, counters)
         left = None
         if not state.store_closure(stratum, delta):
+            if (copies := state.give_back_copies(stratum)).heads:
+                delta |= seminaive.add_derived(state, copies, counters)
             left = modular.saturate(state, run, stratum, delta, state.recursive_counter if counters.recursive else None)
         if left is not None:  # its instances will be considered again
             counters = min(counters, Counters.NONRECURSIVE)

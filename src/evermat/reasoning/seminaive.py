@@ -16,7 +16,7 @@ C_nr[F] is the number of nonrecursive instances that derive F, plus one if F is 
 
 from __future__ import annotations
 
-from evermat.algebra import Bag, Counter, Counters, Run, Set, State, StratumRules, View
+from evermat.algebra import Bag, Counter, Counters, Rules, Run, Set, State, StratumRules, View
 
 
 def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> View:
@@ -27,11 +27,19 @@ def materialise_stratum(state: State, run: Run, stratum: StratumRules, counters:
 
 def begin_stratum(state: State, run: Run, stratum: StratumRules, counters: Counters) -> View:
     """Line 3: adds to I the explicit facts of a stratum and what its nonrecursive rules derive, and hands it back as Δ."""
-    materialised = state.materialised
-    counter = state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
     run.next_round()
-    explicit = _add(materialised, state.explicit.at(stratum.stratum), counter)
-    return explicit | _add(materialised, stratum.nonrecursive.consequences(materialised), counter)
+    explicit = _add(state.materialised, state.explicit.at(stratum.stratum), _counter(state, counters))
+    return explicit | add_derived(state, stratum.nonrecursive, counters)
+
+
+def add_derived(state: State, rules: Rules, counters: Counters) -> View:
+    """Adds to I what nonrecursive rules derive, and hands back what is new."""
+    return _add(state.materialised, rules.consequences(state.materialised), _counter(state, counters))
+
+
+def _counter(state: State, counters: Counters) -> Counter | None:
+    """C_nr where it is kept."""
+    return state.nonrecursive_counter if counters >= Counters.NONRECURSIVE else None
 
 
 def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View:

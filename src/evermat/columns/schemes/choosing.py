@@ -48,6 +48,11 @@ class Decision:
     turned: bool = False  # whether intervals tell from where a node is reached, not what it reaches
 
 
+def may_be_large(edges: int) -> bool:
+    """Whether so many edges may connect enough pairs for a closure to be stored as intervals."""
+    return edges**2 >= LEAST_PAIRS
+
+
 def decide_closure(program: Program, closure: Closure, edges: Edges, *, alone: bool) -> Decision:
     """Whether the members of a closure are stored as intervals; `alone`: no other recursive rules take part in it."""
     live = edges.everything()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,10 @@ import numpy as np
 from evermat.columns.bits import ADDED, MATERIALISED
 from evermat.columns.schemes.closure import ClosedPairs, ClosedRelation
 from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
-from evermat.columns.table import Rows, Table
-from evermat.columns.views import InSchemes, View
-from evermat.program.closures import Closure
+from evermat.columns.table import Batch, Rows, Table
+from evermat.columns.views import InSchemes, View, facts_in
+from evermat.program.closures import Closure, Copy
+from evermat.program.model import Atom
 
 if TYPE_CHECKING:
     from evermat.columns.closures import ClosureModule
@@ -25,7 +26,8 @@ _NO_ROWS: Rows = np.empty(0, np.int32)
 class StoredClosure:
     """A closure whose members are stored as intervals; see `algebra.Stored`.
 
-    Invariant between updates: the edges are those of the members' inputs, which are the rows of their tables, and of the steps.
+    Invariant between updates: the edges are those of the members' inputs, which are the rows of their tables, and those of relations below, as steps
+    or because the module says that they are copied: then the rules that copy them are no rules of the stratum.
     """
 
     def __init__(self, module: ClosureModule, tables: Mapping[str, Table]) -> None:
@@ -38,9 +40,14 @@ class StoredClosure:
         own = self.module.closure
         return (own.members, own.bases, own.symmetric) == (closure.members, closure.bases, closure.symmetric)
 
-    def shared_with(self, module: ClosureModule) -> StoredClosure:
-        """The same pairs for the same closure of another program."""
-        module.edges = self.module.edges
+    @property
+    def copied(self) -> list[str]:
+        """The rules that are taken for granted, as text."""
+        return [str(copy.rule) for copy in self.module.copies]
+
+    def shared_with(self, module: ClosureModule, copies: tuple[Copy, ...]) -> StoredClosure:
+        """The same pairs for the same closure of another program, in which the rules that copy are these."""
+        module.edges, module.copies = self.module.edges, copies
         shared = copy(self)
         shared.module = module
         return shared
@@ -51,13 +58,13 @@ class StoredClosure:
         return self.module.names
 
     def follow(self, update: Any, gone: Any, come: Any) -> None:
-        """Takes account of inputs in D and A, and of steps; D and A of its relations are then what follows."""
+        """Takes account of inputs in D and A, and of what is below; D and A of its relations are then what follows."""
         module, edges = self.module, self.module.edges
         update.keep(self.pairs)
         edges.noted = update.journal.note
         lost, gained = update.overdeleted - update.added, update.added - update.overdeleted
-        cut = np.concatenate([module.remove(lost), module.remove(gone, steps=True)])
-        made = np.concatenate([module.insert(gained), module.insert(come, steps=True)])
+        cut = np.concatenate([module.remove(lost), module.remove(gone, below=True)])
+        made = np.concatenate([module.insert(gained), module.insert(come, below=True)])
         # What was cut and made again was never away.
         both = np.intersect1d(cut, made)
         self.pairs.change(_without(made, both), _without(cut, both))
@@ -103,13 +110,13 @@ class RoundsOfClosure:
         self.pairs.begin_rounds({KEPT: facts.bit, GAINED: facts.bit | ADDED}, before)
         self.pairs.next_round(_NO_ROWS)
         self.pairs.change(_NO_ROWS, edges.remove_all())
-        module.forget_steps()
+        module.forget_below()
         return self
 
     def add(self, take: Any, present: Any, delta: Any) -> View:
         """Add: facts from elsewhere become inputs; takes what they connect."""
         del take  # what is connected has no rows
-        come = np.concatenate([self.module.load_steps(present), self.module.insert(delta)])
+        come = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
         self.pairs.next_round(come)
         return InSchemes(self._tables, self.names)
 
@@ -134,8 +141,21 @@ def _without(rows: Rows, others: Rows) -> Rows:
 def expand(table: Table) -> int:
     """Gives every fact of a relation a row, which is in I, and takes the scheme away; how many facts there are."""
     assert table.scheme is not None
-    for batch in table.scheme.scan(BEFORE, 1 << 16):
-        rows = table.locate(batch)
-        table.set_bits(rows, MATERIALISED)
+    count = give_rows(table, table.scheme.scan(BEFORE, 1 << 16))
     table.scheme = None
+    return count
+
+
+def give_rows(table: Table, facts: Iterable[Batch]) -> int:
+    """Gives facts rows, which are in I; how many rows of I there are then."""
+    for batch in facts:
+        table.set_bits(table.locate(batch), MATERIALISED)
     return int(np.count_nonzero(table.state[: table.count] & np.uint16(MATERIALISED)))
+
+
+def copied_facts(copy: Copy, present: View) -> Iterator[Batch]:
+    """What a rule copies into a member of a closure, as facts of that member."""
+    source = copy.rule.body[0]
+    assert isinstance(source, Atom)
+    for batch in facts_in(present, source.relation.name):
+        yield batch if source.terms == copy.rule.head.terms else np.ascontiguousarray(batch[::-1])

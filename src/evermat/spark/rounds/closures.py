@@ -40,7 +40,7 @@ class OnCluster:
         """The facts of a relation that are in a view."""
         return np.concatenate([np.empty((2, 0), np.int64), *facts_of(view, relation, self._dictionary)], axis=1)
 
-    steps = facts
+    below = facts
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> FactSet:
         """Facts, by relation, as a set."""

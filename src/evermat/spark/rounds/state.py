@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from evermat.algebra import Counters
@@ -200,9 +201,17 @@ class State:
     schemes = "plain"
     sums_counts = True
     stored_by_schemes: frozenset[str] = frozenset()
+    copied_by_schemes: Mapping[str, list[str]] = MappingProxyType({})
 
     def settle_storage(self, stratum: Any) -> None:
         """On a cluster every fact is in a file."""
+
+    def hold_back_copies(self, stratum: Any) -> None:
+        """On a cluster every fact is in a file."""
+
+    def give_back_copies(self, stratum: Any) -> Rules:
+        """None were left out."""
+        return Rules((), frozenset(stratum.stratum.relations), self.workshop)
 
     def store_closure(self, stratum: Any, external: Any) -> bool:
         """On a cluster every fact is in a file."""
