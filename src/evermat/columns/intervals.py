@@ -307,15 +307,19 @@ class Intervals:
         inner = _nearest_first(graph)
         changed = np.zeros(graph.components, np.uint8)
         arena = self._arena
+        gained = _Arena()
+        gain_starts, gain_counts = np.empty(graph.components, np.int64), np.empty(graph.components, np.int32)
         stack, runs = np.empty((4, 1024), np.int32), np.empty(_RUNS, np.int64)
-        progress = np.array([graph.components - 1, arena.used, 0, 0, 0], np.int64)
+        progress = np.array([graph.components - 1, arena.used, 0, 0, 0, 0, 0], np.int64)
         while progress[0] >= 0:
             kernels.close(
                 graph.bounds, graph.members, nodes, *inner, *outer, graph.cyclic, seeds, changed,
-                draft.starts, draft.counts, own, home, arena.low, arena.high, stack, runs, progress,
+                draft.starts, draft.counts, own, home, arena.low, arena.high,
+                gain_starts, gain_counts, gained.low, gained.high, stack, runs, progress,
             )  # fmt: skip
-            arena.used = int(progress[1])
+            arena.used, gained.used = int(progress[1]), int(progress[5])
             arena.reserve(int(progress[3]))
+            gained.reserve(int(progress[6]))
             if progress[2] > stack.shape[1]:
                 stack = np.empty((4, 2 * int(progress[2])), np.int32)
         self.recomputed += int(progress[4])

@@ -373,25 +373,174 @@ def _holds(stack, runs, depth, top, number):
     return False
 
 
+@compiled()
+def _reach_anew(
+    c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
+    starts, counts, own, home, low, high, stack, runs,
+):  # fmt: skip
+    """Put all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
+    room = stack.shape[1]
+    depth = top = np.int64(0)
+    if cyclic[c]:
+        for i in range(bounds[c], bounds[c + 1]):
+            if top == room:
+                return depth, top, top + 1
+            node = nodes[members[i]]
+            depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    for e in range(inner_starts[c], inner_starts[c + 1]):
+        node = nodes[members[bounds[inner[e]]]]
+        # Whatever reaches a node reaches all that it reaches.
+        if not _holds(stack, runs, depth, top, home[node]):
+            if top + counts[node] >= room:
+                return depth, top, top + counts[node] + 1
+            depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
+            if not cyclic[inner[e]]:
+                depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    for e in range(outer_starts[c], outer_starts[c + 1]):
+        node = outer[e]
+        if not _holds(stack, runs, depth, top, home[node]):
+            if top + counts[node] >= room:
+                return depth, top, top + counts[node] + 1
+            depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
+            if not _holds(stack, runs, depth, top, home[node]):
+                depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    return depth, top, np.int64(0)
+
+
+@compiled()
+def _reach_more(
+    c, is_seed, first, end, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
+    starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
+):  # fmt: skip
+    """Put what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_reach_anew`.
+
+    It reaches what successors have gained; and where edges are new, which they are for seeds only, all that is reached over them. What is on the
+    stack is reached by nodes that it reaches now: if a node is there, all that this reaches is there, or was reached before.
+    """
+    room = stack.shape[1]
+    depth = top = np.int64(0)
+    if is_seed and cyclic[c]:
+        for i in range(bounds[c], bounds[c + 1]):
+            node = nodes[members[i]]
+            if not _contains(low, high, first, end, home[node]):
+                if top == room:
+                    return depth, top, top + 1
+                depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    for e in range(inner_starts[c], inner_starts[c + 1]):
+        d = inner[e]
+        node = nodes[members[bounds[d]]]
+        is_new = is_seed and not _contains(low, high, first, end, home[node])
+        if (is_new or changed[d] != 0) and not _holds(stack, runs, depth, top, home[node]):
+            many = counts[node] if is_new else gain_counts[d]
+            if top + many >= room:
+                return depth, top, top + many + 1
+            if is_new:
+                depth, top = _push(low, high, starts[node], many, stack, runs, depth, top)
+                if not cyclic[d]:
+                    depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+            else:
+                depth, top = _push(gain_low, gain_high, gain_starts[d], many, stack, runs, depth, top)
+    if is_seed:
+        for e in range(outer_starts[c], outer_starts[c + 1]):
+            node = outer[e]
+            if not _contains(low, high, first, end, home[node]) and not _holds(stack, runs, depth, top, home[node]):
+                if top + counts[node] >= room:
+                    return depth, top, top + counts[node] + 1
+                depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
+                if not _holds(stack, runs, depth, top, home[node]):
+                    depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    return depth, top, np.int64(0)
+
+
+@compiled()
+def _subtract(stack, top, low, high, first, end):
+    """What the one run on the stack has that the intervals first … end have not, in its spare rows; returns how many intervals these are."""
+    m = 0
+    for k in range(top):
+        begin, last = np.int64(stack[0, k]), np.int64(stack[1, k])
+        stop = end
+        while first < stop:  # the first interval that does not lie before
+            middle = (first + stop) >> 1
+            if high[middle] < begin:
+                first = middle + 1
+            else:
+                stop = middle
+        while first < end and low[first] <= last:
+            if begin < low[first]:
+                stack[2, m] = begin
+                stack[3, m] = low[first] - 1
+                m += 1
+            begin = np.int64(high[first]) + 1
+            if begin > last:
+                break
+            first += 1
+        if begin <= last:
+            stack[2, m] = begin
+            stack[3, m] = last
+            m += 1
+    return m
+
+
+@compiled()
+def _unite(first, end, more_low, more_high, many, low, high, used):
+    """Append the union of the intervals first … end and of others; returns where it ends."""
+    k, at = 0, used
+    while first < end or k < many:
+        if k == many or (first < end and low[first] < more_low[k]):
+            begin, last = low[first], high[first]
+            first += 1
+        else:
+            begin, last = more_low[k], more_high[k]
+            k += 1
+        if at > used and begin <= high[at - 1] + 1:
+            high[at - 1] = max(last, high[at - 1])
+        else:
+            low[at] = begin
+            high[at] = last
+            at += 1
+    return at
+
+
+@compiled()
+def _copy(low, high, count, out_low, out_high, at):
+    """Append the first intervals, as many as `count`; returns where they end."""
+    for k in range(count):
+        out_low[at + k] = low[k]
+        out_high[at + k] = high[k]
+    return at + count
+
+
+@compiled()
+def _are_same(low, high, first, other_low, other_high, count):
+    """Whether the intervals from the first on are others."""
+    for k in range(count):  # noqa: SIM110  (a loop is what can be compiled)
+        if low[first + k] != other_low[k] or high[first + k] != other_high[k]:
+            return False
+    return True
+
+
 @compiled(
     "i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], b1[::1], u1[::1], u1[::1], "
-    "i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[:,::1], i8[::1], i8[::1]"
+    "i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[:,::1], i8[::1], i8[::1]"
 )
 def close(
     bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, seeds, changed,
-    starts, counts, own, home, low, high, stack, runs, progress,
+    starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs, progress,
 ):  # fmt: skip
     """Compute what components of a part of a graph reach, from the last to the first.
 
     Components, and the `members` in them, are numbers within the part; `nodes` tells which nodes these are. The components that edges lead to from a
     component are listed in `inner`, nearest first, if they are in the part, and by one node for each edge in `outer` if not. A component is
-    computed anew if it is a seed, or one that it leads to has changed: by `seeds`, what it reaches may only have grown, or it may have shrunk as well.
+    computed again if it is a seed, or one that it leads to has changed: by `seeds`, what it reaches may only have grown, or it may have shrunk as well.
     If then it has other intervals than before, these are appended, and it is `changed` itself. So what is told by slices never changes.
+    Of a component that has grown it is told what it has *gained*, so that whoever reaches it takes over that and no more; all, if its nodes
+    were not of one component before.
 
     `progress` has the next component, how many intervals there are, room that is wanted on the stack, room that is wanted for
-    intervals, and how many components have been computed. If there is not enough room it returns, to be called again; else the next component is -1.
+    intervals, how many components have been computed, how many intervals are gained, and room that is wanted for these. If there is not enough room
+    it returns, to be called again; else the next component is -1.
     """
-    c, used = progress[0], progress[1]
+    c, used, gained = progress[0], progress[1], progress[5]
     while c >= 0:
         how = np.int64(seeds[c])
         for e in range(inner_starts[c], inner_starts[c + 1]):
@@ -399,78 +548,58 @@ def close(
         if how == 0:
             c -= 1
             continue
-        grows = (how & SHRANK) == 0
-        depth = np.int64(0)
-        top = np.int64(0)
-        wanted = np.int64(0)
         lone = nodes[members[bounds[c]]]
+        first, count = starts[lone], np.int64(counts[lone])
         alike = True
-        before = np.int64(-1)
         for i in range(bounds[c], bounds[c + 1]):
             node = nodes[members[i]]
-            if starts[node] != starts[lone] or counts[node] != counts[lone]:
+            if starts[node] != first or counts[node] != count:
                 alike = False
-            if grows and counts[node] > 0 and starts[node] != before:
-                before = starts[node]
-                wanted = top + counts[node]
-                if wanted > stack.shape[1]:
-                    break
-                depth, top = _push(low, high, before, counts[node], stack, runs, depth, top)
-        if cyclic[c] and wanted <= stack.shape[1]:
-            for i in range(bounds[c], bounds[c + 1]):
-                node = nodes[members[i]]
-                if not _holds(stack, runs, depth, top, home[node]):
-                    wanted = top + 1
-                    if wanted > stack.shape[1]:
-                        break
-                    depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
-        if wanted <= stack.shape[1]:
-            for e in range(inner_starts[c], inner_starts[c + 1]):
-                d = inner[e]
-                node = nodes[members[bounds[d]]]
-                # Whatever reaches a node reaches all that it reaches; but what is there from before reaches only what the node reached before.
-                if (grows and changed[d] != 0) or not _holds(stack, runs, depth, top, home[node]):
-                    wanted = top + counts[node] + 1
-                    if wanted > stack.shape[1]:
-                        break
-                    depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
-                    if not cyclic[d]:
-                        depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
-        if wanted <= stack.shape[1]:
-            for e in range(outer_starts[c], outer_starts[c + 1]):
-                node = outer[e]
-                if not _holds(stack, runs, depth, top, home[node]):
-                    wanted = top + counts[node] + 1
-                    if wanted > stack.shape[1]:
-                        break
-                    depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
-                    if not _holds(stack, runs, depth, top, home[node]):
-                        depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+        grows = (how & SHRANK) == 0
+        adds = grows and alike
+        if adds:
+            depth, top, wanted = _reach_more(
+                c, seeds[c] != 0, first, first + count, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
+                starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
+            )  # fmt: skip
+            wanted = max(wanted, top + count)  # so many pieces may be left by `_subtract`
+        else:
+            depth, top, wanted = _reach_anew(
+                c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
+                starts, counts, own, home, low, high, stack, runs,
+            )  # fmt: skip
         if wanted > stack.shape[1]:
-            progress[0], progress[1], progress[2] = c, used, wanted
+            progress[0], progress[1], progress[2], progress[5] = c, used, wanted, gained
             return
         depth, top = _merge_runs(stack, runs, depth, top, True)
-        is_same = alike and counts[lone] == top
-        if is_same:
-            for k in range(top):
-                if stack[0, k] != low[starts[lone] + k] or stack[1, k] != high[starts[lone] + k]:
-                    is_same = False
-                    break
+        found_low, found_high = stack[0], stack[1]
+        if adds:
+            top = _subtract(stack, top, low, high, first, first + count)
+            found_low, found_high = stack[2], stack[3]
+            is_same = top == 0
+        else:
+            is_same = alike and count == top and _are_same(low, high, first, found_low, found_high, top)
         if not is_same:
-            if used + top > low.size:
-                progress[0], progress[1], progress[3] = c, used, used + top
+            if used + count + top > low.size or gained + top > gain_low.size:
+                progress[0], progress[1], progress[3], progress[5] = c, used, used + count + top, gained
+                progress[6] = gained + top
                 return
-            for k in range(top):
-                low[used + k] = stack[0, k]
-                high[used + k] = stack[1, k]
+            if grows:
+                gain_starts[c] = gained
+                gain_counts[c] = top
+                gained = _copy(found_low, found_high, top, gain_low, gain_high, gained)
+            if adds:
+                ends = _unite(first, first + count, found_low, found_high, top, low, high, used)
+            else:
+                ends = _copy(found_low, found_high, top, low, high, used)
             for i in range(bounds[c], bounds[c + 1]):
                 starts[nodes[members[i]]] = used
-                counts[nodes[members[i]]] = top
-            used += top
+                counts[nodes[members[i]]] = ends - used
+            used = ends
             changed[c] = GREW if grows else SHRANK
         progress[4] += 1
         c -= 1
-    progress[0], progress[1] = c, used
+    progress[0], progress[1], progress[5] = c, used, gained
 
 
 @compiled("i4[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1]")
