@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from evermat.columns.aggregates import AggregatePipeline
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.levels import Buffers
+from evermat.columns.levels import Buffers, borrowed_buffers
 from evermat.columns.naming import expand
 from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Pipeline, Store
@@ -184,9 +184,23 @@ def evaluate(
     Where equal terms are represented by one, it is the representatives that the rules of a query are about, and their answers stand for others; unless
     it matters which of its names a term has: then the facts in all names are what is asked.
     """
+    with borrowed_buffers() as buffers:
+        return _evaluate(query, state, facts, run, buffers, scans, representatives=representatives)
+
+
+def _evaluate(
+    query: compiled.Query,
+    state: State,
+    facts: View,
+    run: Run,
+    buffers: Buffers,
+    scans: Counter[tuple[str, tuple[int, ...]]] | None,
+    *,
+    representatives: bool,
+) -> Answer:
     made = {name: Table(relation.arity) for name, relation in query.relations.items()}
     rules, names = query.rules, state.representatives
-    store = Store({**state.tables, **made}, state.dictionary, Buffers(), Jobs(run))
+    store = Store({**state.tables, **made}, state.dictionary, buffers, Jobs(run))
     if names is not None and query.about_names:
         named = {name: _in_all_names(state, facts, name) for name in query.reads}
         store = replace(store, tables={**store.tables, **named})

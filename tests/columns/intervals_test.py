@@ -481,3 +481,40 @@ def test_a_saved_version_goes_on() -> None:
     graph.begin()
     graph.change([(3, 4)], [(1, 2)])
     check(graph)
+
+
+# ── Searches backwards ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("degree", [0.7, 1.2, 3.0])
+def test_who_reaches_a_node_is_the_same_by_links_and_by_lists(degree: float) -> None:
+    """Lists are made when searches have found many nodes. Both kinds of nodes are among the keys, on cycles and not."""
+    rng = np.random.default_rng(int(degree * 10))
+    nodes = 60
+    graph = graph_of(random_pairs(rng, nodes, int(nodes * degree)))
+    expected = graph.now
+    reach = graph.intervals.reach()
+    every = np.arange(-1, graph.edges.nodes.count + 1, dtype=np.int32)
+    assert {(node, node) in expected for node in every.tolist()} == {True, False}
+    for _ in range(3):
+        for node in every:
+            key = np.array([node], np.int32)
+            found = sorted(tail for _, part in reach.predecessors(key, KEPT, 7) for tail in part.tolist())
+            assert found == sorted(tail for tail, head in expected if head == node)
+            assert not list(reach.predecessors(key, GAINED | LOST, 7))
+        is_listed = reach.nbytes > 0
+    assert is_listed
+    assert graph.intervals.reach().nbytes == 0
+
+
+def test_searches_backwards_do_not_see_edges_that_have_gone() -> None:
+    graph = graph_of([(1, 2), (2, 3), (3, 1), (4, 3), (5, 4), (6, 6)])
+    graph.begin()
+    graph.change([], [(3, 1), (5, 4)])
+    graph.merge()
+    reach = graph.intervals.reach()
+    key = np.array([graph.node(3)], np.int32)
+    for _ in range(5):  # by links, then by lists
+        found = {tail for _, part in reach.predecessors(key, KEPT, 100) for tail in part.tolist()}
+        assert found == {graph.node(value) for value in (1, 2, 4)}
+    assert reach.nbytes > 0

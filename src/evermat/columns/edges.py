@@ -177,7 +177,9 @@ class Edges:
 
     def find_nodes(self, values: npt.NDArray[np.int64], *, source: bool) -> Nodes:
         """The nodes of some values, or the sources; -1 where there is none."""
-        return self._node(values, add=False, source=source).astype(np.int32)
+        keys = np.empty((2, len(values)), np.int64)
+        keys[0], keys[1] = values, source
+        return self.nodes.find(keys)
 
     def find_ends(self, tails: npt.NDArray[np.int64], heads: npt.NDArray[np.int64]) -> tuple[Nodes, Nodes]:
         """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
@@ -217,6 +219,15 @@ class Edges:
     def behind(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
         """Some nodes and all from which they can be reached."""
         return self._reach(seeds, truth, self._first_in, self._next_in, 0, mark, within)
+
+    def live_behind(self, node: int) -> Nodes:
+        """A node and, after it, all from which live edges lead there; leaves no marks, so several may search at a time."""
+        out, marks = np.empty(self.nodes.count, np.int32), np.zeros(self.nodes.count, np.uint8)
+        found = kernels.reach(
+            np.array([node], np.int32), self.table.rows, self.table.state, LIVE, self._first_in, self._next_in,
+            0, marks, 1, 0, out,
+        )  # fmt: skip
+        return out[:found]
 
     def _reach(
         self, seeds: npt.NDArray[Any], truth: Truth, first: Nodes, following: Nodes, column: int, mark: int, within: int

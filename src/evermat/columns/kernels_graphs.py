@@ -361,6 +361,26 @@ def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, o
     return m
 
 
+@compiled("i8, i4[::1], i4[::1], u1[::1], i4[::1]")
+def reach_listed(seed, starts, lists, seen, out):
+    """The same from one node, over lists of what edges lead to. Before, `seen` is 0; `out` has room for one more than there are nodes.
+
+    Whether a node has been seen is hard to foretell, so there is no branch: each is written to `out`, and stays there if it is new.
+    """
+    seen[seed] = 1
+    out[0] = seed
+    m, done = 1, 0
+    while done < m:
+        node = out[done]
+        done += 1
+        for e in range(starts[node], starts[node + 1]):
+            other = lists[e]
+            out[m] = other
+            m += 1 - np.int64(seen[other])
+            seen[other] = 1
+    return m
+
+
 @compiled("i4[::1], u1[::1], i8, i4[:,::1], u2[::1], u1[::1], i4[::1], i4[::1], i4[::1]")
 def edges_between(nodes, marks, mark, rows, state, truth, head_out, next_out, out):
     """The live edges from the listed nodes, which are distinct, to nodes that have the bit `mark`; returns how many there are.

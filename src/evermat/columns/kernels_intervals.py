@@ -197,6 +197,15 @@ def write_ranges(owner, begin, end, listed, cursor, labels, out_labels, out_list
     return m
 
 
+@compiled("i4[::1], i4[::1]")
+def total_length(begin, end):
+    """How much all ranges have together."""
+    total = np.int64(0)
+    for k in range(begin.size):
+        total += end[k] - begin[k]
+    return total
+
+
 @compiled("i4[::1], i4[::1], i4[::1], i8[::1]")
 def add_lengths(owner, begin, end, totals):
     """Adds the length of each range to the total of its owner."""

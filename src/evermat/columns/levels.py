@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from evermat.plan.steps import STARTING, Compute, Match, Step
 from evermat.program.model import Constant, Expression, Variable
 
 CHUNK = 1 << 14
+#: buffers of a query that are kept for the next one may have so many bytes
+MOST_SPARE = 1 << 22
 WEIGHT = Variable("'weight", None)  # type: ignore[arg-type]  # how many instances a binding stands for
 
 
@@ -32,6 +35,28 @@ class Buffers:
         if (depth, size) not in self._made:
             self._made[depth, size] = _new_buffer(size)
         return self._made[depth, size]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all that were made."""
+        return sum(buffer.nbytes for buffer in self._made.values())
+
+
+_spare: list[Buffers] = []
+
+
+@contextmanager
+def borrowed_buffers() -> Iterator[Buffers]:
+    """Buffers that nobody else uses within the block. They are kept for the next one: new memory costs more than a small query."""
+    try:
+        buffers = _spare.pop()
+    except IndexError:  # none was made yet, or others use them
+        buffers = Buffers()
+    try:
+        yield buffers
+    finally:
+        if buffers.nbytes <= MOST_SPARE:
+            _spare.append(buffers)
 
 
 class Layout:
@@ -132,12 +157,12 @@ class Keys:
 
     def batch(self, n: int) -> Batch:
         """The keys of the first n bindings; valid until the next call."""
-        if self._batch is None:
-            if self._adjacent:
-                first = self._sources[0][1]
-                self._batch = self._level.buffer[first : first + len(self.columns)]  # a view: always up to date
-                return self._batch
-            self._batch = np.empty((len(self.columns), CHUNK), np.int64)
+        if self._batch is None and self._adjacent:
+            first = self._sources[0][1]
+            self._batch = self._level.buffer[first : first + len(self.columns)]  # a view: always up to date
+        elif self._batch is None or self._batch.shape[1] < n:
+            # The start has one binding: most queries need no more, and would take longer to fill a whole buffer with constants.
+            self._batch = np.empty((len(self.columns), n if n == 1 else CHUNK), np.int64)
             for i, value in self._constants:
                 self._batch[i] = value
         if not self._adjacent:

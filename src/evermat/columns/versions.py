@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns import kernels_intervals as kernels
+from evermat.columns.backwards import Backwards
 from evermat.columns.edges import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes
 from evermat.columns.kernels_intervals import ALL, BOTH, LESS
 from evermat.columns.table import Rows, as_rows
@@ -29,8 +30,9 @@ KEPT: Final = 1
 LOST: Final = 2
 GAINED: Final = 4
 
-#: so many ranges are found at once
+#: so many ranges are found at once; fewer for few nodes, as new memory costs more than a small question
 RANGES = 1 << 14
+RANGES_PER_NODE = 1 << 8
 #: so few keys are looked up one by one
 FEW_KEYS = 8
 #: if there are so few nodes, it is quicker to ask each whether it reaches a key than to search backwards
@@ -171,7 +173,13 @@ class Reach:
     def __init__(self, edges: Edges | None, before: Version | None, now: Version, changed: Rows | None = None) -> None:
         self._edges, self.before, self.now = edges, before, now
         self._changed = _NO_NODES if before is None else changed
+        self._backwards = None if edges is None else Backwards(edges)
         self._fresh: Listing | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept to answer questions faster."""
+        return 0 if self._backwards is None else self._backwards.nbytes
 
     # ── Pairs that are known ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -206,17 +214,26 @@ class Reach:
                 yield places, found
 
     def _look_up(self, nodes: Nodes, domain: int, chunk: int, begins: Mask | None) -> Iterator[Chunk]:
+        """The same for few nodes, one by one."""
         few = self.now.n <= FEW_NODES
-        every = _chosen(np.arange(self.now.n, dtype=np.int32), begins) if few else _NO_NODES
-        for i, node in enumerate(nodes):
+        for i, node in enumerate(nodes.tolist()):
             if not 0 <= node < self.now.n:
                 continue
-            sources = every if few else _chosen(self._behind(nodes[i : i + 1], past=self.before is not None), begins)
-            classes = self.classes(sources, np.full(len(sources), node, np.int32))
-            sources = sources[(classes & domain) != 0]
+            if self.before is None and self._backwards is not None:
+                sources = _chosen(self._predecessors(node, self._backwards) if domain & KEPT else _NO_NODES, begins)
+            else:
+                every = np.arange(self.now.n, dtype=np.int32) if few else self._behind(nodes[i : i + 1], past=True)
+                sources = _chosen(every, begins)
+                classes = self.classes(sources, np.full(len(sources), node, np.int32))
+                sources = sources[(classes & domain) != 0]
             for first in range(0, len(sources), chunk):
                 part = sources[first : first + chunk]
                 yield np.full(len(part), i, np.int32), part
+
+    def _predecessors(self, node: int, backwards: Backwards) -> Nodes:
+        """Who reaches a node, while there is one version: all from which edges lead there, itself only if it lies on a cycle."""
+        found = backwards.search(node)
+        return found if covers(self.now, found[:1], found[:1])[0] else found[1:]
 
     def pairs(self, domain: int, chunk: int, begins: Mask | None = None) -> Iterator[Chunk]:
         """All pairs of a domain whose sources may begin them: sources and targets."""
@@ -349,7 +366,8 @@ def _ranges(walk: _Walk, sources: Nodes, listing: Listing) -> Iterator[Ranges]:
     """The places of a walk's targets in a listing, in ranges for places of sources; valid until the next step."""
     if not len(listing.listed):
         return
-    owner, begin, end = (np.empty(RANGES, np.int32) for _ in range(3))
+    room = min(RANGES, RANGES_PER_NODE * len(sources))
+    owner, begin, end = np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32)
     other = walk.other if walk.kept is None else EMPTY
     cursor = np.zeros(4, np.int64)
     while cursor[0] < len(sources):
@@ -377,14 +395,18 @@ def _marked(walk: _Walk, sources: Nodes, targets: _Targets) -> Iterator[tuple[in
 def _chunks(walk: _Walk, sources: Nodes, labels: Nodes, targets: _Targets, size: int) -> Iterator[Chunk]:
     """The pairs of a walk: labels of the sources, and what is listed for targets."""
     assert size > 0
-    out, listed = (np.empty(size, np.int32), np.empty(size, np.int32)), targets.listing.listed
+    listed = targets.listing.listed
     if walk.kept is None:
-        for ranges in _ranges(walk, sources, targets.listing):
+        out = _room_for(0)
+        for owner, begin, end in _ranges(walk, sources, targets.listing):
+            if len(out[0]) < size:
+                out = _room_for(min(size, kernels.total_length(begin, end)))
             cursor = np.zeros(2, np.int64)
-            while cursor[0] < len(ranges[0]):
-                m = kernels.write_ranges(*ranges, listed, cursor, labels, *out)
+            while cursor[0] < len(owner):
+                m = kernels.write_ranges(owner, begin, end, listed, cursor, labels, *out)
                 yield out[0][:m], out[1][:m]
         return
+    out = _room_for(size)
     for first, marks, found in _marked(walk, sources, targets):
         for ranges in found:
             cursor = np.zeros(2, np.int64)
@@ -392,6 +414,10 @@ def _chunks(walk: _Walk, sources: Nodes, labels: Nodes, targets: _Targets, size:
                 m = kernels.write_marked(*ranges, listed, walk.kept, marks, cursor, labels[first:], *out)
                 if m:
                     yield out[0][:m], out[1][:m]
+
+
+def _room_for(size: int) -> Chunk:
+    return np.empty(size, np.int32), np.empty(size, np.int32)
 
 
 def _totals(walk: _Walk, sources: Nodes, targets: _Targets) -> Places:

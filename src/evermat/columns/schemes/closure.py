@@ -84,7 +84,7 @@ class ClosedPairs:
     @property
     def nbytes(self) -> int:
         """Bytes of the intervals and of the graph."""
-        return self.intervals.nbytes + self.edges.nbytes
+        return self.intervals.nbytes + self.edges.nbytes + (0 if self._reach is None else self._reach.nbytes)
 
     @property
     def changes(self) -> bool:
