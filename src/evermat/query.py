@@ -258,7 +258,6 @@ class _Evaluation:
         scans: Counter[tuple[str, tuple[int, ...]]],
     ) -> None:
         self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
-        self._sizes = {name: state.materialised.about(name) for name in state.tables}
         self.undefined = 0
 
     def derive(self, rule: Rule) -> None:
@@ -267,11 +266,17 @@ class _Evaluation:
 
     def send(self, rule: Rule, sink: Sink) -> None:
         """Sends what a rule derives to a sink."""
-        sizes = self._sizes | {name: table.count for name, table in self._made.items()}
-        pipeline = self._compiled(rule, sizes)
+        pipeline = self._compiled(rule, self._sizes(rule))
         if pipeline is not None:
             pipeline.run(self._select, sink)
             self.undefined += pipeline.undefined
+
+    def _sizes(self, rule: Rule) -> Sizes:
+        """About how many facts there are of each relation that a rule reads."""
+        atoms = (literal.atom if isinstance(literal, Negation) else literal for literal in rule.literals)
+        names = {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
+        made, materialised = self._made, self._state.materialised
+        return {name: made[name].count if name in made else materialised.about(name) for name in names}
 
     def _compiled(self, rule: Rule, sizes: Sizes) -> Compiled | None:
         """The rule's pipeline, or None if it can derive nothing."""

@@ -6,6 +6,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -117,12 +118,18 @@ def check_version(version: Version, closure: set[Pair]) -> None:
     assert version.intervals == sum(int(version.counts[node]) for node in firsts)
 
 
-def collect(chunks: Iterator[tuple[np.ndarray, np.ndarray]], size: int) -> set[Pair]:
+def pairs_of(reach: Reach, domain: int, size: int, begins: np.ndarray | None = None) -> Iterator[np.ndarray]:
+    """All pairs, of nodes."""
+    nodes = np.arange(reach.now.n, dtype=np.int64)
+    return reach.facts(domain, size, nodes, flipped=False, apart=False, begins=begins)
+
+
+def collect(chunks: Iterator[Any], size: int, type_: Any = np.int32) -> set[Pair]:
     """All pairs, none of which may come twice."""
     found = list[Pair]()
     for first, second in chunks:
         assert 0 < len(first) == len(second) <= size
-        assert first.dtype == second.dtype == np.int32
+        assert first.dtype == second.dtype == type_
         found += zip(first.tolist(), second.tolist(), strict=True)
     assert len(set(found)) == len(found), "a pair came twice"
     return set(found)
@@ -152,10 +159,10 @@ def check_reach(reach: Reach, before: set[Pair] | None, now: set[Pair], size: in
         for tail, head in wanted:
             ahead[tail].append(head)
             behind[head].append(tail)
-        assert collect(reach.pairs(domain, size), size) == wanted
+        assert collect(pairs_of(reach, domain, size), size, np.int64) == wanted
         assert reach.count(domain) == len(wanted)
         some = {(tail, head) for tail, head in wanted if begins[tail]}
-        assert collect(reach.pairs(domain, size, begins), size) == some
+        assert collect(pairs_of(reach, domain, size, begins), size, np.int64) == some
         assert reach.count(domain, begins) == len(some)
         for nodes in (few, many):
             expected = {(i, head) for i, node in enumerate(nodes) for head in ahead[node]}
@@ -268,7 +275,7 @@ def test_fresh_nodes_are_not_in_what_was_there_before(stride: int) -> None:
         check(graph)
         reach = graph.intervals.reach()
         assert reach.count(KEPT) == 4 and reach.count(LOST) == 0
-        gained = values(graph, collect(reach.pairs(GAINED, 100), 100))
+        gained = values(graph, collect(pairs_of(reach, GAINED, 100), 100, np.int64))
         assert {(1, 5), (4, 6), (4, 9), (1, 8)} <= gained and not {(1, 2), (4, 4)} & gained
         graph.change([], [(5, 7)])
         check(graph)
@@ -358,7 +365,7 @@ def test_a_long_chain() -> None:
     reach, half = graph.intervals.reach(), length // 2
     assert reach.count(LOST) == 11 * (length - 10)
     assert reach.count(GAINED) == (half + 1) * (half + 2) // 2
-    assert sum(len(tails) for tails, _ in reach.pairs(GAINED, 5000)) == reach.count(GAINED)
+    assert sum(len(tails) for tails, _ in pairs_of(reach, GAINED, 5000)) == reach.count(GAINED)
     graph.change([(10, 11)], [(length, half)])
     reach = graph.intervals.reach()
     assert [reach.count(domain) for domain in (KEPT, LOST, GAINED)] == [length * (length + 1) // 2, 0, 0]
@@ -402,7 +409,7 @@ def test_changes_lead_to_what_is_built_at_once(degree: float) -> None:
                 for domain in DOMAINS:
                     wanted = (expected & domain) != 0
                     found = np.zeros((len(every), len(every)), np.uint8)
-                    for sources, targets in reach.pairs(domain, 4096):
+                    for sources, targets in pairs_of(reach, domain, 4096):
                         np.add.at(found, (sources, targets), 1)
                     assert (found.ravel() == wanted).all()
                     assert reach.count(domain) == np.count_nonzero(wanted)
@@ -518,3 +525,32 @@ def test_searches_backwards_do_not_see_edges_that_have_gone() -> None:
         found = {tail for _, part in reach.predecessors(key, KEPT, 100) for tail in part.tolist()}
         assert found == {graph.node(value) for value in (1, 2, 4)}
     assert reach.nbytes > 0
+
+
+# ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("edges", [[(1, 2), (2, 3), (5, 3)], [(1, 2), (2, 1), (2, 3), (3, 3), (4, 1), (5, 6), (6, 5)]])
+def test_facts_are_pairs_of_values(edges: list[Pair], flipped: bool, size: int) -> None:
+    """With components of several nodes, of one that is on a cycle, and without; what is left out if they are read apart."""
+    graph = graph_of([(10 * tail, 10 * head) for tail, head in edges])
+    reach, closed = graph.intervals.reach(), values(graph, graph.now)
+    named = graph.edges.values_of(np.arange(graph.edges.nodes.count, dtype=np.int32))
+    turned = {(head, tail) for tail, head in closed}
+    for apart, wanted in ((False, closed), (True, closed - turned)):
+        expected = {(head, tail) for tail, head in wanted} if flipped else wanted
+        batches = list(reach.facts(KEPT, size, named, flipped=flipped, apart=apart))
+        assert all(batch.flags.carray and 0 < batch.shape[1] <= size for batch in batches)
+        found = [tuple(fact) for batch in batches for fact in batch.T.tolist()]
+        assert sorted(found) == sorted(expected)
+    assert reach.cyclic.tolist() == [(value, value) in closed for value in named.tolist()]
+
+
+def test_batches_of_facts_stay_as_they_are() -> None:
+    """Whoever reads them may keep them."""
+    graph = graph_of([(i, i + 1) for i in range(50)])
+    held = list(pairs_of(graph.intervals.reach(), KEPT, 100))
+    assert len(held) > 2
+    assert {tuple(pair) for batch in held for pair in batch.T.tolist()} == graph.now

@@ -46,6 +46,29 @@ def test_pairs_in(tails, heads, starts, counts, low, high, home, bit, out):
                 out[i] |= np.uint8(bit)
 
 
+@compiled()
+def _node(value, source, least, greatest, ids):
+    """The node of a value, or its source, in a list of the rows of all pairs of these within bounds; -1 if there is none."""
+    if value < least[0] or value > greatest[0] or source < least[1] or source > greatest[1]:
+        return np.int64(-1)
+    return np.int64(ids[value * (greatest[1] + 1) + source]) - 1
+
+
+@compiled(
+    "i8[:,::1], i8, b1, i8, i8[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], u1[::1]"
+)  # fmt: skip
+def test_facts(facts, n, flipped, source, least, greatest, ids, starts, counts, low, high, home, out):
+    """Sets to 1 what belongs to a fact whose first value's node reaches the second's, or the other way round; `source`: 1 if it begins at a source."""
+    first, second = (1, 0) if flipped else (0, 1)
+    for i in range(n):
+        tail = _node(facts[first, i], source, least, greatest, ids)
+        head = _node(facts[second, i], np.int64(0), least, greatest, ids)
+        if 0 <= tail < home.size and 0 <= head < home.size:
+            start = starts[tail]
+            if _contains(low, high, start, start + counts[tail], home[head]):
+                out[i] = np.uint8(1)
+
+
 @compiled("i4[::1], i8, i4[::1]")
 def tabulate(homes, shift, table):
     """table[b] = how many of the sorted numbers are less than b << shift."""
@@ -193,6 +216,44 @@ def write_ranges(owner, begin, end, listed, cursor, labels, out_labels, out_list
             return m
         k += 1
         offset = 0
+    cursor[0], cursor[1] = k, 0
+    return m
+
+
+@compiled("i4[::1], i4[::1], i4[::1], i8[::1], i8[::1], i8[::1], i4[::1], i4[::1], b1, i8, i8[:,::1]")
+def write_facts(owner, begin, end, cursor, labels, names, apart, groups, flipped, filled, out):
+    """As `write_ranges`, but the names of what is listed, into a batch of facts that is filled up to some column; returns how far it is then.
+
+    An owner's label comes first, or last if the facts are flipped. Where `apart` is not empty, what is listed in the group that it has for the
+    owner is left out; in -1 there is nothing.
+    """
+    k, offset = cursor[0], cursor[1]
+    room = out.shape[1]
+    firsts, seconds = (out[1], out[0]) if flipped else (out[0], out[1])
+    m = filled
+    while k < owner.size:
+        label = labels[owner[k]]
+        group = apart[owner[k]] if apart.size > 0 else -1
+        place, stop = begin[k] + offset, np.int64(end[k])
+        if group < 0:
+            many = min(stop - place, room - m)
+            for j in range(many):
+                firsts[m + j] = label
+                seconds[m + j] = names[place + j]
+            m += many
+            place += many
+        else:
+            while place < stop and m < room:
+                if groups[place] != group:
+                    firsts[m] = label
+                    seconds[m] = names[place]
+                    m += 1
+                place += 1
+        if place < stop:
+            cursor[0], cursor[1] = k, place - begin[k]
+            return m
+        k += 1
+        offset = np.int64(0)
     cursor[0], cursor[1] = k, 0
     return m
 

@@ -221,6 +221,11 @@ class Table:
             return None
         return self.rows, self.state, self.count, self._low, self._high, self._ids
 
+    def places(self) -> tuple[Any, Any, Any] | None:
+        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
+        self._need_rows()
+        return None if self._ids is None else (self._low, self._high, self._ids)
+
     def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
         """Count the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
 

@@ -8,6 +8,7 @@ where they are: those are the domains I, Δ and I ∪ Δ of a storage scheme, an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,9 +18,10 @@ from evermat.columns import kernels_intervals as kernels
 from evermat.columns.backwards import Backwards
 from evermat.columns.edges import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes
 from evermat.columns.kernels_intervals import ALL, BOTH, LESS
-from evermat.columns.table import Rows, as_rows
+from evermat.columns.table import Batch, Rows, as_rows
 
 Places: TypeAlias = npt.NDArray[np.int64]
+Values: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Chunk: TypeAlias = tuple[Nodes, Nodes]
@@ -235,11 +237,30 @@ class Reach:
         found = backwards.search(node)
         return found if covers(self.now, found[:1], found[:1])[0] else found[1:]
 
-    def pairs(self, domain: int, chunk: int, begins: Mask | None = None) -> Iterator[Chunk]:
-        """All pairs of a domain whose sources may begin them: sources and targets."""
+    def facts(
+        self, domain: int, chunk: int, values: Values, *, flipped: bool, apart: bool, begins: Mask | None = None
+    ) -> Iterator[Batch]:
+        """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, turned around if flipped.
+
+        If they are read `apart`, which is for one version, pairs of nodes of the same component are left out.
+        """
         for walk in self._walks(domain):
-            sources = _chosen(self._sources(walk), begins)
-            yield from _chunks(walk, sources, sources, self._targets(walk), chunk)
+            sources, targets = _chosen(self._sources(walk), begins), self._targets(walk)
+            if walk.kept is None:
+                groups = np.where(self.cyclic[sources], self.now.component[sources], -1) if apart else _NO_NODES
+                yield from _named(
+                    walk, sources, targets.listing, groups, self.now.component, values, chunk, flipped=flipped
+                )
+                continue
+            assert not apart
+            for tails, heads in _chunks(walk, sources, sources, targets, chunk):
+                yield values[np.stack([heads, tails] if flipped else [tails, heads])]
+
+    @cached_property
+    def cyclic(self) -> Mask:
+        """Which nodes lie on a cycle now: those that reach themselves."""
+        nodes = np.arange(self.now.n, dtype=np.int32)
+        return covers(self.now, nodes, nodes)
 
     # ── Numbers of pairs ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -282,9 +303,9 @@ class Reach:
         """The parts of a domain; they have no pair in common."""
         before, now = self.before, self.now
         if before is None:
-            return [_Walk(now, EMPTY, ALL, 0, now.n)] if domain & KEPT else []
+            return [self._present] if domain & KEPT else []
         if domain == KEPT | GAINED or (before.n == 0 and domain & GAINED):
-            return [_Walk(now, EMPTY, ALL, 0, now.n)]
+            return [self._present]
         walks = []
         is_same = before.numbering == now.numbering
         if domain & (KEPT | LOST) == KEPT | LOST:
@@ -301,8 +322,20 @@ class Reach:
             walks.append(_Walk(now, before, ALL, 0, now.n, kept=False))
         return [walk for walk in walks if walk.least < walk.limit]
 
+    @cached_property
+    def _present(self) -> _Walk:
+        """All that nodes reach now."""
+        return _Walk(self.now, EMPTY, ALL, 0, self.now.n)
+
+    @cached_property
+    def _everything(self) -> _Targets:
+        """All nodes that there are now."""
+        return _Targets(self.now.listing, EMPTY.listing, self.now.n)
+
     def _targets(self, walk: _Walk) -> _Targets:
         """All nodes that a walk may lead to."""
+        if walk is self._present:
+            return self._everything
         if walk.least > 0:
             if self._fresh is None:
                 nodes = np.arange(walk.least, walk.limit, dtype=np.int32)
@@ -414,6 +447,32 @@ def _chunks(walk: _Walk, sources: Nodes, labels: Nodes, targets: _Targets, size:
                 m = kernels.write_marked(*ranges, listed, walk.kept, marks, cursor, labels[first:], *out)
                 if m:
                     yield out[0][:m], out[1][:m]
+
+
+def _named(
+    walk: _Walk,
+    sources: Nodes,
+    listing: Listing,
+    apart: Nodes,
+    component: Nodes,
+    values: Values,
+    size: int,
+    *,
+    flipped: bool,
+) -> Iterator[Batch]:
+    """The pairs of a walk in batches of values; `apart`: for each source the component that is left out, or -1; or for none of them."""
+    labels, names = values[sources], values[listing.listed]
+    groups = component[listing.listed] if len(apart) else _NO_NODES
+    out, filled = np.empty((2, size), np.int64), 0
+    for ranges in _ranges(walk, sources, listing):
+        cursor = np.zeros(2, np.int64)
+        while cursor[0] < len(ranges[0]):
+            filled = kernels.write_facts(*ranges, cursor, labels, names, apart, groups, flipped, filled, out)
+            if filled == size:
+                yield out
+                out, filled = np.empty((2, size), np.int64), 0
+    if filled:
+        yield np.ascontiguousarray(out[:, :filled])
 
 
 def _room_for(size: int) -> Chunk:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns import kernels_intervals as kernels
 from evermat.columns.edges import Edges, Nodes
 from evermat.columns.intervals import Intervals
 from evermat.columns.schemes.scheme import ANY, IN_UPDATE, KEPT, Counts, Kinds, contains, domain_of
-from evermat.columns.table import Batch, Rows, Truth
+from evermat.columns.table import Batch, Rows, Truth, as_batch
 from evermat.columns.versions import Reach, Version, covers
 
 Values = npt.NDArray[np.int64]
@@ -148,28 +149,39 @@ class ClosedRelation:
         return self.pairs.changes
 
     def kinds(self, facts: Batch, n: int) -> Kinds:
+        if not self.pairs.changes:
+            return self._held(facts, n)
         ends = self.pairs.edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))
         return self.pairs.reach().classes(*ends)
 
     def holds(self, fact: Batch) -> bool:
-        tail, head = fact[::-1, 0] if self.flipped else fact[:, 0]
-        edges = self.pairs.edges
-        nodes = edges.nodes.find(np.array([[tail, head], [edges.linear, 0]], np.int64))
-        return int(nodes.min()) >= 0 and bool(covers(self.pairs.intervals.now, nodes[:1], nodes[1:])[0])
+        return bool(self._held(fact, 1)[0])
+
+    def _held(self, facts: Batch, n: int) -> Kinds:
+        """Which of n facts there are while there is one version: KEPT, or 0."""
+        edges, now = self.pairs.edges, self.pairs.intervals.now
+        places = edges.nodes.places()
+        if places is None:
+            return covers(now, *edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))).view(np.uint8)
+        held = np.zeros(n, np.uint8)
+        kernels.test_facts(as_batch(facts), n, self.flipped, int(edges.linear), *places, *now.slices, now.home, held)
+        return held
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         return self.read(self.pairs.reach(), domain, chunk)
 
     def read(self, reach: Reach, domain: int, chunk: int) -> Iterator[Batch]:
         """All facts of a domain, of versions that may be old."""
-        for tails, heads in reach.pairs(domain, chunk, self.pairs.begins()):
-            wanted = self._wanted(tails, heads)
-            yield self._facts(tails[wanted], heads[wanted])
+        edges = self.pairs.edges
+        values = edges.values_of(np.arange(edges.nodes.count, dtype=np.int32))
+        return reach.facts(domain, chunk, values, flipped=self.flipped, apart=self._apart, begins=self.pairs.begins())
 
-    def _wanted(self, tails: Nodes, heads: Nodes) -> Any:
-        """Which pairs are read."""
-        component = self.pairs.intervals.now.component
-        return np.flatnonzero(component[tails] != component[heads]) if self._apart else slice(None)
+    def _wanted(self, reach: Reach, tails: Nodes, heads: Nodes) -> Any:
+        """Which pairs are read; None: all."""
+        if not self._apart or not reach.cyclic[tails].any():
+            return None
+        component = reach.now.component
+        return np.flatnonzero(component[tails] != component[heads])
 
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
@@ -180,16 +192,20 @@ class ClosedRelation:
                 yield held, np.ascontiguousarray(keys[:2, held])
             return
         reach = self.pairs.reach()
-        if (columns[0] == 0) != self.flipped:
-            tails = self._tails(keys[0, :n])
-            for positions, heads in reach.successors(tails, domain, chunk):
-                wanted = self._wanted(tails[positions], heads)
-                yield positions[wanted], self._facts(tails[positions[wanted]], heads[wanted])
-        else:
-            heads = self._heads(keys[0, :n])
-            for positions, tails in reach.predecessors(heads, domain, chunk, self.pairs.begins()):
-                wanted = self._wanted(tails, heads[positions])
-                yield positions[wanted], self._facts(tails[wanted], heads[positions[wanted]])
+        forwards = (columns[0] == 0) != self.flipped
+        known = self._tails(keys[0, :n]) if forwards else self._heads(keys[0, :n])
+        found = (
+            reach.successors(known, domain, chunk)
+            if forwards
+            else reach.predecessors(known, domain, chunk, self.pairs.begins())
+        )
+        for positions, others in found:
+            tails, heads = (known[positions], others) if forwards else (others, known[positions])
+            wanted = self._wanted(reach, tails, heads)
+            if wanted is None:
+                yield positions, self._facts(tails, heads)
+            elif len(wanted):
+                yield positions[wanted], self._facts(tails[wanted], heads[wanted])
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
         if len(columns) == 2:

@@ -17,13 +17,18 @@ class StoredRows:
     def __init__(self, table: Table) -> None:
         self._table = table
 
+    def __len__(self) -> int:
+        return self._table.count
+
     def kinds(self, facts: Batch, n: int) -> Kinds:
         rows = self._table.find(facts, n)
-        if not self._table.count:
-            return np.zeros(n, np.uint8)
-        return np.where(rows >= 0, _kind_of_state()[self._table.state[rows]], 0).astype(np.uint8)
+        kinds: Kinds = _kind_of_state()[self._table.state[rows]]  # for -1 this reads some state; it is none then
+        kinds[rows < 0] = 0
+        return kinds
 
     def holds(self, fact: Batch) -> bool:
+        if not self._table.count:
+            return False
         row = int(self._table.find(fact, 1)[0])
         return row >= 0 and bool(self._table.state[row] & MATERIALISED)
 

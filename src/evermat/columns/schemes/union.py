@@ -1,7 +1,7 @@
 """Relations that copy others: a fact holds if it is an input, or a fact of one of the sources.
 
 A view, without a copy of anything (the paper's C_T is not needed): U := L_U ∪ ⋃ sources, in each domain. Sources may be schemes
-themselves, unions too. A fact that several sources have is handed out by the first of them.
+themselves; of unions among them it is their sources that are read. A fact that several sources have is handed out by the first of them.
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ from evermat.columns.schemes.scheme import (
 )
 from evermat.columns.table import Batch, Rows, Table, Truth
 
+#: the kind of a fact, by the kinds that it is in several sources: these are bits. What one loses and another gains is kept.
+_KINDS_TOGETHER: Kinds = np.array([0, KEPT, LOST, KEPT, GAINED, KEPT, KEPT, KEPT], np.uint8)
+
 
 class UnionOfRelations:
     """A union of relations; see `scheme.Scheme`."""
@@ -37,6 +40,7 @@ class UnionOfRelations:
     def __init__(self, inputs: Table, sources: Mapping[str, Table]) -> None:
         self._names = set(sources)
         self._tables = [inputs, *sources.values()]
+        self._rows = [StoredRows(table) for table in self._tables]
 
     def domain(self, truth: Truth) -> int:
         return domain_of(truth)
@@ -50,13 +54,25 @@ class UnionOfRelations:
     @property
     def _sources(self) -> list[Facts]:
         """Inputs and sources; first those that have most facts, as far as that is known: the facts of the first are not looked up in others."""
-        inputs, *others = self._tables
-        schemes = _different([table.scheme for table in others if table.scheme is not None])
-        tables = [table for table in (inputs, *(one for one in others if one.scheme is None)) if len(table)]
-        return [
-            *sorted(schemes, key=lambda scheme: scheme.name == self.name),
-            *map(StoredRows, sorted(tables, key=len, reverse=True)),
-        ]
+        closures: list[Scheme] = []
+        tables: list[StoredRows] = []
+        self.collect(closures, tables, set())
+        tables.sort(key=len, reverse=True)
+        return [*_different(closures), *tables]
+
+    def collect(self, closures: list[Scheme], tables: list[StoredRows], seen: set[int]) -> None:
+        """Adds inputs and sources that were not seen before, and those of unions among them; tables only if they have rows."""
+        for number, (table, rows) in enumerate(zip(self._tables, self._rows, strict=True)):
+            if number and id(table) in seen:
+                continue
+            seen.add(id(table))
+            scheme = table.scheme if number else None  # the rows of the union itself are its inputs
+            if isinstance(scheme, UnionOfRelations):
+                scheme.collect(closures, tables, seen)
+            elif scheme is not None:
+                closures.append(scheme)
+            elif len(rows):
+                tables.append(rows)
 
     def about(self, domain: int) -> int:
         inputs, *others = self._tables
@@ -70,22 +86,19 @@ class UnionOfRelations:
         return 0
 
     def kinds(self, facts: Batch, n: int) -> Kinds:
-        before, after = np.zeros(n, np.bool_), np.zeros(n, np.bool_)
-        for number, source in enumerate(self._sources):
-            kinds = source.kinds(facts, n)
-            if not number and (kinds == KEPT).all():
-                return kinds
-            before |= (kinds & BEFORE) != 0
-            after |= (kinds & AFTER) != 0
-        kinds = np.where(before, np.where(after, KEPT, LOST), np.where(after, GAINED, 0))
-        return kinds.astype(np.uint8)
+        together = np.zeros(n, np.uint8)
+        for source in self._sources:
+            together |= source.kinds(facts, n)
+            if np.count_nonzero(together & KEPT) == n:
+                break
+        return _KINDS_TOGETHER[together]
 
     def holds(self, fact: Batch) -> bool:
-        inputs, *others = self._tables
-        return any(
-            (StoredRows(table) if table is inputs or table.scheme is None else table.scheme).holds(fact)
-            for table in (*others, inputs)
-        )
+        inputs, *others = self._rows
+        for table, rows in zip(self._tables[1:], others, strict=True):
+            if (rows if table.scheme is None else table.scheme).holds(fact):
+                return True
+        return inputs.holds(fact)
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
         return self._scan(domain, chunk, first=0)
@@ -94,9 +107,10 @@ class UnionOfRelations:
         """The facts of a domain, without those of sources before the `first`."""
         looked, sources = _candidates(domain), self._sources
         for number in range(first, len(sources)):
+            earlier = _earlier(sources, number)
             for facts in sources[number].scan(looked, chunk):
-                chosen = self._chosen(_earlier(sources, number), facts, domain)
-                if len(chosen) == facts.shape[1]:
+                chosen = self._chosen(earlier, facts, domain)
+                if chosen is None:
                     yield facts
                 elif len(chosen):
                     yield np.ascontiguousarray(facts[:, chosen])
@@ -104,28 +118,32 @@ class UnionOfRelations:
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
-        looked = _candidates(domain)
-        sources = self._sources
+        looked, sources = _candidates(domain), self._sources
         for number, source in enumerate(sources):
+            earlier = _earlier(sources, number)
             for positions, facts in source.join(columns, keys, n, looked, chunk):
-                chosen = self._chosen(_earlier(sources, number), facts, domain)
-                if len(chosen) == facts.shape[1]:
+                chosen = self._chosen(earlier, facts, domain)
+                if chosen is None:
                     yield positions, facts
                 elif len(chosen):
                     yield positions[chosen], np.ascontiguousarray(facts[:, chosen])
 
-    def _chosen(self, earlier: Sequence[Facts], facts: Batch, domain: int) -> Rows:
-        """Those of a source's facts that are in the domain, and that no earlier source hands out."""
+    def _chosen(self, earlier: Sequence[Facts], facts: Batch, domain: int) -> Rows | None:
+        """Those of a source's facts that are in the domain, and that no earlier source hands out; None: all."""
         n, looked = facts.shape[1], _candidates(domain)
-        if not earlier and looked == domain and domain not in (GAINED, LOST):
-            return np.arange(n, dtype=np.int32)
-        facts = np.ascontiguousarray(facts)
-        chosen = np.ones(n, np.bool_)
+        is_certain = looked == domain and domain not in (
+            GAINED,
+            LOST,
+        )  # what one source gains or loses another may have kept
+        if is_certain and not earlier:
+            return None
+        found = np.zeros(n, np.uint8)
         for source in earlier:
-            chosen &= ~contains(source, facts, n, looked)
-        if looked != domain or domain in (GAINED, LOST):  # what one source gains or loses another may have kept
+            found |= source.kinds(facts, n)
+        chosen = (found & looked) == 0
+        if not is_certain:
             chosen &= contains(self, facts, n, domain)
-        return np.flatnonzero(chosen).astype(np.int32)
+        return None if np.count_nonzero(chosen) == n else np.flatnonzero(chosen).astype(np.int32)
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
         counts = np.zeros(n, np.int64)
