@@ -17,6 +17,10 @@ from tests.strategies import Features, random_program, random_query
 DECLARED = " ".join(f".decl {name}(x:number)" for name in "abuvlrd") + " "
 THREE = " ".join(f".decl {name}(x:number, y:symbol, z:float)" for name in "abu") + " "
 PAIRS = " ".join(f".decl {name}(x:number, y:number)" for name in "abetu") + " "
+INVERSE = (
+    "t(x, y) :- e(x, y). t(x, z) :- t(x, y), t(y, z). b(y, x) :- t(x, y). t(y, x) :- b(x, y). "
+    "u(x, y) :- t(x, y). u(x, y) :- b(x, y). u(x, y) :- a(x, y). "
+)
 
 UNIONS = {
     "chain": Case(
@@ -62,6 +66,20 @@ UNIONS = {
         {"e": {(1, 2), (2, 3)}, "b": {(3, 3)}},
         {"a": {(1, 2), (2, 3)}, "b": {(1, 2), (2, 3), (3, 3)}, "u": {(1, 2), (2, 3), (1, 3), (3, 3)}},
         {"t": "intervals", "a": "union", "b": "union", "u": "union"},
+    ),
+    "closure and inverse, no cycle": Case(
+        PAIRS + INVERSE,
+        {"e": {(1, 2), (2, 3), (5, 2)}, "a": {(2, 1), (1, 3), (7, 8)}, "u": {(3, 1), (8, 8)}},
+        {
+            "u": {(1, 2), (2, 3), (5, 2), (1, 3), (5, 3), (2, 1), (3, 2), (2, 5), (3, 1), (3, 5), (7, 8), (8, 8)},
+        },
+        {"t": "intervals", "b": "intervals", "u": "union"},
+    ),
+    "closure and inverse, cycles": Case(
+        PAIRS + INVERSE,
+        {"e": {(1, 2), (2, 1), (2, 3), (4, 4)}, "a": {(2, 1), (7, 8)}, "u": {(3, 1)}},
+        {"u": {(1, 1), (1, 2), (2, 1), (2, 2), (1, 3), (2, 3), (3, 1), (3, 2), (4, 4), (7, 8)}},
+        {"t": "intervals", "b": "intervals", "u": "union"},
     ),
     "nothing": Case(
         DECLARED + "u(x) :- a(x). v(x) :- u(x).", {}, {"u": set(), "v": set()}, {"u": "union", "v": "union"}
@@ -177,3 +195,35 @@ def test_queries_are_answered_alike(rng: Random) -> None:
         answer, expected = m.query(text), plain.query(text)
         assert set(answer) == set(expected), text
         assert (len(answer), answer.undefined) == (len(expected), expected.undefined), text
+
+
+@pytest.mark.parametrize("scale", [1, 10**12], ids=["dense", "far apart"])
+@pytest.mark.parametrize("turned", [False, True])
+@settings(max_examples=15, deadline=None)
+@given(rng=st.randoms(use_true_random=True))
+def test_unions_of_unions_are_asked_alike(rng: Random, scale: int, *, turned: bool) -> None:
+    """Of two closures, the inverse of one, and tables, through unions that share sources; in every way that a query can ask."""
+    text = PAIRS + INVERSE + (
+        ".decl c, g, v, w, top(x:number, y:number) c(x, y) :- g(x, y). c(x, z) :- c(x, y), g(y, z). "
+        "v(x, y) :- u(x, y). v(x, y) :- c(x, y). w(x, y) :- a(x, y). w(x, y) :- t(x, y). "
+        "top(x, y) :- w(x, y). top(x, y) :- v(x, y)."
+    )  # fmt: skip
+    facts = {
+        name: {(scale * rng.randrange(8), scale * rng.randrange(8)) for _ in range(rng.randrange(9))}
+        for name in ("e", "a", "g", "u", "top")
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        use_schemes(patch, turned=turned)
+        m, plain = (parsed(text).materialise(facts, schemes=s) for s in ("auto", "plain"))
+    assert schemes_of(m).items() >= {"u": "union", "v": "union", "w": "union", "top": "union"}.items()
+    for name in ("t", "u", "v", "w", "top"):
+        expected = set(plain[name])
+        streamed = [tuple(row.values()) for batch in m.query_batches(f"{name}(x, y)") for row in batch.to_pylist()]
+        assert sorted(streamed) == sorted(expected)
+        assert sorted(m[name]) == sorted(expected)
+        assert len(m[name]) == len(expected)
+        for x in range(9):
+            for y in range(9):
+                assert ((scale * x, scale * y) in m[name]) == ((scale * x, scale * y) in expected)
+            for query in (f"{name}({scale * x}, y)", f"{name}(y, {scale * x})", f"{name}({scale * x}, {scale * x})"):
+                assert sorted(m.query(query)) == sorted(plain.query(query)), query

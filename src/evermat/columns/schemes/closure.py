@@ -178,7 +178,7 @@ class ClosedRelation:
 
     def _wanted(self, reach: Reach, tails: Nodes, heads: Nodes) -> Any:
         """Which pairs are read; None: all."""
-        if not self._apart or not reach.cyclic[tails].any():
+        if not self._apart or not np.count_nonzero(reach.cyclic[tails]):
             return None
         component = reach.now.component
         return np.flatnonzero(component[tails] != component[heads])

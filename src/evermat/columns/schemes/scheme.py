@@ -61,7 +61,10 @@ class Facts(Protocol):
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
-        """For each of n keys the facts that have it in some columns, with the positions of the keys."""
+        """For each of n keys the facts that have it in some columns, with the positions of the keys; the facts are new.
+
+        There are at most `chunk` of them at a time, and never none.
+        """
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
         """For each of n keys the number of facts that have it in some columns."""

@@ -118,6 +118,12 @@ class UnionOfRelations:
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
+        return _together(self._join(columns, keys, n, domain, chunk), chunk)
+
+    def _join(
+        self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
+    ) -> Iterator[tuple[Rows, Batch]]:
+        """What comes of one source after the other."""
         looked, sources = _candidates(domain), self._sources
         for number, source in enumerate(sources):
             earlier = _earlier(sources, number)
@@ -159,6 +165,26 @@ class UnionOfRelations:
         skipped = int(domain in (BEFORE, AFTER, ANY) and len(sources) > 0)  # of the first all facts count
         counted = sources[0].count(domain) if skipped else 0
         return counted + sum(int(batch.shape[1]) for batch in self._scan(domain, 1 << 16, first=skipped))
+
+
+def _together(parts: Iterable[tuple[Rows, Batch]], chunk: int) -> Iterator[tuple[Rows, Batch]]:
+    """The same matches in as few parts as a chunk allows: each costs whoever reads it as much as many facts."""
+    held: list[tuple[Rows, Batch]] = []
+    size = 0
+    for positions, facts in parts:
+        if size + len(positions) > chunk:
+            yield _joined(held)
+            held, size = [], 0
+        held.append((positions.copy(), facts))
+        size += len(positions)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[tuple[Rows, Batch]]) -> tuple[Rows, Batch]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([positions for positions, _ in parts]), np.concatenate([facts for _, facts in parts], axis=1)
 
 
 def _different(schemes: list[Scheme]) -> list[Scheme]:
