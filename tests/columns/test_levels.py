@@ -1,0 +1,38 @@
+"""Buffers of queries: nobody gets one that another uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from evermat.columns import levels
+from evermat.columns.levels import borrowed_buffers
+
+
+@pytest.fixture(autouse=True)
+def no_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(levels, "_spare", [])
+
+
+def test_buffers_are_used_again_but_never_twice_at_a_time() -> None:
+    with borrowed_buffers() as outer:
+        buffer = outer.get(0, 2)
+        with borrowed_buffers() as inner:
+            assert inner is not outer
+            assert inner.get(0, 2) is not buffer
+    with borrowed_buffers() as one, borrowed_buffers() as two:
+        assert {id(one), id(two)} == {id(outer), id(inner)}
+        assert outer.get(0, 2) is buffer
+
+
+def test_buffers_are_given_back_by_what_fails() -> None:
+    with pytest.raises(ZeroDivisionError), borrowed_buffers() as failed:
+        raise ZeroDivisionError
+    with borrowed_buffers() as again:
+        assert again is failed
+
+
+def test_large_buffers_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with borrowed_buffers() as large:
+        monkeypatch.setattr(levels, "MOST_SPARE", large.get(0, 1).nbytes - 1)
+    with borrowed_buffers() as other:
+        assert other is not large
