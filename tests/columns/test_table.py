@@ -193,3 +193,27 @@ def test_nbytes_counts_rows_states_and_slots() -> None:
     before = table.nbytes
     table.index((0,)).refresh()
     assert table.nbytes > before
+
+
+def test_facts_that_became_dense_get_places() -> None:
+    """They come in an order in which the first are far apart, with room for all."""
+    facts = [(value, 0) for value in np.random.default_rng(0).permutation(5000).tolist()]
+    table = Table(2)
+    rows = table.locate(batch_of(facts, 2))
+    assert table.places() is None
+    table.look_for_places()
+    places = table.places()
+    assert places is not None
+    assert [int(part) for part in places[1]] == [4999, 0]
+    asked = batch_of([*facts, (5000, 0), (3, 1), (-1, 0)], 2)
+    assert table.find(asked).tolist() == [*rows.tolist(), -1, -1, -1]
+
+
+def test_facts_that_are_far_apart_have_no_places() -> None:
+    table = Table(2)
+    facts = [(10**6 * i, 0) for i in range(100)]
+    table.locate(batch_of(facts, 2))
+    for _ in range(2):
+        table.look_for_places()
+        assert table.places() is None
+    assert table.find(batch_of(facts, 2)).tolist() == list(range(100))

@@ -105,7 +105,7 @@ class Table:
         self._tally: npt.NDArray[np.uint8] | None = None
         self._tallied: Tallied | None = None  # whose tally it is
         self._next_try = 64  # number of facts at which to look again whether a tally is possible
-        self._next_places = 1  # number of facts at which to look again whether they are dense
+        self._next_look = 1  # number of facts at which to look again whether they are dense
         self._slots: npt.NDArray[np.uint32] = np.zeros(1 << _LEAST_SLOT_BITS, np.uint32)
         self._slot_bits = _LEAST_SLOT_BITS
         # What each column may hold without a change of representation or width.
@@ -222,12 +222,15 @@ class Table:
             return None
         return self.rows, self.state, self.count, self._low, self._high, self._ids
 
+    def look_for_places(self) -> None:
+        """List the rows of all possible tuples, if the facts are dense: they may not have been when there were few. Rows are asked for then."""
+        self._need_rows()
+        if self._ids is None and self.count >= self._next_look:
+            self._next_look = 2 * self.count
+            self._try_dense()
+
     def places(self) -> tuple[Any, Any, Any] | None:
         """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
-        self._need_rows()
-        if self._ids is None and self.count >= self._next_places:
-            self._next_places = 2 * self.count
-            self._try_dense()
         return None if self._ids is None else (self._low, self._high, self._ids)
 
     def tally(self, batch: Batch, n: int, owner: Tallied) -> int:

@@ -31,6 +31,7 @@ class ClosedPairs:
         self.intervals = Intervals(edges)
         self.intervals.change(edges.everything(), np.empty(0, np.int32))
         self.intervals.merge()
+        edges.nodes.look_for_places()
         self.states = IN_UPDATE
         self._origin: tuple[Version, Rows] | None = None
         self._counted: dict[int, int] = {}
@@ -55,6 +56,7 @@ class ClosedPairs:
             self._counted.clear()
             if keep:
                 self.intervals.merge()
+                self.edges.nodes.look_for_places()
             else:
                 self.intervals.undo()
 
@@ -77,6 +79,7 @@ class ClosedPairs:
         self.states = IN_UPDATE
         self._counted.clear()
         self.intervals.merge()
+        self.edges.nodes.look_for_places()
         if self._origin is not None:
             before, edges = self._origin
             self._origin = None

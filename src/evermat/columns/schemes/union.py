@@ -137,10 +137,8 @@ class UnionOfRelations:
     def _chosen(self, earlier: Sequence[Facts], facts: Batch, domain: int) -> Rows | None:
         """Those of a source's facts that are in the domain, and that no earlier source hands out; None: all."""
         n, looked = facts.shape[1], _candidates(domain)
-        is_certain = looked == domain and domain not in (
-            GAINED,
-            LOST,
-        )  # what one source gains or loses another may have kept
+        # What one source gains or loses another may have kept.
+        is_certain = looked == domain and domain not in (GAINED, LOST)
         if is_certain and not earlier:
             return None
         found = np.zeros(n, np.uint8)
