@@ -12,7 +12,7 @@ _BOUNDS = (
     "LEAST_PAIRS_IF_RECURSIVE",
     "LEAST_GROWTH",
     "LEAST_COPIES",
-    "LEAST_COPIES_IF_READ",
+    "LEAST_COPIES_IF_SLOW",
 )
 
 
@@ -25,4 +25,5 @@ def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, tu
         patch.setattr(choosing, "LEAST_GROWTH", 1 << 40)
     if turned:
         patch.setattr(choosing, "MANY_INTERVALS", -1)
+        patch.setattr(choosing, "INTERVALS_PER_NODE", -1)
         patch.setattr(choosing, "TURNED_GAIN", 0)

@@ -94,8 +94,10 @@ def test_a_turned_member_is_read_forwards_where_the_other_is_read_backwards() ->
 
 def test_a_union_is_stored_where_a_source_has_no_table_or_copies_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choosing, "LEAST_COPIES", 5)
-    monkeypatch.setattr(choosing, "LEAST_COPIES_IF_READ", 8)
+    monkeypatch.setattr(choosing, "LEAST_COPIES_IF_SLOW", 8)
     facts = {"a": [(i,) for i in range(4)], "b": [(i,) for i in range(3)]}
+    assert decided(parsed(UNION).materialise(facts)) == {"u": ("plain", 4, "fewer than 8 facts to copy")}
+    monkeypatch.setattr(choosing, "MOST_LOOKED_UP", 0.5)
     assert decided(parsed(UNION).materialise(facts)) == {"u": ("union", 4, "a table would repeat those of its sources")}
     read = evermat.Program.parse(UNION + ".decl r(x:number) r(x) :- u(x), x > 1.")
     assert decided(read.materialise(facts)) == {"u": ("plain", 4, "fewer than 8 facts to copy")}

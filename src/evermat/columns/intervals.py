@@ -158,7 +158,7 @@ class Intervals:
             or len(rows) * REBUILD_SHARE > np.count_nonzero(edges.table.state[: edges.table.count])
             or self.now.top + (fresh << self.now.shift) > MOST_NUMBERS
         ):
-            self._build()
+            self.build()
             return
         tails, heads = _ends(edges, come)
         if fresh:
@@ -169,7 +169,7 @@ class Intervals:
             self._maintain(grown, shrunk)
             intervals = self.now.intervals
             if intervals > max(GROWTH * self.now.numbered, self.now.numbered + GROWTH_AT_LEAST):
-                self._build()
+                self.build()
 
     def _number(self, n: int, tails: Nodes, heads: Nodes) -> None:
         """Numbers for nodes that have none, some of whose edges are given: all that are live. So far they reach nothing."""
@@ -227,14 +227,14 @@ class Intervals:
         self.now = self.now._replace(component=draft.component, starts=draft.starts, counts=draft.counts)
         self._take_over()
 
-    def _build(self) -> None:
-        """All anew, with new numbers."""
+    def build(self, order: Nodes | None = None) -> None:
+        """All anew, with new numbers; in the order that `cover` finds for all nodes, if it is not known."""
         edges, n = self.edges, self.edges.nodes.count
         nodes = np.arange(n, dtype=np.int32)
         tails, heads = _ends(edges, edges.everything())
         from_source = self._are_sources(tails)
         graph = Graph(n, tails[~from_source], heads[~from_source])
-        order = cover(graph)
+        order = cover(graph) if order is None else order
         shift = min(STRIDE, max((MOST_NUMBERS // 2) // max(n, 1), 1)).bit_length() - 1
         homes = (np.arange(1, n + 1, dtype=np.int64) << shift).astype(np.int32) - np.int32(1)
         home = np.empty(n, np.int32)

@@ -15,7 +15,7 @@ from evermat.columns.schemes.choosing import (
     Decision,
     decide_closure,
     decide_union,
-    is_better_turned,
+    look_both_ways,
     may_be_large,
 )
 from evermat.columns.schemes.closure import ClosedPairs
@@ -106,15 +106,15 @@ class StratumRules:
         for number, module in enumerate(self.modules):
             if not all(_may_be_stored(program, name) for name in module.names):
                 continue
-            made = Decision(False, "as asked for")
+            made, order = Decision(False, "as asked for"), None
             if asked != PLAIN:
                 module.rebuild(external, present)
-                made = decide_closure(program, module.closure, module.edges, alone=alone)
+                made, order = decide_closure(program, module.closure, module.edges, alone=alone)
             self.decisions |= dict.fromkeys(sorted(module.names), made)
             if made.stored and alone:
                 if made.turned:
                     module.rebuild(external, present, turned=True)
-                self.hold(StoredClosure(module, tables))
+                self.hold(StoredClosure(module, tables, None if made.turned else order))
                 return True
             if made.stored:
                 module.clear()
@@ -181,9 +181,10 @@ class StratumRules:
                 module.rebuild(facts.at(self.stratum), facts)
                 self.decisions |= dict.fromkeys(sorted(module.names), decision)
                 if self.is_one_closure:
-                    if is_better_turned(module.closure, module.edges):
+                    turned, order = look_both_ways(module.closure, module.edges)
+                    if turned:
                         module.rebuild(facts.at(self.stratum), facts, turned=True)
-                    self.hold(StoredClosure(module, tables))
+                    self.hold(StoredClosure(module, tables, None if turned else order))
                 else:
                     self.closures[number] = RoundsOfClosure(module, tables)
         for union in self.unions:

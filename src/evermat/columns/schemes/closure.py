@@ -26,11 +26,11 @@ Values = npt.NDArray[np.int64]
 class ClosedPairs:
     """The pairs of a closure, in the direction of its edges: what its members have in common."""
 
-    def __init__(self, edges: Edges) -> None:
+    def __init__(self, edges: Edges, order: Nodes | None = None) -> None:
+        """What the edges connect; `order`: that of `covering.cover`, if it is known."""
         self.edges = edges
         self.intervals = Intervals(edges)
-        self.intervals.change(edges.everything(), np.empty(0, np.int32))
-        self.intervals.merge()
+        self.intervals.build(order)
         edges.nodes.look_for_places()
         self.states = IN_UPDATE
         self._origin: tuple[Version, Rows] | None = None

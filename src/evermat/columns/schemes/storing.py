@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns.bits import ADDED, MATERIALISED
+from evermat.columns.edges import Nodes
 from evermat.columns.schemes.closure import ClosedPairs, ClosedRelation
 from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
 from evermat.columns.table import Batch, Rows, Table
@@ -30,10 +31,10 @@ class StoredClosure:
     or because the module says that they are copied: then the rules that copy them are no rules of the stratum.
     """
 
-    def __init__(self, module: ClosureModule, tables: Mapping[str, Table]) -> None:
-        """The members are read from intervals from now on."""
+    def __init__(self, module: ClosureModule, tables: Mapping[str, Table], order: Nodes | None = None) -> None:
+        """The members are read from intervals from now on; `order`: of all nodes, if it is known."""
         self.module = module
-        self.pairs = _read_from_intervals(module, tables)
+        self.pairs = _read_from_intervals(module, tables, order)
 
     def is_like(self, closure: Closure) -> bool:
         """Whether another closure, of the same relations, has the same pairs."""
@@ -125,9 +126,11 @@ class RoundsOfClosure:
         self.pairs.end_rounds()
 
 
-def _read_from_intervals(module: ClosureModule, tables: Mapping[str, Table]) -> ClosedPairs:
+def _read_from_intervals(
+    module: ClosureModule, tables: Mapping[str, Table], order: Nodes | None = None
+) -> ClosedPairs:  # fmt: skip
     """Makes intervals of the edges of a closure, from which its members are read from now on."""
-    pairs = ClosedPairs(module.edges)
+    pairs = ClosedPairs(module.edges, order)
     for member in module.closure.members:
         flipped = member.flipped != module.edges.turned
         tables[member.relation].scheme = ClosedRelation(pairs, flipped=flipped)
