@@ -34,7 +34,7 @@ SHA = {  # whatever changes the data changes what has been measured
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small relations are stored by schemes, too."""
-    for name in ("PAIRS", "PAIRS_IF_READ_BACKWARDS", "GROWTH", "COPIES", "COPIES_IF_READ"):
+    for name in ("PAIRS", "PAIRS_IF_READ_BACKWARDS", "GROWTH", "COPIES", "COPIES_IF_SLOW"):
         monkeypatch.setattr(choosing, f"LEAST_{name}", 1)
 
 
@@ -215,8 +215,7 @@ def test_what_is_asked_is_answered_rightly() -> None:
 
 def test_a_process_that_is_out_of_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "report.jsonl"
-    larger = replace(SHAPES[RULES], facts=lambda _small: data.concepts(data.fields([(2, 200, 5)])))
-    monkeypatch.setattr(child, "shapes", lambda _data: {RULES: larger})
+    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # it looks at the clock at once
     subject = child.Subject(task(RULES, "load", PLAIN, limit=1e-9), report)
     assert not child.load(subject)
     (step,) = kept(report)

@@ -38,7 +38,7 @@ def test_small_data_is_plain() -> None:
     m = parsed(CLOSURE + UNION).materialise({"e": CHAIN, "a": [(1,)], "b": [(1,), (2,)]})
     assert decided(m) == {
         "t": ("plain", PAIRS, "100 edges"),
-        "u": ("plain", 2, "fewer than 5,000,000 facts to copy"),
+        "u": ("plain", 2, "fewer than 50,000,000 facts to copy"),
     }
     assert m.stats["schemes"]["t"]["estimated"] is None
     assert m.stats["schemes"]["u"]["estimated"] == 3
