@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.columns.schemes import choosing
+from evermat.columns.schemes import choosing, union
 
 _BOUNDS = (
     "LEAST_PAIRS",
@@ -20,6 +20,8 @@ def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, tu
     """`auto` gives every relation a scheme for which there is one, with graphs turned around if so wanted; or considers it, and decides for tables."""
     for bound in _BOUNDS if wherever_possible else ():
         patch.setattr(choosing, bound, 0)
+    patch.setattr(union, "MANY_SOURCES", 3)
+    patch.setattr(union, "MANY_FACTS", 2)
     if not wherever_possible:
         patch.setattr(choosing, "LEAST_PAIRS", 1)
         patch.setattr(choosing, "LEAST_GROWTH", 1 << 40)

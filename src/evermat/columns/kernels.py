@@ -93,6 +93,20 @@ def scan_rows(state, first, end, truth, out):
     return row, m
 
 
+@compiled("i8[:,::1], i8, u8[::1], u8[::1]")
+def masks_of(batch, n, masks, out):
+    """out[i] = the bits that the masks of all values of tuple i have in common, none for a value without a mask; returns all bits that any has."""
+    found = np.uint64(0)
+    for i in range(n):
+        common = ~np.uint64(0)
+        for c in range(batch.shape[0]):
+            value = batch[c, i]
+            common &= masks[value] if 0 <= value < masks.size else np.uint64(0)
+        out[i] = common
+        found |= common
+    return found
+
+
 _COUNTER = "{}[::1], i4[::1], i8[::1], i8, i8, i8"
 
 

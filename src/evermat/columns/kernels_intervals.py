@@ -20,16 +20,22 @@ GREW, SHRANK = 1, 2
 
 
 @compiled()
-def _contains(low, high, first, end, number):
-    """Whether one of the intervals first … end contains a number."""
-    last = end
+def _first_not_before(high, first, end, number):
+    """The first of the intervals first … end that does not end before a number; `end` if all do."""
     while first < end:
         middle = (first + end) >> 1
         if high[middle] < number:
             first = middle + 1
         else:
             end = middle
-    return first < last and low[first] <= number
+    return first
+
+
+@compiled()
+def _contains(low, high, first, end, number):
+    """Whether one of the intervals first … end contains a number."""
+    found = _first_not_before(high, first, end, number)
+    return found < end and low[found] <= number
 
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -58,14 +64,22 @@ def _node(value, source, least, greatest, ids):
     "i8[:,::1], i8, b1, i8, i8[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], u1[::1]"
 )  # fmt: skip
 def test_facts(facts, n, flipped, source, least, greatest, ids, starts, counts, low, high, home, out):
-    """Sets to 1 what belongs to a fact whose first value's node reaches the second's, or the other way round; `source`: 1 if it begins at a source."""
+    """Sets to 1 what belongs to a fact whose first value's node reaches the second's, or the other way round; `source`: 1 if it begins at a source.
+
+    Facts that follow one another often have the same first value: what its node reaches is looked for once.
+    """
     first, second = (1, 0) if flipped else (0, 1)
+    begin = end = np.int64(0)
     for i in range(n):
-        tail = _node(facts[first, i], source, least, greatest, ids)
-        head = _node(facts[second, i], np.int64(0), least, greatest, ids)
-        if 0 <= tail < home.size and 0 <= head < home.size:
-            start = starts[tail]
-            if _contains(low, high, start, start + counts[tail], home[head]):
+        if i == 0 or facts[first, i] != facts[first, i - 1]:
+            tail = _node(facts[first, i], source, least, greatest, ids)
+            begin = end = np.int64(0)
+            if 0 <= tail < home.size:
+                begin = starts[tail]
+                end = begin + counts[tail]
+        if begin < end:
+            head = _node(facts[second, i], np.int64(0), least, greatest, ids)
+            if 0 <= head < home.size and _contains(low, high, begin, end, home[head]):
                 out[i] = np.uint8(1)
 
 
@@ -528,13 +542,7 @@ def _subtract(stack, top, low, high, first, end):
     m = 0
     for k in range(top):
         begin, last = np.int64(stack[0, k]), np.int64(stack[1, k])
-        stop = end
-        while first < stop:  # the first interval that does not lie before
-            middle = (first + stop) >> 1
-            if high[middle] < begin:
-                first = middle + 1
-            else:
-                stop = middle
+        first = _first_not_before(high, first, end, begin)
         while first < end and low[first] <= last:
             if begin < low[first]:
                 stack[2, m] = begin

@@ -8,5 +8,6 @@ their states, and a scheme knows which of its facts have which state.
     closure     transitive closures, linear ones too, as intervals
     union       relations that copy others
     rows        a plain table, read like a scheme
+    directory   which sources of a union mention a value
     choosing    which scheme a relation gets
 """

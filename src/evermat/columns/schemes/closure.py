@@ -16,6 +16,7 @@ import numpy.typing as npt
 from evermat.columns import kernels_intervals as kernels
 from evermat.columns.edges import Edges, Nodes
 from evermat.columns.intervals import Intervals
+from evermat.columns.schemes.directory import Mentions
 from evermat.columns.schemes.scheme import ANY, IN_UPDATE, KEPT, Counts, Kinds, contains, domain_of
 from evermat.columns.table import Batch, Rows, Truth, as_batch
 from evermat.columns.versions import Reach, Version, covers
@@ -122,7 +123,8 @@ class ClosedPairs:
 class ClosedRelation:
     """A member of a closure; see `scheme.Scheme`. `flipped`: its facts are the pairs turned around.
 
-    If it is read `apart`, facts are left out that hold turned around as well: those of a strongly connected component.
+    If it is read `apart`, facts are left out that hold turned around as well, those of a strongly connected component; while an update is under way
+    none are.
     """
 
     name = "intervals"
@@ -131,9 +133,13 @@ class ClosedRelation:
         self.pairs, self.flipped, self._apart = pairs, flipped, apart
 
     def apart_from_turned(self) -> ClosedRelation:
-        """The same without what the member has that is turned around, while no update is under way."""
-        assert not self.pairs.changes
+        """The same without what the member has that is turned around."""
         return ClosedRelation(self.pairs, flipped=self.flipped, apart=True)
+
+    @property
+    def mentions(self) -> Mentions:
+        """All values that its facts have, and had: those of its nodes."""
+        return Mentions(self.pairs.edges.nodes, 1)
 
     def about(self, domain: int) -> int:
         return self.count(domain)
@@ -177,11 +183,12 @@ class ClosedRelation:
         """All facts of a domain, of versions that may be old."""
         edges = self.pairs.edges
         values = edges.values_of(np.arange(edges.nodes.count, dtype=np.int32))
-        return reach.facts(domain, chunk, values, flipped=self.flipped, apart=self._apart, begins=self.pairs.begins())
+        apart = self._apart and not self.pairs.changes
+        return reach.facts(domain, chunk, values, flipped=self.flipped, apart=apart, begins=self.pairs.begins())
 
     def _wanted(self, reach: Reach, tails: Nodes, heads: Nodes) -> Any:
         """Which pairs are read; None: all."""
-        if not self._apart or not np.count_nonzero(reach.cyclic[tails]):
+        if not self._apart or self.pairs.changes or not np.count_nonzero(reach.cyclic[tails]):
             return None
         component = reach.now.component
         return np.flatnonzero(component[tails] != component[heads])

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from evermat.columns.bits import MATERIALISED
+from evermat.columns.schemes.directory import Mentions
 from evermat.columns.schemes.scheme import GAINED, KEPT, LOST, Counts, Kinds, rows_in
 from evermat.columns.table import STATES, Batch, Rows, Table
 
@@ -19,6 +20,11 @@ class StoredRows:
 
     def __len__(self) -> int:
         return self._table.count
+
+    @property
+    def mentions(self) -> Mentions:
+        """All values that its rows have."""
+        return Mentions(self._table, self._table.arity)
 
     def kinds(self, facts: Batch, n: int) -> Kinds:
         rows = self._table.find(facts, n)
@@ -39,6 +45,8 @@ class StoredRows:
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
+        if not self._table.count:
+            return  # an index would stay
         index = self._table.index(columns)
         for positions, rows in index.join(keys, rows_in(domain), lo=0, hi=self._table.count, n=n, chunk=chunk):
             yield positions, self._table.take(rows)
