@@ -24,6 +24,13 @@ def test_buffers_are_used_again_but_never_twice_at_a_time() -> None:
         assert outer.get(0, 2) is buffer
 
 
+def test_buffers_hold_as_many_bindings_as_they_are_trusted_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    for chunk in (3, 5, levels.CHUNK, 3):
+        monkeypatch.setattr(levels, "CHUNK", chunk)
+        with borrowed_buffers() as buffers:
+            assert buffers.get(0, 2).shape == (2, chunk)
+
+
 def test_buffers_are_given_back_by_what_fails() -> None:
     with pytest.raises(ZeroDivisionError), borrowed_buffers() as failed:
         raise ZeroDivisionError

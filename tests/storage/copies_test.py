@@ -9,10 +9,13 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import evermat
+from evermat import placement
+from evermat.clustered import ClusteredMaterialisation
 from evermat.columns import stratum
 from evermat.materialisation import Materialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of
 from tests.schemes import use_schemes
+from tests.spark.in_process import materialise_in_process
 from tests.state.states import QUICK
 from tests.storage.cases import CLOSURES, EDGES, NODES, parsed, schemes_of, told
 from tests.strategies import Facts
@@ -175,6 +178,28 @@ def test_a_state_with_rows_for_what_is_copied(folder: Path, monkeypatch: pytest.
         explicit = applied(explicit, delete, insert)
         assert_same(m, plain)
         assert_counters_right(m, explicit)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_counters_do_not_go_to_a_cluster_where_what_is_copied_is_not_counted(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The closure fits the driver, and what follows does not."""
+    use_schemes(monkeypatch)
+    memory = int(60 * placement._BYTES_PER_FACT / placement._MEMORY_SHARE)
+    monkeypatch.setattr(placement, "available_bytes", lambda: memory)
+    many = " .decl p(x:number, y:number) p(x, z) :- q(x), q(z). .decl q(x:number) q(x) :- t(x, _). q(x) :- e(_, x)."
+    program = parsed(PROGRAM + FORMS[form] + many)
+    with materialise_in_process(program, FACTS, place="auto", counters="both") as m:
+        assert isinstance(m, ClusteredMaterialisation)
+        explicit = FACTS
+        assert_counters_right(m, explicit)
+        plain = program.materialise(FACTS, schemes="plain")
+        for delete, insert in UPDATES[:3]:
+            assert told(m.update(insert, delete, algorithm="dred-c")) == told(plain.update(insert, delete))
+            explicit = applied(explicit, delete, insert)
+            assert facts_of(m) == facts_of(plain)
+            assert_counters_right(m, explicit)
 
 
 @pytest.mark.parametrize("name", CLOSURES)

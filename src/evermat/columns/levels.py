@@ -25,16 +25,20 @@ def _new_buffer(size: int) -> Batch:
 
 
 class Buffers:
-    """Buffers that pipelines share, one for each depth and size: of all pipelines of a state only one runs at a time."""
+    """Buffers that pipelines share, one for each depth and size: of all pipelines of a state only one runs at a time.
+
+    Kernels trust that a buffer holds CHUNK bindings: one that was made for another number, and kept, is none of them.
+    """
 
     def __init__(self) -> None:
-        self._made: dict[tuple[int, int], Batch] = {}
+        self._made: dict[tuple[int, int, int], Batch] = {}
 
     def get(self, depth: int, size: int) -> Batch:
         """The buffer of a level."""
-        if (depth, size) not in self._made:
-            self._made[depth, size] = _new_buffer(size)
-        return self._made[depth, size]
+        key = depth, size, CHUNK
+        if key not in self._made:
+            self._made[key] = _new_buffer(size)
+        return self._made[key]
 
     @property
     def nbytes(self) -> int:

@@ -274,12 +274,12 @@ class State:
 
     def unstore(self, rules: StratumRules, relations: Collection[str]) -> None:
         """Gives relations of a stratum tables with all their facts."""
+        counted = rules.counts_copies
         for name in relations:
             self.materialised.sizes[name] = expand(self.tables[name])
-        counted = not any(module.copies for module in rules.modules)
         rules.unstore(relations)
         self.counters[rules.stratum] = min(
-            self.counters[rules.stratum], Counters.NONRECURSIVE if rules.closures and counted else Counters.NONE
+            self.counters[rules.stratum], Counters.NONRECURSIVE if counted else Counters.NONE
         )
         for stratum in self.strata:
             stratum.forget_plans()

@@ -157,6 +157,11 @@ class StratumRules:
         return {union.relation for union in self.unions if tables[union.relation].scheme is not None}
 
     @property
+    def counts_copies(self) -> bool:
+        """Whether counters count what all rules derive: rules that storage schemes take for granted derive nothing that is counted."""
+        return not self.unions_stored and not any(module.copies for module in self.modules)
+
+    @property
     def is_one_closure(self) -> bool:
         """Whether its recursive rules are one closure and nothing else."""
         return len(self.modules) == 1 and not self.plain.rules

@@ -35,7 +35,7 @@ def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactS
         target.representatives.take_over(target, stored=False)
     for rules in source.strata:
         stratum, valid = rules.stratum, source.counters[rules.stratum]
-        target.record_counters(stratum, Counters.NONE if rules.unions_stored else valid)
+        target.record_counters(stratum, valid if rules.counts_copies else Counters.NONE)
         target.record_work(stratum, source.work(stratum))
     waiting = FactSet("left", target.workshop)
     if left is not None:
