@@ -36,6 +36,10 @@ class Engine:
         self.in_memory = name == "memory"
         self._name, self._rng, self._buckets, self._resources = name, rng, buckets, resources
 
+    def repeat(self, seed: float) -> None:
+        """From now on what is left to chance is what it was for the same seed: places have figures of their own."""
+        self._rng.seed(seed)
+
     def materialise(self, text: str, facts: Mapping[str, Any] | None = None, counters: str = "none") -> Materialisation:
         """All consequences of a program's text and facts."""
         program = evermat.Program.parse(text)

@@ -105,8 +105,9 @@ def test_backward_forward_deletes_exactly(engine: Engine, algorithm: str, rng: R
 def test_without_recursion_dred_with_counters_does_what_counting_does(engine: Engine, rng: Random) -> None:
     random = random_program(rng, Features(recursion=False))
     delete, insert = random_update(rng, random.relations, random.facts)
-    figures = []
+    figures, seed = [], rng.random()
     for algorithm in ("counting", "dred-c"):
+        engine.repeat(seed)
         stats = (
             engine.materialise(random.text, random.facts, counters="both")
             .update(insert=insert, delete=delete, algorithm=algorithm)
