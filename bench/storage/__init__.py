@@ -6,7 +6,8 @@ The shapes of tables 1 to 3 of *Optimised storage for Datalog reasoning*:
 - `skos-small`, `skos-large`: `broader` in the manner of DBpedia's categories, and its closure.
 - `skos-500k`: the same of a thesaurus with 500,000 concepts and a million edges.
 - `skos-rules`, `skos-rules-large`: the SKOS rules, with several closures and unions.
-- `relations`: closures, unions of them, and unions of unions.
+- `relations`, `relations-large`: closures, unions of them, and unions of unions. In the large one unions are stored as such, with up to 37 sources, of
+  which closures have much in common: what queries take there is told, and is not among what is wanted.
 - `roads`: one-way streets, whose closure has more than 800 million pairs. Plain tables are not tried.
 - `graph …`: real graphs with known closures, from the folder that `--data` or the variable EVERMAT_DATA names. Plain tables are not tried.
 

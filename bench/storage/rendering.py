@@ -118,7 +118,7 @@ def _wanted_loads(found: Found) -> Iterator[Line]:
 
 
 def _wanted_queries(found: Found) -> Iterator[Line]:
-    for shape in [name for name, shape in SHAPES.items() if "queries" in shape.protocols]:
+    for shape in [name for name, shape in SHAPES.items() if "queries" in shape.protocols and shape.is_wanted]:
         for relation in SHAPES[shape].asked:
             for kind in (*SMALL_KINDS, *ALL_KINDS):
                 times = [query_seconds(found, shape, schemes, f"{relation}, {kind}") for schemes in (AUTO, PLAIN)]
