@@ -448,6 +448,16 @@ def _push_one(begin, end, stack, runs, depth, top):
 
 
 @compiled()
+def _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top):
+    """Put all that a node reaches, and the node, onto the stack, for which there is room."""
+    first, end = starts[node], starts[node] + counts[node]
+    depth, top = _push(low, high, first, counts[node], stack, runs, depth, top)
+    if not _contains(low, high, first, end, home[node]):  # else it lies on a cycle, and is there already
+        depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    return depth, top
+
+
+@compiled()
 def _holds(stack, runs, depth, top, number):
     """Whether intervals on the stack contain a number."""
     for k in range(depth):
@@ -477,17 +487,13 @@ def _reach_anew(
         if not _holds(stack, runs, depth, top, home[node]):
             if top + counts[node] >= room:
                 return depth, top, top + counts[node] + 1
-            depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
-            if not cyclic[inner[e]]:
-                depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+            depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
     for e in range(outer_starts[c], outer_starts[c + 1]):
         node = outer[e]
         if not _holds(stack, runs, depth, top, home[node]):
             if top + counts[node] >= room:
                 return depth, top, top + counts[node] + 1
-            depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
-            if not _holds(stack, runs, depth, top, home[node]):
-                depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+            depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
     return depth, top, np.int64(0)
 
 
@@ -519,9 +525,7 @@ def _reach_more(
             if top + many >= room:
                 return depth, top, top + many + 1
             if is_new:
-                depth, top = _push(low, high, starts[node], many, stack, runs, depth, top)
-                if not cyclic[d]:
-                    depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+                depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
             else:
                 depth, top = _push(gain_low, gain_high, gain_starts[d], many, stack, runs, depth, top)
     if is_seed:
@@ -530,9 +534,7 @@ def _reach_more(
             if not _contains(low, high, first, end, home[node]) and not _holds(stack, runs, depth, top, home[node]):
                 if top + counts[node] >= room:
                     return depth, top, top + counts[node] + 1
-                depth, top = _push(low, high, starts[node], counts[node], stack, runs, depth, top)
-                if not _holds(stack, runs, depth, top, home[node]):
-                    depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+                depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
     return depth, top, np.int64(0)
 
 
