@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns import kernels_graphs
-from evermat.columns import kernels_intervals as kernels
+from evermat.columns import kernels_reaching as kernels
 from evermat.columns.covering import cover
 from evermat.columns.edges import LIVE, Edges, Nodes
 from evermat.columns.reachability import Graph

@@ -19,6 +19,7 @@ from evermat.columns import (
     kernels_graphs,  # noqa: F401
     kernels_groups,  # noqa: F401
     kernels_intervals,  # noqa: F401
+    kernels_reaching,  # noqa: F401
     kernels_renaming,  # noqa: F401
     kernels_texts,  # noqa: F401
     kernels_tuples,  # noqa: F401
