@@ -119,7 +119,7 @@ def test_a_closure_that_is_plain_after_all_has_all_rows(form: str, monkeypatch: 
         assert_counters_right(m, explicit)
 
 
-#: rules to add and to remove, and how many of the copies are taken for granted then
+#: rules to add and to remove, and whether the copies are taken for granted then
 REVISIONS = [
     (".decl loop(x:number) loop(x) :- t(x, x).", "", True),
     ("t(x, y) :- h(y, x).", "", True),  # a rule like others: its facts are inputs
@@ -203,7 +203,7 @@ def test_counters_do_not_go_to_a_cluster_where_what_is_copied_is_not_counted(
 
 
 @pytest.mark.parametrize("name", CLOSURES)
-def test_limits_and_queries_do_not_mind(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closure_that_was_considered_is_what_it_is_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All forms of closures, considered and refused, are what they are without considering."""
     case = CLOSURES[name]
     use_schemes(monkeypatch, wherever_possible=False)
