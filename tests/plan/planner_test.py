@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.plan.planner import Extent, backward_plan, delta_plans, full_plan
+from evermat.plan.planner import Extent, backward_plan, delta_plan, full_plan
 from evermat.plan.steps import Check, Compute, Match, Plan, Role
 from evermat.program.builtins import holds
 from evermat.program.compile import compile_program
@@ -20,6 +20,12 @@ from tests.oracle import bindings, value
 from tests.strategies import DOMAIN, Features, random_program
 
 FIXTURE = Path(__file__).parent / "plans.txt"
+
+
+def delta_plans(rule: Rule, sizes: dict[str, int] | None = None) -> list[Plan]:
+    """One plan for every literal that can change; together they find each changed instance once."""
+    changing = [i for i, literal in enumerate(rule.literals) if isinstance(literal, Atom | Negation)]
+    return [delta_plan(rule, i, sizes or {}) for i in changing]
 
 
 def described(text: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from evermat import errors
 from evermat.errors import Problem, ProgramError
-from evermat.program.compile import read_program
+from evermat.program.compile import compile_program, read_source
 from evermat.source import Source
 
 from .fuzz import check
@@ -36,7 +36,7 @@ def kinds(text: str) -> set[str]:
 
 def error_of(path: Path) -> Problem:
     with pytest.raises(ProgramError) as raised:
-        read_program(path)
+        compile_program(read_source(path))
     (problem,) = raised.value.problems
     return problem
 
@@ -80,7 +80,7 @@ def test_bytes_that_are_no_text_are_located(tmp_path: Path, data: bytes, byte: i
 def test_an_empty_file(tmp_path: Path):
     path = tmp_path / "empty.dl"
     path.write_bytes(b"")
-    assert read_program(path).rules == ()
+    assert compile_program(read_source(path)).rules == ()
 
 
 # --- long lines --------------------------------------------------------------------------------------------

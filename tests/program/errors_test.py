@@ -13,7 +13,7 @@ import pytest
 
 from evermat import errors, program
 from evermat.errors import KINDS, Kind, ProgramError
-from evermat.program.compile import read_program
+from evermat.program.compile import compile_program, read_source
 
 from .golden import cases, check_golden, compile_file, compile_text
 
@@ -90,7 +90,7 @@ def test_the_source_is_named_by_its_path(tmp_path: Path):
     path = tmp_path / "wrong.dl"
     path.write_text("a(1).\n")
     with pytest.raises(ProgramError, match=re.escape(f"--> {path}:1:1")):
-        read_program(path)
+        compile_program(read_source(path))
 
 
 def test_sentences_name_what_they_need():

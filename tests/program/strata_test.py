@@ -43,10 +43,14 @@ def layered_programs(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
+def stratum_of(program: Program) -> dict[str, int]:
+    return {name: i for i, stratum in enumerate(program.strata) for name in stratum.relations}
+
+
 def check(program: Program) -> None:
     every = [name for stratum in program.strata for name in stratum.relations]
     assert sorted(every) == sorted(program.relations)
-    level = program.stratum_of
+    level = stratum_of(program)
     assert sorted(map(str, program.rules)) == sorted(str(rule) for stratum in program.strata for rule in stratum.rules)
     for number, stratum in enumerate(program.strata):
         for rule in stratum.rules:
@@ -69,7 +73,7 @@ def check(program: Program) -> None:
 
 
 def reads_own_stratum(program: Program, rule) -> bool:
-    level = program.stratum_of
+    level = stratum_of(program)
     own = level[rule.head.relation.name]
     return any(isinstance(literal, Atom) and level[literal.relation.name] == own for literal in rule.body)
 

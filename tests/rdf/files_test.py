@@ -21,7 +21,7 @@ from evermat.errors import DataError, ResourceError
 from evermat.files import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
 from evermat.files.arrow import conform
 from evermat.files.layout import arrow_schema
-from evermat.files.rdf import read_triples_from, sniff
+from evermat.files.rdf import sniff
 from evermat.files.reading import blank_prefixes, rdf_inputs
 from evermat.files.triples import ENCODED, SCHEMA
 from evermat.program.model import Io, Relation
@@ -360,7 +360,12 @@ def test_files_are_read_whatever_their_endings_say(tmp_path: Path) -> None:
         found = read_triples(tmp_path / name)
         assert rows_of(found.table) == [("<http://x/a>", "<http://x/b>", "_:b1")]
         assert found.table.schema == SCHEMA
-        assert rows_of(read_triples_from(streams.BytesIO(content), tmp_path / name).table) == rows_of(found.table)
+
+
+def read_bytes(file: Path, content: bytes, **options: bool) -> Triples:
+    """The triples of a file with this content."""
+    file.write_bytes(content)
+    return read_triples(file, RdfOptions(**options))
 
 
 def test_nothing_is_no_triples(tmp_path: Path) -> None:
@@ -492,12 +497,12 @@ def test_elements_with_mistakes_are_left_out_as_a_whole(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="this is not XML: it ends too early"):  # how much is lost nobody knows
         skipping("x.rdf", text[:-12], tmp_path)
     with pytest.raises(DataError, match="this is not XML: it ends too early"):
-        read_triples_from(streams.BytesIO(text[:-12].encode()), Path("x.owl"))
+        read_bytes(tmp_path / "x.owl", text[:-12].encode())
     whole = head + element('<x:p rdf:resource="http://b"/>' + good[0]) + "</rdf:RDF>"
     assert skipping("x.rdf", whole, tmp_path) == (["<http://b>", '"0"'], 0)
     for end in range(1, len(whole)):
         with pytest.raises(DataError, match="this is not XML"):
-            read_triples_from(streams.BytesIO(whole[:end].encode()), Path("x.rdf"))
+            read_bytes(tmp_path / "x.rdf", whole[:end].encode())
     single = '<x:C xmlns:x="http://x/" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" rdf:about="{}"/>'
     assert skipping("x.rdf", single.format("http://a"), tmp_path) == (["<http://x/C>"], 0)
     assert skipping("x.rdf", single.format("a"), tmp_path) == ([], 1)
@@ -585,11 +590,14 @@ STATEMENTS = st.sampled_from(
 
 @settings(deadline=None, max_examples=2000 if LONG else 100)
 @given(st.lists(st.lists(PIECES, max_size=6).map(" ".join) | STATEMENTS, max_size=6), st.sampled_from(["ttl", "trig"]))
-def test_what_is_right_is_read_and_all_else_refused(parts: list[str], syntax: str) -> None:
+def test_what_is_right_is_read_and_all_else_refused(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str], syntax: str
+) -> None:
     """A text is right if and only if pyoxigraph says so; and skipping leaves nothing out of what is right."""
     text = ("@prefix x: <http://x/> .\n" + "\n".join(parts)).encode()
     form = {"ttl": rdf.RdfFormat.TURTLE, "trig": rdf.RdfFormat.TRIG}[syntax]
-    skipped = read_triples_from(streams.BytesIO(text), Path(f"r.{syntax}"), RdfOptions(skip=True))
+    file = tmp_path_factory.getbasetemp() / f"any.{syntax}"
+    skipped = read_bytes(file, text, skip=True)
     try:
         quads = list(rdf.parse(text, format=form))
         right = not any(isinstance(quad.object, rdf.Triple) or "--" in str(quad.object) for quad in quads)

@@ -17,16 +17,14 @@ pytest.importorskip("grpc")
 SCRIPT = """
 import sys
 from pathlib import Path
-import numpy as np, pyarrow as pa
+import pyarrow as pa
 from pyspark.sql import SparkSession
 from evermat.errors import DataError
 from evermat.program.builtins import Type
 from evermat.program.model import Column, Relation
 from evermat.spark import frames
-from evermat.spark.dictionary import Dense, HashDictionary
 from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
-from tests.spark.dictionary_test import check, few, frame
 
 place = Path(sys.argv[1])
 settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.artifact.isolation.enabled": "false"}
@@ -62,12 +60,6 @@ try:
         except DataError as error:
             assert len(str(error).splitlines()) <= 3, error
             print(str(error).splitlines()[0])
-    dictionary = HashDictionary(spark, place / "d", few)
-    symbols = [f"s{i}" for i in range(20)]
-    assert dictionary.extend([(frame(spark, x=symbols), ["x"])]) == 20
-    ids = check(spark, dictionary, symbols)
-    dense = Dense(place / "d")
-    assert dense.dictionary.decode(dense.dense(np.array(list(ids.values())))) == list(ids)
     import evermat
     from evermat.materialisation import materialise_program
     from evermat.spark.sources import read_inputs

@@ -60,15 +60,6 @@ def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:
     return int(value)
 
 
-def decode(number: int, type_: Type, dictionary: Dictionary) -> Value:
-    """The value that an integer stands for."""
-    if type_ in _BY_ID:
-        return dictionary.symbol(number)
-    if type_ is Type.FLOAT:
-        return float(np.int64(number).view(np.float64))
-    return number + 2**64 if type_ is Type.UNSIGNED and number < 0 else number
-
-
 def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictionary: Dictionary) -> Column:
     """Rows of values of the right types, as a batch [arity, n]."""
     listed = rows if isinstance(rows, list) else list(rows)

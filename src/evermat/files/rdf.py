@@ -11,7 +11,7 @@ from evermat.errors import BAD_RDF, RDF_INPUT
 from evermat.files.blocks import BOM, blocks
 from evermat.files.findings import Findings, FullError, Skipped, fail
 from evermat.files.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_place
-from evermat.files.opening import decompressed, failing, open_text
+from evermat.files.opening import failing, open_text
 from evermat.files.parsing import FORMS, Careful, read_parsed
 from evermat.files.places import FilePlace, Format
 from evermat.files.statements import NotXmlError
@@ -31,12 +31,6 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
         DataError: with everything that is wrong with the file, or if it cannot be read.
     """
     with failing(path, "triples are"), open_text(_rdf_place(path)) as text:
-        return _triples(text, path.name, options, str(path))
-
-
-def read_triples_from(stream: BinaryIO, path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
-    """The triples of a file whose bytes, compressed or not, come from a stream; `path` says only what they are."""
-    with decompressed(stream, _rdf_place(path)) as text:
         return _triples(text, path.name, options, str(path))
 
 

@@ -56,15 +56,8 @@ def full_plan(rule: Rule, sizes: Sizes = {}) -> Plan:  # noqa: B006  (never writ
     return _plan(rule, None, sizes)
 
 
-def delta_plans(rule: Rule, sizes: Sizes = {}) -> list[Plan]:  # noqa: B006
-    """One plan for every literal that can change; together they find each changed instance once."""
-    return [
-        delta_plan(rule, i, sizes) for i, literal in enumerate(rule.literals) if isinstance(literal, Atom | Negation)
-    ]
-
-
 def delta_plan(rule: Rule, literal: int, sizes: Sizes = {}) -> Plan:  # noqa: B006
-    """The instances whose first changed literal is this one."""
+    """The instances whose first changed literal is this one; the plans of all literals find each changed instance once."""
     return _plan(rule, literal, sizes)
 
 

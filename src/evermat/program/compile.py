@@ -25,15 +25,6 @@ from evermat.program.types import Types
 from evermat.source import Source, Span
 
 
-def read_program(path: str | Path) -> Program:
-    """The program in a file.
-
-    Raises:
-        ProgramError: the file cannot be read, or the program is wrong.
-    """
-    return compile_program(read_source(path))
-
-
 def read_source(path: str | Path) -> Source:
     """The text of a program in a file.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from evermat.program.builtins import Type, format_float
@@ -294,8 +293,3 @@ class Program:
     def rewriting(self) -> bool:
         """Whether equal terms are represented by one of them."""
         return self.equality == "rewrite"
-
-    @cached_property
-    def stratum_of(self) -> dict[str, int]:
-        """The number of each relation's stratum, counted from 0."""
-        return {name: i for i, stratum in enumerate(self.strata) for name in stratum.relations}
