@@ -33,7 +33,7 @@ types: $(VENV)/installed-test
 	$(BIN)/mypy
 
 docs: $(VENV)/installed
-	$(BIN)/python -m evermat.docs docs
+	$(BIN)/python -m tools.generate_error_page docs
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench run

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from evermat.errors import LimitError
+from evermat.core.errors import LimitError
 
 
 class Timed(Protocol):

@@ -19,10 +19,10 @@ from evermat.algebra import Counters
 from evermat.columns.kernels import warm_up
 from evermat.columns.run import Run
 from evermat.columns.state import State
-from evermat.memory import resident_bytes
+from evermat.core.memory import resident_bytes
+from evermat.core.source import Source
 from evermat.program.compile import compile_program
 from evermat.reasoning.materialisation import SEMINAIVE, materialise
-from evermat.source import Source
 
 PROGRAM = """
 .decl E(x:number, y:number)

@@ -217,7 +217,7 @@ def _opened(place: Path, facts: int) -> dict[str, float]:
 
 def open_here(place: str) -> None:
     """What the new process does."""
-    from evermat.memory import peak_bytes
+    from evermat.core.memory import peak_bytes
 
     cpu, wall = time.process_time(), time.perf_counter()
     m = evermat.open(place)

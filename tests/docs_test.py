@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from evermat.docs import error_page
-from evermat.errors import KINDS
+from evermat.core.errors import KINDS
+from tools.generate_error_page import error_page
 
 ROOT = Path(__file__).parent.parent
 

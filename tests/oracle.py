@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
+from evermat.core.source import Source
 from evermat.program.builtins import MAX_UNSIGNED, RANGES, Type, evaluate, holds
 from evermat.program.compile import typed_program
 from evermat.program.model import Aggregation, Apply, Atom, Constant, Negation, Program, Rule, Variable, variables_of
-from evermat.source import Source
 
 Facts = dict[str, set[tuple]]
 Binding = dict[str, object]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from bench.maintenance import arrow
 from bench.modular.data import Data
 from bench.modular.shapes import Sizes
-from evermat.errors import LimitError
+from evermat.core.errors import LimitError
 from evermat.materialisation import Materialisation
 
 MODULAR, SEMINAIVE = "modular", "seminaive"

@@ -35,7 +35,7 @@ from bench.streams.steps import (
     summary,
 )
 from evermat.columns.kernels import warm_up
-from evermat.errors import LIMIT_REACHED, LimitError, Problem
+from evermat.core.errors import LIMIT_REACHED, LimitError, Problem
 from evermat.materialisation import Materialisation
 
 

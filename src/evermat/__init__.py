@@ -36,7 +36,7 @@ _HOMES = {"StreamedUpdate": "evermat.streaming", "register_source": "evermat.fol
 
 if TYPE_CHECKING:
     from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
-    from evermat.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+    from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
     from evermat.following import register_source
     from evermat.streaming import StreamedUpdate
 
@@ -47,5 +47,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'evermat' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415
 
-    home = "evermat.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api")
+    home = "evermat.core.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api")
     return getattr(import_module(home), name)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.assembly import ENTAILMENTS, Knowledge, assemble, with_triples
-from evermat.errors import Problem
+from evermat.core.errors import Problem
+from evermat.core.source import Source
 from evermat.program import model
 from evermat.program.compile import read_source
 from evermat.program.equality import EQUALITIES
 from evermat.program.strata import Stratum
-from evermat.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,9 +266,9 @@ def open(  # noqa: A001
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
     from evermat.columns.run import Run  # noqa: PLC0415
+    from evermat.core.timing import Phases  # noqa: PLC0415
     from evermat.durable import open_state  # noqa: PLC0415
     from evermat.materialisation import Materialisation  # noqa: PLC0415
-    from evermat.phases import Phases  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)
     kind = engine if isinstance(engine, str) else "spark"

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
+from evermat.core.source import GENERATED, Source
 from evermat.program.compile import compile_program
 from evermat.program.equality import AUTO, AXIOMATISE, EQUALITY
 from evermat.program.model import Program
@@ -23,7 +24,6 @@ from evermat.program.parser import parse
 from evermat.program.syntax import Declaration
 from evermat.program.terms import SAME_AS
 from evermat.program.triples import OTHER_TRIPLE, TRIPLE
-from evermat.source import GENERATED, Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -23,13 +23,13 @@ from evermat.columns.run import Limits, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import decode_rows, encode_rows
-from evermat.errors import DataError, Problem
+from evermat.core.deferred_signals import held_back
+from evermat.core.errors import DataError, Problem
+from evermat.core.timing import Phases
 from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.forbidden import forbidden_relations, refuse
 from evermat.graphs import ALL, ASSERTED, INFERRED
-from evermat.interrupts import held_back
 from evermat.materialisation import Materialisation
-from evermat.phases import Phases
 from evermat.program.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.program.model import Program, Relation
 from evermat.program.query import Query

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from evermat.errors import CANNOT_READ, NO_SOURCE, DataError
+from evermat.core.errors import CANNOT_READ, NO_SOURCE, DataError
 from evermat.files.change_rdf import rdf_change, updates_of
 from evermat.files.changes import read_update
 from evermat.files.findings import fail

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat import errors
 from evermat.algebra import Counters
 from evermat.columns import kernels
 from evermat.columns.bits import EXPLICIT, MATERIALISED
@@ -28,7 +27,9 @@ from evermat.columns.table import Batch, Rows
 from evermat.columns.update import Update
 from evermat.columns.values import encode_arrow, typed
 from evermat.columns.views import Listed, View, contains_facts, facts_in
-from evermat.errors import LimitError, Problem, ResourceError, StateError
+from evermat.core import errors
+from evermat.core.errors import LimitError, Problem, ResourceError, StateError
+from evermat.core.source import Source
 from evermat.files.layout import ARROW_TYPES
 from evermat.program.builtins import Type
 from evermat.program.compile import compile_program
@@ -37,7 +38,6 @@ from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
-from evermat.source import Source
 from evermat.store import Entry, Part, Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
 from evermat.store.pieces import Pieces

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
 from evermat.columns.run import Run
+from evermat.core.errors import StateError
 from evermat.durable import (
     Keeper,
     check_stored,
@@ -27,7 +28,6 @@ from evermat.durable import (
     stored_rows,
     visible,
 )
-from evermat.errors import StateError
 from evermat.program.builtins import Type
 from evermat.program.model import Program
 from evermat.program.strata import Stratum

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
 from evermat.columns.values import Encodable, Tables, encode_arrow, encode_rows
-from evermat.errors import DataError, Problem, did_you_mean
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.program.builtins import RANGES, Type
 from evermat.program.inference import count_of
 from evermat.program.model import Program, Relation, Row

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.errors import NO_SUCH_RELATION, DataError, Problem, did_you_mean
+from evermat.core.errors import NO_SUCH_RELATION, DataError, Problem, did_you_mean
 from evermat.spark.streaming.source import RELATION, STATE, Changed, ChangeSource, required
 from evermat.store import Store
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from evermat import errors
-from evermat.errors import DataError, Problem
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem
 from evermat.program.model import Atom, Constant, Negation, Program, Row, Rule, Variable
 from evermat.program.query import Queries, Query, body_variables, named_throughout
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from evermat.columns.run import Run
 from evermat.columns.state import State
+from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.durable import facts_gained, load, stored_by_schemes
-from evermat.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.materialisation import Facts
 from evermat.program.equality import CLASSES
 from evermat.store import Store

@@ -24,11 +24,11 @@ from evermat.columns.selection import Selection, contains
 from evermat.columns.state import State
 from evermat.columns.table import Batch
 from evermat.columns.views import facts_in
-from evermat.errors import DataError
+from evermat.core.errors import DataError
+from evermat.core.memory import peak_bytes
+from evermat.core.timing import Phases
 from evermat.facts import encode_facts
 from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
-from evermat.memory import peak_bytes
-from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 from evermat.program.revise import revise
 from evermat.program.strata import Stratum

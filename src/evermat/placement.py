@@ -22,9 +22,9 @@ from evermat.algebra import Counters
 from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
 from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
+from evermat.core.memory import available_bytes
+from evermat.core.timing import Phases
 from evermat.materialisation import Materialisation, load_state
-from evermat.memory import available_bytes
-from evermat.phases import Phases
 from evermat.plan.pivots import pivots
 from evermat.program.model import Program
 from evermat.program.strata import Stratum

@@ -19,12 +19,12 @@ from evermat.columns.table import Batch, Rows
 from evermat.columns.update import ChangedRows, Update
 from evermat.columns.values import decode_rows
 from evermat.columns.views import Listed, View
-from evermat.errors import DataError, Problem
+from evermat.core.deferred_signals import held_back
+from evermat.core.errors import DataError, Problem
+from evermat.core.memory import peak_bytes
+from evermat.core.timing import Phases
 from evermat.facts import encode_given
 from evermat.forbidden import forbidden_relations, refuse
-from evermat.interrupts import held_back
-from evermat.memory import peak_bytes
-from evermat.phases import Phases
 from evermat.program.model import Program
 from evermat.program.strata import Stratum
 from evermat.query import evaluate

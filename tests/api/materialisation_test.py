@@ -318,9 +318,17 @@ def test_errors_are_evermats_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["evermat", "evermat.api", "evermat.materialisation", "evermat.facts", "evermat.source", "evermat.errors"]
+    "name",
+    [
+        "evermat",
+        "evermat.api",
+        "evermat.materialisation",
+        "evermat.facts",
+        "evermat.core.source",
+        "evermat.core.errors",
+    ],
 )
 def test_examples_in_the_documentation(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.failed == 0
-    assert found.attempted > 0 or name in ("evermat.facts", "evermat.errors")
+    assert found.attempted > 0 or name in ("evermat.facts", "evermat.core.errors")

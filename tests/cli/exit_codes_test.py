@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from evermat import __version__, memory
+from evermat import __version__
 from evermat.columns import run
+from evermat.core import memory
 from tests.cli.commands import Evermat
 
 CLOSURE = """\

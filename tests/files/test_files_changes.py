@@ -20,14 +20,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evermat
-from evermat import errors
-from evermat.errors import DataError, EvermatError, ResourceError
+from evermat.core import errors
+from evermat.core.errors import DataError, EvermatError, ResourceError
+from evermat.core.source import Source
 from evermat.files import RdfOptions, change_jsonl, change_text, read_changes, read_update, updates_of, write_changes
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings, FullError
 from evermat.program.compile import compile_program
 from evermat.program.model import Program
-from evermat.source import Source
 from tests.files.helpers import facts, in_order, relation, rows_of, symbols, table
 
 CASES = Path(__file__).parent / "change_cases"

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat import errors
-from evermat.errors import DataError, EvermatError, ResourceError
+from evermat.core import errors
+from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.files import Outputs, RdfOptions, read_relation, read_triples
 from evermat.program.model import Io
 from tests.files.helpers import relation, table, write

@@ -7,7 +7,7 @@ import io as streams
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.files import jsonl
 from evermat.files.blocks import Block, blocks
 from evermat.files.findings import Findings, FullError

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.errors import BAD_GZIP, DataError
+from evermat.core.errors import BAD_GZIP, DataError
 from evermat.files import nullary, read_relation
 from evermat.files.findings import Findings
 from evermat.files.layout import table_of

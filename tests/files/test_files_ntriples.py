@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.files import ntriples, read_relation
 from evermat.files.findings import Findings
 from evermat.files.layout import table_of

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from evermat.errors import DataError, ResourceError
+from evermat.core.errors import DataError, ResourceError
 from evermat.files import Outputs, printsize
 from evermat.program.model import Io
 from tests.files.helpers import relation, table, write

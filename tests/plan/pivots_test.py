@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evermat.core.source import Source
 from evermat.plan import pivots as module
 from evermat.plan.pivots import pivots
 from evermat.program.compile import compile_program
 from evermat.program.model import Atom, Program, Rule, Variable
 from evermat.program.strata import Stratum
-from evermat.source import Source
 from tests import oracle
 from tests.maintenance.updates import derivations
 from tests.strategies import Facts, RandomProgram, Sketch, random_facts, random_program

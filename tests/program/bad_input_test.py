@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evermat import errors
-from evermat.errors import Problem, ProgramError
+from evermat.core import errors
+from evermat.core.errors import Problem, ProgramError
+from evermat.core.source import Source
 from evermat.program.compile import compile_program, read_source
-from evermat.source import Source
 
 from .fuzz import check
 from .golden import cases, compile_text, problems_of

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from evermat import errors, program
-from evermat.errors import KINDS, Kind, ProgramError
+from evermat import program
+from evermat.core import errors
+from evermat.core.errors import KINDS, Kind, ProgramError
 from evermat.program.compile import compile_program, read_source
 
 from .golden import cases, check_golden, compile_file, compile_text

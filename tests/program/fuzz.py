@@ -18,9 +18,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from evermat.errors import MORE_ERRORS, ProgramError
+from evermat.core.errors import MORE_ERRORS, ProgramError
+from evermat.core.source import Source
 from evermat.program.compile import compile_program
-from evermat.source import Source
 
 CASES = Path(__file__).parent / "cases"
 FOUND = Path("build/fuzz")

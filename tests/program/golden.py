@@ -9,10 +9,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from evermat.errors import Problem, ProgramError
+from evermat.core.errors import Problem, ProgramError
+from evermat.core.source import Source
 from evermat.program.compile import compile_program
 from evermat.program.model import Program
-from evermat.source import Source
 
 CASES = Path(__file__).parent / "cases"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.errors import ProgramError
+from evermat.core.errors import ProgramError
 from evermat.program.model import Atom, Negation, Program
 
 from .golden import cases, compile_file, compile_text

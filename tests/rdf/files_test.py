@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.errors import DataError, ResourceError
+from evermat.core.errors import DataError, ResourceError
 from evermat.files import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
 from evermat.files.arrow import conform
 from evermat.files.layout import arrow_schema

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyoxigraph as rdf
 import pytest
 
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.files import Outputs, RdfOptions, read_triples
 from evermat.files.findings import Findings
 from evermat.files.parsing import Careful

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.program.terms import quote
 from evermat.rdf.model import Link, Member
 from evermat.rdf.output import _renamed

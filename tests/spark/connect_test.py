@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.program.builtins import Type
 from evermat.program.model import Column, Relation
 from evermat.spark import frames

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat import errors
 from evermat.clustered import ClusteredMaterialisation
+from evermat.core import errors
 from evermat.materialisation import Materialisation
 from evermat.program.terms import SAME_AS
 from tests.equality import naive

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from evermat.errors import DataError
+from evermat.core.errors import DataError
 from evermat.files.arrow import conform
 from evermat.files.layout import arrow_schema, nullary
 from evermat.program.builtins import Type

@@ -29,7 +29,7 @@ from evermat.columns import connections
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Limits, Run
 from evermat.columns.values import decode_rows
-from evermat.errors import EvermatError
+from evermat.core.errors import EvermatError
 from evermat.materialisation import Materialisation
 from evermat.spark.jobs import failure
 from evermat.spark.rounds import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evermat.errors import ResourceError
+from evermat.core.errors import ResourceError
 from evermat.spark import java
 
 VECTOR = "--add-modules=jdk.incubator.vector"

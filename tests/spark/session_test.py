@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from evermat.errors import ProgramError, ResourceError
+from evermat.core.errors import ProgramError, ResourceError
 from evermat.spark import session as sessions
 from evermat.spark.jobs import essential, is_full_disk, named, run_watched
 from evermat.spark.log import essential_of_log
@@ -342,7 +342,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(place: dict[str, str]
 
 FAILING = """
 import os, signal
-from evermat.errors import EvermatError
+from evermat.core.errors import EvermatError
 from evermat.spark import session as sessions
 
 def attempt(conf, action):

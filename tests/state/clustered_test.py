@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat import clustered, durable_clustered, errors
+from evermat import clustered, durable_clustered
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation, open_clustered
+from evermat.core import errors
 from evermat.materialisation import Materialisation
 from evermat.spark.rounds import opening
 from evermat.store import Store

@@ -12,7 +12,7 @@ import pytest
 
 import evermat
 from evermat.columns.values import decode_rows
-from evermat.errors import EvermatError
+from evermat.core.errors import EvermatError
 from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.maintenance.updates import assert_counters_right, facts_of

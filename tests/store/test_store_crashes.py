@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from evermat.errors import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT, ResourceError, StateError
+from evermat.core.errors import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT, ResourceError, StateError
 from evermat.store import Store
 from evermat.store.log import entry_file, entry_numbers
 from evermat.store.table import TableWriter

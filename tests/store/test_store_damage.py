@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evermat.errors import STATE_DAMAGED, StateError
+from evermat.core.errors import STATE_DAMAGED, StateError
 from evermat.store import Store
 
 from .models import LONG, PAIRS, SCHEMAS, entry, everything, plus, small_state

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from evermat import errors
-from evermat.errors import EvermatError, StateError
+from evermat.core import errors
+from evermat.core.errors import EvermatError, StateError
 from evermat.store import Store
 
 from .models import PAIRS, SCHEMAS, contents, entry, everything, plus, small_state

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat.errors import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT, ResourceError, StateError
+from evermat.core.errors import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT, ResourceError, StateError
 from evermat.store import Store
 from evermat.store.rows import stored_columns, table_schema, write_part
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat.errors import EvermatError, StateError
+from evermat.core.errors import EvermatError, StateError
 from evermat.store import Store, column_names
 from evermat.store.names import folder_name
 

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from evermat import __version__, errors
+from evermat import __version__
 from evermat.cli.pandas import WithoutPandas, allow_pandas
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
-from evermat.errors import EvermatError, Problem, ProgramError, ResourceError
+from evermat.core import errors
+from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
 
 if TYPE_CHECKING:
     from evermat.cli.run import SparkOptions
@@ -217,7 +218,7 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    from evermat.phases import Phases
+    from evermat.core.timing import Phases
 
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -297,7 +298,7 @@ def update(
     ] = None,
 ) -> None:
     """Insert and delete facts of a state, and make all that follows from them true again."""
-    from evermat.phases import Phases
+    from evermat.core.timing import Phases
 
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -364,7 +365,7 @@ def stream(
     ] = None,
 ) -> None:
     """Follow a folder: every file of changes that is put there becomes a version of a state, exactly once."""
-    from evermat.phases import Phases
+    from evermat.core.timing import Phases
 
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -469,7 +470,7 @@ def warn(warnings: tuple[Problem, ...]) -> None:
 
 def _memory(text: str) -> int:
     """`4g`, `512M`, `1000000` in bytes; by default a share of what the machine or container allows."""
-    from evermat.memory import available_bytes
+    from evermat.core.memory import available_bytes
 
     if not text:
         return int(available_bytes() * 0.8)

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import evermat
-from evermat import errors
 from evermat.assembly import Assembled, Knowledge, assemble
-from evermat.errors import Problem, ProgramError
+from evermat.core import errors
+from evermat.core.errors import Problem, ProgramError
+from evermat.core.source import Source
 from evermat.files.graphs import GraphFiles
 from evermat.files.triples import RdfOptions
 from evermat.program.compile import read_source
-from evermat.source import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat import errors
 from evermat.algebra import Counters
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
@@ -22,11 +21,12 @@ from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns import kernels
 from evermat.columns.run import Limits
 from evermat.columns.values import Tables
-from evermat.errors import DataError, Problem, ProgramError, ResourceError
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
+from evermat.core.timing import Phases
 from evermat.files import Outputs, read_relation
 from evermat.files.routing import Router
 from evermat.materialisation import Facts, Materialisation, materialise_program
-from evermat.phases import Phases
 from evermat.program.model import Program, Relation
 
 if TYPE_CHECKING:

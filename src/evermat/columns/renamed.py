@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.renaming import Ids, Merged, Renaming
 from evermat.columns.table import Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View
-from evermat.errors import DataError, Problem
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem
 from evermat.program.canonical import canonical_term
 from evermat.program.equality import equality_of, rewritten_columns
 from evermat.program.model import Program

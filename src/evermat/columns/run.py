@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from evermat import errors
 from evermat.algebra import TooManyInstancesError
-from evermat.errors import LimitError, Problem
-from evermat.interrupts import Deliver
-from evermat.memory import resident_bytes
+from evermat.core import errors
+from evermat.core.deferred_signals import Deliver
+from evermat.core.errors import LimitError, Problem
+from evermat.core.memory import resident_bytes
 
 _LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import (
+from evermat.core.errors import (
     ADDITIONAL_COLUMN,
     COLUMN_ORDER,
     COLUMN_TYPE,

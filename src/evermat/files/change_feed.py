@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.errors import RDF_OUTPUT
+from evermat.core.errors import RDF_OUTPUT
 from evermat.files.changed import DELETE, INSERT
 from evermat.files.findings import fail
 from evermat.files.jsonl import SPELL

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evermat.errors import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION, Kind, did_you_mean
+from evermat.core.errors import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION, Kind, did_you_mean
+from evermat.core.source import Span
 from evermat.files.blocks import Block
 from evermat.files.changed import SIGNS, ChangedRows, Grouped
 from evermat.files.findings import Findings
@@ -24,7 +25,6 @@ from evermat.files.jsonl import (
 )
 from evermat.files.layout import nullary, shown
 from evermat.program.model import Relation
-from evermat.source import Span
 
 NAMES = ("op", "relation", "values")
 

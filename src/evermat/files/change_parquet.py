@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import (
+from evermat.core.errors import (
     CHANGE_COLUMNS,
     CHANGE_SIGN,
     NO_SUCH_RELATION,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED, DataError, Problem, did_you_mean
+from evermat.core.errors import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED, DataError, Problem, did_you_mean
 from evermat.files.changed import ChangedRows
 from evermat.files.findings import Findings, FullError, Skipped, fail
 from evermat.files.layout import shown

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.errors import (
+from evermat.core.errors import (
     CHANGE_RELATION,
     CHANGE_SIGN,
     NO_SUCH_RELATION,
@@ -17,6 +17,7 @@ from evermat.errors import (
     TOO_MANY_COLUMNS,
     did_you_mean,
 )
+from evermat.core.source import Span
 from evermat.files.blocks import Block, pieces
 from evermat.files.changed import SIGNS, ChangedRows, Grouped
 from evermat.files.findings import Findings
@@ -25,7 +26,6 @@ from evermat.files.records import NULLARY, Field, Record, note, plain_records, t
 from evermat.files.text import read_fast
 from evermat.program.inference import count_of
 from evermat.program.model import Io, Relation
-from evermat.source import Span
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"

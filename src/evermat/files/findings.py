@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from evermat.errors import MORE_DATA_ERRORS, DataError, Kind, Problem
-from evermat.source import Source, Span
+from evermat.core.errors import MORE_DATA_ERRORS, DataError, Kind, Problem
+from evermat.core.source import Source, Span
 
 LIMIT = 10
 COUNTED = 1000

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat import errors
-from evermat.errors import DataError, Problem, ProgramError
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem, ProgramError
 from evermat.files.places import input_places, is_remote
 from evermat.files.rdf import read_triples
 from evermat.files.reading import blank_prefixes, rdf_inputs

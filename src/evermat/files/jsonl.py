@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import (
+from evermat.core.errors import (
     ADDITIONAL_COLUMN,
     BAD_JSON,
     DOES_NOT_FIT,
@@ -29,6 +29,7 @@ from evermat.errors import (
     TOO_MANY_COLUMNS,
     Kind,
 )
+from evermat.core.source import Span
 from evermat.files.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.files.findings import Findings
 from evermat.files.layout import (
@@ -45,7 +46,6 @@ from evermat.files.records import decode
 from evermat.program.builtins import RANGES, Type, format_float
 from evermat.program.model import Relation
 from evermat.program.terms import Value
-from evermat.source import Span
 
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}

@@ -18,13 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import BAD_TRIPLE
+from evermat.core.errors import BAD_TRIPLE
+from evermat.core.source import Span
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings
 from evermat.files.records import decode
 from evermat.files.triples import DEFAULT_GRAPH, Quads, column_of, encode
 from evermat.program.terms import XSD_STRING, literal_term
-from evermat.source import Span
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad

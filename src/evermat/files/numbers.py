@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from evermat.errors import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER, Kind
+from evermat.core.errors import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER, Kind
 from evermat.program.builtins import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)

@@ -10,7 +10,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.errors import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP, DataError, did_you_mean
+from evermat.core.errors import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP, DataError, did_you_mean
 from evermat.files.findings import fail
 from evermat.files.places import FilePlace
 

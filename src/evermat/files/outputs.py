@@ -21,7 +21,7 @@ from typing import BinaryIO, Self, cast
 
 import pyarrow as pa
 
-from evermat.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, DataError, Problem, ResourceError
+from evermat.core.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, DataError, Problem, ResourceError
 from evermat.files.findings import fail
 from evermat.files.jsonl import write_jsonl
 from evermat.files.layout import columns_text

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.errors import BAD_PARQUET
+from evermat.core.errors import BAD_PARQUET
 from evermat.files.arrow import conform
 from evermat.files.findings import fail
 from evermat.files.layout import ARROW_TYPES

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import BAD_BASE, BAD_RDF, RELATIVE_IRI, DataError, Kind, Problem
+from evermat.core.errors import BAD_BASE, BAD_RDF, RELATIVE_IRI, DataError, Kind, Problem
+from evermat.core.source import Source, Span
 from evermat.files.findings import Findings, fail
 from evermat.files.ntriples import (
     DIRECTION,
@@ -36,7 +37,6 @@ from evermat.files.statements import (
 )
 from evermat.files.triples import DEFAULT_GRAPH, Quads, column_of
 from evermat.program.terms import quote, unescape
-from evermat.source import Source, Span
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, RdfFormat

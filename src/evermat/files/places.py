@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.errors import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS, DataError, Problem
+from evermat.core.errors import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS, DataError, Problem
 from evermat.files.findings import fail
 from evermat.files.layout import TEXTS, columns_text, where
 from evermat.files.triples import RDF_NAMED, RDF_PLAIN, is_rdf_name

@@ -13,14 +13,14 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from evermat.errors import Problem
+from evermat.core.errors import Problem
+from evermat.core.source import Source
 from evermat.files import jsonl, ntriples, text
 from evermat.files.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.files.findings import Findings, FullError
 from evermat.files.places import FilePlace, Format, place_of
 from evermat.files.triples import AS_IT_IS, Prefixed, RdfOptions, facts_of
 from evermat.program.model import Io
-from evermat.source import Source
 
 
 def can_split(place: FilePlace, io: Io) -> bool:

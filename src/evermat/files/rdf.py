@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from evermat.errors import BAD_RDF, RDF_INPUT
+from evermat.core.errors import BAD_RDF, RDF_INPUT
 from evermat.files.blocks import BOM, blocks
 from evermat.files.findings import Findings, FullError, Skipped, fail
 from evermat.files.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_place

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.errors import DataError, Problem
+from evermat.core.errors import DataError, Problem
 from evermat.files.findings import Findings, Skipped
 from evermat.files.jsonl import read_jsonl
 from evermat.files.layout import table_of

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evermat.errors import (
+from evermat.core.errors import (
     DATA_NOT_UTF8,
     NOT_A_NUMBER,
     OPEN_QUOTE,
@@ -25,13 +25,13 @@ from evermat.errors import (
     TOO_MANY_COLUMNS,
     Kind,
 )
+from evermat.core.source import Span
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings
 from evermat.files.layout import TEXTS, columns_text, names, range_of, shown, spelling_of, where
 from evermat.files.numbers import number
 from evermat.program.model import Io, Relation
 from evermat.program.terms import Value
-from evermat.source import Span
 
 NULLARY = "()"
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.errors import NOT_PLAIN_TEXT
+from evermat.core.errors import NOT_PLAIN_TEXT
 from evermat.files.findings import fail
 from evermat.files.layout import TEXTS
 from evermat.files.records import NULLARY

@@ -7,7 +7,8 @@ from typing import Any
 
 from lark import Transformer
 
-from evermat import errors
+from evermat.core import errors
+from evermat.core.source import Span
 from evermat.program.operators import group_operators
 from evermat.program.syntax import (
     Aggregate,
@@ -37,7 +38,6 @@ from evermat.program.syntax import (
 )
 from evermat.program.terms import SAME_AS, BadEscapeError, literal_term, unescape
 from evermat.program.token import Token
-from evermat.source import Span
 
 
 class SyntaxProblem(Exception):  # noqa: N818

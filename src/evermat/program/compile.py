@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from evermat import errors
-from evermat.errors import Problem, Problems, ProgramError
+from evermat.core import errors
+from evermat.core.errors import Problem, Problems, ProgramError
+from evermat.core.source import Source, Span
 from evermat.program.builtins import evaluate
 from evermat.program.declare import Names
 from evermat.program.inference import LITERAL_TYPES, type_rule, typed_constant
@@ -22,7 +23,6 @@ from evermat.program.strata import stratify
 from evermat.program.syntax import Clause, Literal, TypeDeclaration, Unread
 from evermat.program.terms import Value
 from evermat.program.types import Types
-from evermat.source import Source, Span
 
 
 def read_source(path: str | Path) -> Source:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evermat import errors
-from evermat.errors import Problems, did_you_mean
+from evermat.core import errors
+from evermat.core.errors import Problems, did_you_mean
+from evermat.core.source import Source, Span
 from evermat.program.builder import span_of
 from evermat.program.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES
 from evermat.program.tables import lark_parser, lexer
 from evermat.program.token import Token
 from evermat.program.tokens import Tokens, begins_directive
-from evermat.source import Source, Span
 
 _SHOWN = 40  # characters of an unexpected token that are shown
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_?]+")

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat import errors
-from evermat.errors import Problems, did_you_mean
+from evermat.core import errors
+from evermat.core.errors import Problems, did_you_mean
+from evermat.core.source import Span
 from evermat.program.builtins import ANY, Type
 from evermat.program.equality import AUTO, EQUALITIES, EQUALITY, OFF
 from evermat.program.inference import count_of
@@ -42,7 +43,6 @@ from evermat.program.syntax import (
 from evermat.program.terms import RDF_TYPE
 from evermat.program.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
 from evermat.program.types import Types
-from evermat.source import Span
 
 _IGNORED = {
     ".plan": "the order of literals is chosen from what is bound and from the sizes of relations",

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program import model
 from evermat.program.builtins import (
     AGGREGATES,
@@ -29,7 +30,6 @@ from evermat.program.model import ANYTHING, Relation
 from evermat.program.syntax import Atom, Call, Cast, Compare, Expression, Literal, Not, Var, Wildcard
 from evermat.program.terms import literal_term
 from evermat.program.types import Types
-from evermat.source import Span
 
 LITERAL_TYPES = {
     "integer": NUMERIC,

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program.builtins import NEGATED
 from evermat.program.syntax import (
     Aggregate,
@@ -33,7 +34,6 @@ from evermat.program.syntax import (
     Var,
     Wildcard,
 )
-from evermat.source import Span
 
 ALTERNATIVES_LIMIT = 4096
 _SIZE_LIMIT = 100_000  # literals of all alternatives together

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from evermat.core.source import Source, Span
 from evermat.program.builtins import Type, format_float
 from evermat.program.terms import Value, quote
-from evermat.source import Source, Span
 
 if TYPE_CHECKING:
-    from evermat.errors import Problem
+    from evermat.core.errors import Problem
     from evermat.program.strata import Stratum
 
 # --- relations ---------------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from evermat.core.source import Span
 from evermat.program.syntax import Call, Expression, Literal
 from evermat.program.token import Token
-from evermat.source import Span
 
 _LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %", "sign", "^"]
 _PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}

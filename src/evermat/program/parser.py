@@ -12,8 +12,9 @@ from typing import Any
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Source, Span
 from evermat.program import tables
 from evermat.program.automaton import Automaton, Rejected
 from evermat.program.builder import SyntaxProblem, span_of
@@ -22,7 +23,6 @@ from evermat.program.syntax import Aggregate, And, Atom, Call, Cast, Clause, Com
 from evermat.program.tables import lark_parser, lexer
 from evermat.program.token import Token
 from evermat.program.tokens import Tokens
-from evermat.source import Source, Span
 
 DEPTH_LIMIT = 200
 _NESTING_LIMIT = 5 * DEPTH_LIMIT  # of parentheses, most of which leave nothing in the tree

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from evermat import errors
-from evermat.errors import Problem, Problems, ProgramError
+from evermat.core import errors
+from evermat.core.errors import Problem, Problems, ProgramError
+from evermat.core.source import Source, Span
 from evermat.program import model
 from evermat.program.builtins import ANY, Type
 from evermat.program.declare import Uses, clause_atoms
@@ -27,7 +28,6 @@ from evermat.program.strata import stratify
 from evermat.program.syntax import Atom, Clause, Name, TypeDeclaration, Unread, Var
 from evermat.program.tables import lexer
 from evermat.program.types import Types
-from evermat.source import Source, Span
 
 HEAD = "'query"  # no name that a program can have
 SOURCE = "<query>"

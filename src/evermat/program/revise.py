@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
-from evermat import errors
-from evermat.errors import Problems, ProgramError
+from evermat.core import errors
+from evermat.core.errors import Problems, ProgramError
+from evermat.core.source import Source
 from evermat.program.compile import finish, typed_program
 from evermat.program.equality import AUTO, AXIOMATISE, REWRITE
 from evermat.program.model import (
@@ -23,7 +24,6 @@ from evermat.program.model import (
     Test,
     Variable,
 )
-from evermat.source import Source
 
 
 @dataclass(frozen=True, slots=True)

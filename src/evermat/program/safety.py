@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
 from evermat.program.lower import FlatLiteral, FlatRule, Grouping, clause_variables
 from evermat.program.syntax import Atom, Call, Cast, Clause, Compare, Expression, Not, Var
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
 from evermat.program.closures import Closure, find_closures
 from evermat.program.components import strong_components
 from evermat.program.equality import CLASSES, equality_of, rewritten_columns

@@ -7,7 +7,7 @@ from importlib import resources
 
 from lark import Lark
 
-from evermat.caching import cached_file
+from evermat.core.cache_dir import cached_file
 from evermat.program.automaton import Automaton
 from evermat.program.builder import Builder
 from evermat.program.lexer import Lexer

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from evermat.core.source import Span
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
 from evermat.program.syntax import And, Atom, Compare, Expression, Formula, Literal, Name, Or, Wildcard
 from evermat.program.terms import RDF_TYPE
-from evermat.source import Span
 
 TRIPLE, OTHER_TRIPLE = "triple", "other_triple"
 COLUMNS = ("s", "p", "o")

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program.builtins import Type
 from evermat.program.syntax import Name, TypeDeclaration, Unread
-from evermat.source import Span
 
 PRIMITIVES = {str(t): t for t in Type}
 _SHOWN = 8  # types of a cycle that are shown

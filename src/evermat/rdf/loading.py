@@ -9,11 +9,11 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from evermat.errors import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT, DataError, Problem
+from evermat.core.errors import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT, DataError, Problem
+from evermat.core.source import Source, Span
 from evermat.rdf.graph import Triple
 from evermat.rdf.trees import NotAnOntologyError, failed
 from evermat.rdf.vocabulary import BUILT_IN, TYPE, is_blank, owl
-from evermat.source import Source, Span
 
 CATALOG = "catalog-v001.xml"
 _ENDINGS = (".owl", ".ttl", ".rdf", ".ofn", ".owx")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from evermat.errors import did_you_mean
+from evermat.core.errors import did_you_mean
 from evermat.rdf.graph import Triple
 from evermat.rdf.swrl import NAMES, swrl
 from evermat.rdf.trees import Document, Leaf, NotAnOntologyError, Tree

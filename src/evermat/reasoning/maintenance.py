@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from evermat import errors
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
-from evermat.errors import Problem, ProgramError, did_you_mean
+from evermat.core import errors
+from evermat.core.errors import Problem, ProgramError, did_you_mean
 from evermat.program.model import Atom, Negation
 from evermat.program.strata import Stratum
 from evermat.reasoning import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evermat import errors
 from evermat.algebra import Counters, Run, State, StratumRules, View
-from evermat.errors import Problem, ProgramError, did_you_mean
+from evermat.core import errors
+from evermat.core.errors import Problem, ProgramError, did_you_mean
 from evermat.reasoning import seminaive
 from evermat.reasoning.equality import materialisation as equality
 from evermat.reasoning.modular import materialisation as modular

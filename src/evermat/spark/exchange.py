@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat import errors
 from evermat.columns.values import Encodable, Tables, encode_table
-from evermat.errors import Problem, ResourceError
+from evermat.core import errors
+from evermat.core.errors import Problem, ResourceError
 from evermat.program.model import Relation
 from evermat.spark.reader import Outcome, write_facts
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
+from evermat.core.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
 from evermat.files.arrow import conform
 from evermat.files.layout import nullary, where
 from evermat.files.parquet import parquet_schema

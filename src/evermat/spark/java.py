@@ -17,9 +17,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evermat import errors
-from evermat.caching import cache_folder
-from evermat.errors import Problem, ResourceError
+from evermat.core import errors
+from evermat.core.cache_dir import cache_folder
+from evermat.core.errors import Problem, ResourceError
 
 OLDEST = 17
 """The oldest Java that runs Spark."""

@@ -24,9 +24,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat import errors
-from evermat.errors import EvermatError, Problem, ResourceError
-from evermat.interrupts import uninterrupted
+from evermat.core import errors
+from evermat.core.deferred_signals import uninterrupted
+from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark import java
 from evermat.spark.classes import Archive
 from evermat.spark.jobs import essential

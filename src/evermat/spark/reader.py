@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from evermat.errors import DataError, Problem
+from evermat.core.errors import DataError, Problem
 from evermat.files.arrow import conform
 from evermat.files.findings import Findings, Skipped
 from evermat.files.opening import failing

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from evermat import errors
-from evermat.errors import Problem, ResourceError
+from evermat.core import errors
+from evermat.core.errors import Problem, ResourceError
 
 
 class Scratch:

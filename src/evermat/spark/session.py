@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evermat import errors
-from evermat.errors import EvermatError, Problem, ResourceError
-from evermat.interrupts import uninterrupted
+from evermat.core import errors
+from evermat.core.deferred_signals import uninterrupted
+from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark.jobs import essential
 from evermat.spark.jvm import Running
 from evermat.spark.settings import check_master, check_settings, not_possible, reach, try_settings

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from evermat import errors
-from evermat.errors import Problem, ProgramError, ResourceError
+from evermat.core import errors
+from evermat.core.errors import Problem, ProgramError, ResourceError
 
 _MIB = 1 << 20
 _SMALLEST_HEAP = 512 * _MIB  # Spark itself refuses less than 450 MiB
@@ -59,7 +59,7 @@ def check_master(master: str | None) -> None:
     >>> check_master("sparc://node:7077")
     Traceback (most recent call last):
     ...
-    evermat.errors.ProgramError: error[E200]: `sparc://node:7077` is not the address of a Spark cluster
+    evermat.core.errors.ProgramError: error[E200]: `sparc://node:7077` is not the address of a Spark cluster
       = help: known are local[*], local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT and sc://HOST:PORT
     """
     if master is None or any(pattern.fullmatch(master) for pattern in _MASTERS):

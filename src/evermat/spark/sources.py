@@ -13,9 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evermat import errors
 from evermat.columns.values import Tables
-from evermat.errors import DataError, EvermatError, Problem, ResourceError
+from evermat.core import errors
+from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
+from evermat.core.source import Source
 from evermat.files.findings import fail
 from evermat.files.graphs import TRIPLES, GraphFiles
 from evermat.files.opening import failing
@@ -24,7 +25,6 @@ from evermat.files.ranges import can_split, merge_findings, relocate
 from evermat.files.reading import read_relation
 from evermat.files.routing import Router
 from evermat.program.model import Io, Program
-from evermat.source import Source
 from evermat.spark import frames
 from evermat.spark.exchange import Exchanged, Several, exchanged
 from evermat.spark.jobs import essential, failure, named, run_watched

@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.errors import StateError
+from evermat.core.errors import StateError
 from evermat.store.disk import damaged, names, read, sync, writing
 from evermat.store.log import Log, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.rows import Columns, read_part, write_part

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evermat.errors import CANNOT_WRITE, STATE_DAMAGED, STATE_UNREADABLE, Problem, ResourceError, StateError
+from evermat.core.errors import CANNOT_WRITE, STATE_DAMAGED, STATE_UNREADABLE, Problem, ResourceError, StateError
 
 _UNTOUCHED = "the newest version of the state is what it was"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust tells the number

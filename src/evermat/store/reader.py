@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT, Problem, StateError
+from evermat.core.errors import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT, Problem, StateError
 from evermat.store.commits import Commits, Pin, Row
 from evermat.store.disk import damaged, read
 from evermat.store.log import Log, Part, entry_file

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from evermat.errors import STATE_MOVED, EvermatError, Problem, StateError
-from evermat.interrupts import uninterrupted
+from evermat.core.deferred_signals import uninterrupted
+from evermat.core.errors import STATE_MOVED, EvermatError, Problem, StateError
 from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.disk import put, sync, writing
 from evermat.store.log import Log, Part, entry_file, entry_numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
 from evermat.program.model import Program
 from evermat.program.passes.equality import treat_equality
 from evermat.program.passes.equivalences import expand_equivalences

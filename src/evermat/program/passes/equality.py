@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program.builtins import Type
 from evermat.program.equality import AUTO, AXIOMATISE, OFF, REWRITE, equality_of
 from evermat.program.model import Atom, Constant, Program, Relation, Rule, Variable
 from evermat.program.passes.representatives import can_be_represented, use_representatives
 from evermat.program.terms import SAME_AS
 from evermat.program.triples import TRIPLE
-from evermat.source import Span
 
 _X, _Y, _Z = (Variable(name, Type.TERM) for name in "xyz")
 _NOWHERE = Span(0, 0)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program.model import Atom, Program, Relation, Rule, Variable
-from evermat.source import Span
 
 
 def expand_equivalences(program: Program, _problems: Problems) -> Program:

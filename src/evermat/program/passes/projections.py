@@ -5,9 +5,9 @@ Afterwards a negated atom stands for exactly one fact under every binding, as th
 
 from __future__ import annotations
 
-from evermat.errors import Problems
+from evermat.core.errors import Problems
+from evermat.core.source import Span
 from evermat.program.model import ANYTHING, Atom, Literal, Negation, Program, Relation, Rule, Variable, Wildcard
-from evermat.source import Span
 
 
 def project_negations(program: Program, _problems: Problems) -> Program:

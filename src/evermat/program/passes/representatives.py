@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from evermat import errors
-from evermat.errors import Problems
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Source, Span
 from evermat.program.builtins import Type
 from evermat.program.equality import CLASSES, NAMES, asks_whether_different, equated, name_of
 from evermat.program.model import (
@@ -28,7 +29,6 @@ from evermat.program.model import (
     Wildcard,
     variables_of,
 )
-from evermat.source import Source, Span
 
 _COUNTING = ("count", "sum", "mean")  # results that depend on how many names there are
 

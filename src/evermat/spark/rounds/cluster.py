@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from evermat import errors
-from evermat.errors import EvermatError, Problem, ResourceError
+from evermat.core import errors
+from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark.jobs import failure, is_connect, named, run_watched
 from evermat.spark.rounds.absorbing import Absorbing, Target
 from evermat.spark.rounds.deriving import Derivation, Deriving, Given, Grouping, Loading

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat import errors
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.values import encode_table
-from evermat.errors import Problem, ResourceError, StateError
+from evermat.core import errors
+from evermat.core.errors import Problem, ResourceError, StateError
 from evermat.program.builtins import Type
 from evermat.program.model import Relation
 from evermat.spark.rounds import tasks

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
-from evermat import errors
 from evermat.columns.run import Run
-from evermat.errors import EvermatError, Problem, ResourceError
+from evermat.core import errors
+from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.program.builtins import Type
 from evermat.program.closures import Closure
 from evermat.program.model import Atom, Column, Relation, Rule, Variable

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.errors import CANNOT_READ
+from evermat.core.errors import CANNOT_READ
 from evermat.files.change_rdf import rdf_change, updates_of
 from evermat.files.findings import fail
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
 
-from evermat.errors import NO_STREAM, DataError, Problem
+from evermat.core.errors import NO_STREAM, DataError, Problem
 from evermat.spark.jobs import is_connect
 
 if TYPE_CHECKING:

@@ -20,14 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.errors import (
-    ADDITIONAL_COLUMN,
-    BOTH_SIGNS,
-    MISSING_COLUMN,
-    NULL_VALUE,
-    STREAM_COLUMNS,
-    did_you_mean,
-)
+from evermat.core.errors import ADDITIONAL_COLUMN, BOTH_SIGNS, MISSING_COLUMN, NULL_VALUE, STREAM_COLUMNS, did_you_mean
 from evermat.files.arrow import conform
 from evermat.files.change_parquet import ChangedTable
 from evermat.files.changed import ChangedRows

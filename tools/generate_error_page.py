@@ -1,4 +1,4 @@
-"""Pages of the documentation that are made from the code: `python -m evermat.docs FOLDER`."""
+"""Pages of the documentation that are made from the code: `python -m tools.generate_error_page FOLDER`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from evermat.errors import KINDS, Kind
+from evermat.core.errors import KINDS, Kind
 
 _FAMILIES = {
     2: ("The program or the command line is wrong", "2"),
@@ -22,7 +22,7 @@ def error_page() -> str:
     lines = [
         "# Errors and warnings",
         "",
-        "Made from `src/evermat/errors.py` by `make docs`. Words in braces stand for what a message names.",
+        "Made from `src/evermat/core/errors.py` by `make docs`. Words in braces stand for what a message names.",
         "The first digit of a number is the exit code of the command line; warnings change no exit code.",
     ]
     for digit, (title, code) in _FAMILIES.items():

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from evermat.source import Source, Span
+from evermat.core.source import Source, Span
 
 
 @dataclass(frozen=True, slots=True)
