@@ -21,7 +21,7 @@ from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.core.memory import resident_bytes
 from evermat.core.source import Source
-from evermat.program.compile import compile_program
+from evermat.language.compile import compile_program
 from evermat.reasoning.materialisation import SEMINAIVE, materialise
 
 PROGRAM = """

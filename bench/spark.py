@@ -108,7 +108,7 @@ def triples(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     """The code of tasks, and then what the driver does with their files."""
     from evermat.columns.dictionary import Dictionary
     from evermat.core.source import Source
-    from evermat.program.compile import compile_program
+    from evermat.language.compile import compile_program
     from evermat.spark.exchange import Exchanged
     from evermat.spark.reader import Split, SplitReader
 

@@ -14,9 +14,9 @@ from fractions import Fraction
 
 from evermat.core.errors import Problems
 from evermat.core.source import Source
-from evermat.program.builtins import MAX_UNSIGNED, RANGES, Type, evaluate, holds
-from evermat.program.compile import typed_program
-from evermat.program.model import Aggregation, Apply, Atom, Constant, Negation, Program, Rule, Variable, variables_of
+from evermat.language.builtins import MAX_UNSIGNED, RANGES, Type, evaluate, holds
+from evermat.language.compile import typed_program
+from evermat.language.model import Aggregation, Apply, Atom, Constant, Negation, Program, Rule, Variable, variables_of
 
 Facts = dict[str, set[tuple]]
 Binding = dict[str, object]

@@ -21,8 +21,8 @@ from evermat.files.jsonl import write_jsonl
 from evermat.files.ordering import sorted_batches
 from evermat.files.parquet import write_parquet
 from evermat.files.text_writer import spell, write_text
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Io, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
 from evermat.query import Answer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from evermat.assembly import ENTAILMENTS, Knowledge, assemble, with_triples
 from evermat.core.errors import Problem
 from evermat.core.source import Source
-from evermat.program import model
-from evermat.program.compile import read_source
-from evermat.program.equality import EQUALITIES
-from evermat.program.strata import Stratum
+from evermat.language import model
+from evermat.language.analysis.strata import Stratum
+from evermat.language.compile import read_source
+from evermat.language.patterns.equality import EQUALITIES
 
 if TYPE_CHECKING:
     import pyarrow as pa

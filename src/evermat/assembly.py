@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evermat.core.errors import Problems
 from evermat.core.source import GENERATED, Source
-from evermat.program.compile import compile_program
-from evermat.program.equality import AUTO, AXIOMATISE, EQUALITY
-from evermat.program.model import Program
-from evermat.program.parser import parse
-from evermat.program.syntax import Declaration
-from evermat.program.terms import SAME_AS
-from evermat.program.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.compile import compile_program
+from evermat.language.model import Program
+from evermat.language.patterns.equality import AUTO, AXIOMATISE, EQUALITY
+from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.syntax.ast import Declaration
+from evermat.language.syntax.parser import parse
+from evermat.language.terms import SAME_AS
 
 if TYPE_CHECKING:
     import pyarrow as pa

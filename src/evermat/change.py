@@ -12,7 +12,7 @@ from evermat.columns.schemes.scheme import Later
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import decode_arrow, decode_rows
 from evermat.columns.views import View
-from evermat.program.model import Relation, Row
+from evermat.language.model import Relation, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

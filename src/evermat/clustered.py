@@ -29,11 +29,11 @@ from evermat.core.timing import Phases
 from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.forbidden import forbidden_relations, refuse
 from evermat.graphs import ALL, ASSERTED, INFERRED
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program, Relation
+from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_columns
+from evermat.language.query import Query
 from evermat.materialisation import Materialisation
-from evermat.program.equality import CLASSES, normal_rule, rewritten_columns
-from evermat.program.model import Program, Relation
-from evermat.program.query import Query
-from evermat.program.strata import Stratum
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm, kept_counters
 from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE

@@ -31,12 +31,12 @@ from evermat.core import errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
 from evermat.files.layout import ARROW_TYPES
-from evermat.program.builtins import Type
-from evermat.program.compile import compile_program
-from evermat.program.equality import CLASSES
-from evermat.program.model import Program, Relation
-from evermat.program.revise import revise
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.builtins import Type
+from evermat.language.compile import compile_program
+from evermat.language.model import Program, Relation
+from evermat.language.patterns.equality import CLASSES
+from evermat.language.revise import revise
 from evermat.query import Answer, Queries
 from evermat.store import Entry, Part, Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE

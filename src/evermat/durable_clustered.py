@@ -28,9 +28,9 @@ from evermat.durable import (
     stored_rows,
     visible,
 )
-from evermat.program.builtins import Type
-from evermat.program.model import Program
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.builtins import Type
+from evermat.language.model import Program
 from evermat.spark.rounds.cluster import Cluster
 from evermat.spark.rounds.expressions import Counted, Expression, Files, combined
 from evermat.spark.rounds.opening import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore

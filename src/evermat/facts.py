@@ -15,9 +15,9 @@ from evermat.columns.table import Batch
 from evermat.columns.values import Encodable, Tables, encode_arrow, encode_rows
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem, did_you_mean
-from evermat.program.builtins import RANGES, Type
-from evermat.program.inference import count_of
-from evermat.program.model import Program, Relation, Row
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.builtins import RANGES, Type
+from evermat.language.model import Program, Relation, Row
 from evermat.streaming import Once
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from evermat.files import FileChanges
     from evermat.files.triples import RdfOptions
+    from evermat.language.model import Relation
     from evermat.materialisation import Materialisation
-    from evermat.program.model import Relation
     from evermat.streaming import StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.

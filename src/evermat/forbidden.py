@@ -7,8 +7,8 @@ from itertools import islice
 
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem
-from evermat.program.model import Atom, Constant, Negation, Program, Row, Rule, Variable
-from evermat.program.query import Queries, Query, body_variables, named_throughout
+from evermat.language.model import Atom, Constant, Negation, Program, Row, Rule, Variable
+from evermat.language.query import Queries, Query, body_variables, named_throughout
 
 _FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
 

@@ -10,10 +10,10 @@ import numpy as np
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
 from evermat.columns.values import decode_arrow
-from evermat.program.builtins import Type
-from evermat.program.model import Relation
-from evermat.program.terms import RDF_TYPE
-from evermat.program.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
+from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.terms import RDF_TYPE
 
 if TYPE_CHECKING:
     import pyarrow as pa

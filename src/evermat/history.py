@@ -13,8 +13,8 @@ from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.durable import facts_gained, load, stored_by_schemes
+from evermat.language.patterns.equality import CLASSES
 from evermat.materialisation import Facts
-from evermat.program.equality import CLASSES
 from evermat.store import Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION
 

@@ -29,9 +29,9 @@ from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
 from evermat.facts import encode_facts
 from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
-from evermat.program.model import Program, Relation
-from evermat.program.revise import revise
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program, Relation
+from evermat.language.revise import revise
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintenance import check_algorithm
 from evermat.reasoning.marking import FASTER, FEWER, Passing

@@ -24,10 +24,10 @@ from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import Phases
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program
 from evermat.materialisation import Materialisation, load_state
 from evermat.plan.pivots import pivots
-from evermat.program.model import Program
-from evermat.program.strata import Stratum
 from evermat.reasoning.materialisation import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialisation as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate

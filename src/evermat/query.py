@@ -27,12 +27,12 @@ from evermat.columns.state import State
 from evermat.columns.table import Batch, Table
 from evermat.columns.views import View
 from evermat.core.pull_iterator import pulled
+from evermat.language import query as compiled
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
+from evermat.language.patterns.equality import normal_rule, rewritten_columns
 from evermat.plan.planner import Sizes, full_plan
 from evermat.plan.steps import Match, Plan, Role
-from evermat.program import query as compiled
-from evermat.program.builtins import Type
-from evermat.program.equality import normal_rule, rewritten_columns
-from evermat.program.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
 from evermat.tabular import Tabular
 
 SCANS = 8  # an index takes about as long to make as so many scans

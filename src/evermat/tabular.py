@@ -14,7 +14,7 @@ from evermat.columns.selection import Selection, contains
 from evermat.columns.table import Table
 from evermat.columns.values import decode_arrow, decode_rows, encode_rows
 from evermat.facts import suits
-from evermat.program.model import Relation, Row
+from evermat.language.model import Relation, Row
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -25,8 +25,8 @@ from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
 from evermat.facts import encode_given
 from evermat.forbidden import forbidden_relations, refuse
-from evermat.program.model import Program
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program
 from evermat.query import evaluate
 from evermat.reasoning.auto import choose
 from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain

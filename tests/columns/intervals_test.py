@@ -20,7 +20,7 @@ from evermat.columns.edges import Edges
 from evermat.columns.intervals import Intervals
 from evermat.columns.table import Rows
 from evermat.columns.versions import GAINED, KEPT, LOST, Reach, Version
-from evermat.program.closures import Closure, Member
+from evermat.language.patterns.closures import Closure, Member
 
 LONG = bool(os.environ.get("EVERMAT_LONG"))
 MANY = 30 if LONG else 1  # times as many examples

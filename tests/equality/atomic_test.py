@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.columns.run import Run
-from evermat.program.terms import SAME_AS
+from evermat.language.terms import SAME_AS
 from tests import oracle
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, assert_changed, assert_right

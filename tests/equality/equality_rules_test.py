@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evermat
-from evermat.program.terms import SAME_AS
+from evermat.language.terms import SAME_AS
 
 A, B, C = "<http://e/a>", "<http://e/b>", "<http://e/c>"
 TEXT = """\

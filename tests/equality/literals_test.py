@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.canonical import canonical_term
-from evermat.program.terms import SAME_AS
+from evermat.language.literal_values import canonical_term
+from evermat.language.terms import SAME_AS
 from tests.cli.commands import Evermat, compiled_kernels, evermat_command, kept_signals
 from tests.equality.checks import ALGORITHMS
 from tests.maintenance.updates import facts_of

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, product
 
-from evermat.program.builtins import Type
-from evermat.program.canonical import canonical_term
-from evermat.program.model import Atom, Constant, Program, Rule, Variable, variables_of
-from evermat.program.terms import SAME_AS
-from evermat.program.triples import TRIPLE
+from evermat.language.builtins import Type
+from evermat.language.literal_values import canonical_term
+from evermat.language.model import Atom, Constant, Program, Rule, Variable, variables_of
+from evermat.language.patterns.triples import TRIPLE
+from evermat.language.terms import SAME_AS
 from tests import oracle
 from tests.oracle import Binding, Facts
 

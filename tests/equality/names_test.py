@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evermat
-from evermat.program.terms import SAME_AS
+from evermat.language.terms import SAME_AS
 from tests.maintenance.updates import facts_of
 
 A, B, C = "<http://e/a>", "<http://e/bb>", "<http://e/c>"

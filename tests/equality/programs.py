@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 
-from evermat.program.model import Program
-from evermat.program.terms import RDF_TYPE, SAME_AS, quote
+from evermat.language.model import Program
+from evermat.language.terms import RDF_TYPE, SAME_AS, quote
 from tests import oracle
 from tests.oracle import Facts
 from tests.strategies import Sketch

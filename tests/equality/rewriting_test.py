@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.builtins import Type
-from evermat.program.model import Program
-from evermat.program.terms import RDF_TYPE, SAME_AS
+from evermat.language.builtins import Type
+from evermat.language.model import Program
+from evermat.language.terms import RDF_TYPE, SAME_AS
 from tests import oracle
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, PLAIN, assert_changed, assert_names, assert_right, assert_same

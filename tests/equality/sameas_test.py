@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.program.terms import RDF_TYPE, SAME_AS
+from evermat.language.terms import RDF_TYPE, SAME_AS
 from tests.equality.checks import assert_changed
 from tests.maintenance.updates import facts_of
 from tests.oracle import Facts

@@ -8,8 +8,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from evermat.files import Outputs, arrow_schema, nullary
-from evermat.program.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
-from evermat.program.model import Column, Io, Relation
+from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
+from evermat.language.model import Column, Io, Relation
 
 LETTERS = {"s": Type.SYMBOL, "n": Type.NUMBER, "u": Type.UNSIGNED, "f": Type.FLOAT, "t": Type.TERM}
 

@@ -26,8 +26,8 @@ from evermat.core.source import Source
 from evermat.files import RdfOptions, change_jsonl, change_text, read_changes, read_update, updates_of, write_changes
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings, FullError
-from evermat.program.compile import compile_program
-from evermat.program.model import Program
+from evermat.language.compile import compile_program
+from evermat.language.model import Program
 from tests.files.helpers import facts, in_order, relation, rows_of, symbols, table
 
 CASES = Path(__file__).parent / "change_cases"

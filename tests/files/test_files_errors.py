@@ -19,7 +19,7 @@ import pytest
 from evermat.core import errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.files import Outputs, RdfOptions, read_relation, read_triples
-from evermat.program.model import Io
+from evermat.language.model import Io
 from tests.files.helpers import relation, table, write
 
 CASES = Path(__file__).parent / "cases"

@@ -12,7 +12,7 @@ from evermat.files import jsonl
 from evermat.files.blocks import Block, blocks
 from evermat.files.findings import Findings, FullError
 from evermat.files.text import read_block, read_fast, read_slowly, read_text
-from evermat.program.model import Io
+from evermat.language.model import Io
 from tests.files.helpers import relation, rows_of
 
 PIECES = [

@@ -23,7 +23,7 @@ from evermat.files.layout import table_of
 from evermat.files.places import input_places, place_of
 from evermat.files.ranges import can_split, merge_findings, read_range, relocate
 from evermat.files.reading import read_place, read_stream
-from evermat.program.model import Io
+from evermat.language.model import Io
 from tests.files.helpers import relation, rows_of
 
 LONG = os.environ.get("EVERMAT_LONG") == "1"

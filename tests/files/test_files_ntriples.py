@@ -23,8 +23,8 @@ from evermat.files.findings import Findings
 from evermat.files.layout import table_of
 from evermat.files.rdf import read_rdf
 from evermat.files.triples import AS_IT_IS, Quads, encode, facts_of
-from evermat.program.model import Io
-from evermat.program.terms import literal_term
+from evermat.language.model import Io
+from evermat.language.terms import literal_term
 from tests.files.helpers import relation, rows_of
 
 LONG = os.environ.get("EVERMAT_LONG") == "1"

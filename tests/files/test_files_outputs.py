@@ -14,7 +14,7 @@ import pytest
 
 from evermat.core.errors import DataError, ResourceError
 from evermat.files import Outputs, printsize
-from evermat.program.model import Io
+from evermat.language.model import Io
 from tests.files.helpers import relation, table, write
 
 ONE = table(relation("n"), [(1,)])

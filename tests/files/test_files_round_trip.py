@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evermat.files import arrow_schema, nullary, read_relation
 from evermat.files.findings import Findings
 from evermat.files.text import read_text
-from evermat.program.model import Io
+from evermat.language.model import Io
 from tests.files.helpers import TYPES, facts, in_order, relation, rows_of, table, write
 
 

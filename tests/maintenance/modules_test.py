@@ -24,7 +24,7 @@ from evermat.columns.state import State
 from evermat.columns.stratum import StratumRules
 from evermat.columns.update import Update
 from evermat.columns.views import Listed, View
-from evermat.program.model import Atom, Negation, Rule
+from evermat.language.model import Atom, Negation, Rule
 from evermat.reasoning import dred_counting
 from evermat.reasoning.insertion import Views
 from evermat.reasoning.modular.modules import Modules

@@ -14,10 +14,10 @@ from evermat.clustered import ClusteredMaterialisation
 from evermat.columns.closures import ClosureModule
 from evermat.columns.edges import CHANGED
 from evermat.columns.values import decode_rows
+from evermat.language.analysis.strata import Stratum
+from evermat.language.builtins import Type
+from evermat.language.model import Rule
 from evermat.materialisation import Materialisation
-from evermat.program.builtins import Type
-from evermat.program.model import Rule
-from evermat.program.strata import Stratum
 from tests import oracle
 from tests.spark import in_process
 from tests.strategies import Facts, Features, RandomProgram, Sketch, random_facts, random_rule

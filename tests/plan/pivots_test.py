@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.source import Source
+from evermat.language.analysis.strata import Stratum
+from evermat.language.compile import compile_program
+from evermat.language.model import Atom, Program, Rule, Variable
 from evermat.plan import pivots as module
 from evermat.plan.pivots import pivots
-from evermat.program.compile import compile_program
-from evermat.program.model import Atom, Program, Rule, Variable
-from evermat.program.strata import Stratum
 from tests import oracle
 from tests.maintenance.updates import derivations
 from tests.strategies import Facts, RandomProgram, Sketch, random_facts, random_program

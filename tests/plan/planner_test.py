@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.source import Source
+from evermat.language.builtins import holds
+from evermat.language.compile import compile_program
+from evermat.language.model import Atom, Constant, Negation, Rule
 from evermat.plan.planner import Extent, backward_plan, delta_plan, full_plan
 from evermat.plan.steps import Check, Compute, Match, Plan, Role
-from evermat.program.builtins import holds
-from evermat.program.compile import compile_program
-from evermat.program.model import Atom, Constant, Negation, Rule
 from tests.oracle import bindings, value
 from tests.strategies import DOMAIN, Features, random_program
 

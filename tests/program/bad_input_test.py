@@ -10,7 +10,7 @@ import pytest
 from evermat.core import errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
-from evermat.program.compile import compile_program, read_source
+from evermat.language.compile import compile_program, read_source
 
 from .fuzz import check
 from .golden import cases, compile_text, problems_of

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evermat.program.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type, evaluate, holds
+from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type, evaluate, holds
 
 NUMBER, UNSIGNED, FLOAT, SYMBOL = Type.NUMBER, Type.UNSIGNED, Type.FLOAT, Type.SYMBOL
 INFINITY = math.inf

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.canonical import canonical_term
+from evermat.language.literal_values import canonical_term
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.source import Span
-from evermat.program.builtins import Type
-from evermat.program.closures import MOST_PARTS, Closure, Member, find_closures, find_copies
-from evermat.program.model import Atom, Column, Program, Relation, Rule, Variable
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Column, Program, Relation, Rule, Variable
+from evermat.language.patterns.closures import MOST_PARTS, Closure, Member, find_closures, find_copies
 from tests import oracle
 
 from .golden import compile_text

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from evermat import program
+from evermat import language
 from evermat.core import errors
 from evermat.core.errors import KINDS, Kind, ProgramError
-from evermat.program.compile import compile_program, read_source
+from evermat.language.compile import compile_program, read_source
 
 from .golden import cases, check_golden, compile_file, compile_text
 
@@ -45,7 +45,7 @@ def test_warnings_read_as_written(path: Path):
 def test_every_kind_about_programs_has_a_case():
     texts = [path.with_suffix(".txt").read_text() for folder in ("errors", "warnings") for path in cases(folder)]
     shown = set(re.findall(r"\[([EW]\d+)\]", "\n".join(texts)))
-    sources = "".join(path.read_text() for path in Path(program.__file__).parent.rglob("*.py"))
+    sources = "".join(path.read_text() for path in Path(language.__file__).parent.rglob("*.py"))
     raised = {getattr(errors, name) for name in re.findall(r"\berrors\.([A-Z][A-Z_]+)\b", sources)}
     assert shown == {kind.label for kind in raised - ELSEWHERE.keys()}
 

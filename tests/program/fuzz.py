@@ -20,7 +20,7 @@ from pathlib import Path
 
 from evermat.core.errors import MORE_ERRORS, ProgramError
 from evermat.core.source import Source
-from evermat.program.compile import compile_program
+from evermat.language.compile import compile_program
 
 CASES = Path(__file__).parent / "cases"
 FOUND = Path("build/fuzz")

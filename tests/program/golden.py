@@ -11,8 +11,8 @@ from pathlib import Path
 
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
-from evermat.program.compile import compile_program
-from evermat.program.model import Program
+from evermat.language.compile import compile_program
+from evermat.language.model import Program
 
 CASES = Path(__file__).parent / "cases"
 

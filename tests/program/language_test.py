@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evermat.program.builtins import Type
-from evermat.program.model import Program
+from evermat.language.builtins import Type
+from evermat.language.model import Program
 
 from .golden import cases, compile_file, compile_text
 

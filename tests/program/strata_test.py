@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.errors import ProgramError
-from evermat.program.model import Atom, Negation, Program
+from evermat.language.model import Atom, Negation, Program
 
 from .golden import cases, compile_file, compile_text
 

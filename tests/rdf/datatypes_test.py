@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.program.builtins import fault_of_pattern
-from evermat.program.terms import literal_term, quote
+from evermat.language.builtins import fault_of_pattern
+from evermat.language.terms import literal_term, quote
 from evermat.rdf.datatypes import DISTINCT, datatype_pattern, restriction_patterns, value_pattern
 from evermat.rdf.numbers import between, integers_between
 from evermat.rdf.patterns import UnreadableError, translated

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.builtins import full_match
+from evermat.language.builtins import full_match
 from evermat.rdf.entailment import REGIMES, Regime, entailment, schema_rules
 from evermat.rdf.rules.datatypes import SPELLINGS
 from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD, owl, rdf, rdfs, xsd

@@ -24,8 +24,8 @@ from evermat.files.layout import arrow_schema
 from evermat.files.rdf import sniff
 from evermat.files.reading import blank_prefixes, rdf_inputs
 from evermat.files.triples import ENCODED, SCHEMA
-from evermat.program.model import Io, Relation
-from evermat.program.terms import RDF_TYPE, literal_term
+from evermat.language.model import Io, Relation
+from evermat.language.terms import RDF_TYPE, literal_term
 from tests.files.helpers import relation, rows_of, table
 
 LONG = os.environ.get("EVERMAT_LONG") == "1"

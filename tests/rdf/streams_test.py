@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.program.terms import RDF_TYPE
+from evermat.language.terms import RDF_TYPE
 from evermat.rdf.entailment import REGIMES, Regime, entailment
 from evermat.rdf.vocabulary import DOMAIN, RANGE, SUB_CLASS, SUB_PROPERTY
 from tests.maintenance.updates import ALGORITHMS

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.terms import RDF_TYPE as TYPE
+from evermat.language.terms import RDF_TYPE as TYPE
 from evermat.rdf.translation import translate
 from tests.rdf.graphs import parse
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.core.errors import DataError
-from evermat.program.terms import quote
+from evermat.language.terms import quote
 from evermat.rdf.model import Link, Member
 from evermat.rdf.output import _renamed
 from evermat.rdf.translation import Translation, translate

@@ -8,7 +8,7 @@ import math
 import pytest
 
 import evermat
-from evermat.program.builtins import FUNCTIONS, NEGATED, TESTS, TEXT_TESTS, Type, evaluate, holds
+from evermat.language.builtins import FUNCTIONS, NEGATED, TESTS, TEXT_TESTS, Type, evaluate, holds
 
 EDGES = {
     Type.NUMBER: [0, 1, -1, 2, -3, 7, 62, 63, 64, 2**31, -(2**31), 2**32 + 1, 3037000500, 2**62, 2**63 - 1, -(2**63)],

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.program.terms import quote
+from evermat.language.terms import quote
 from tests.strategies import Facts, RandomProgram, programs
 
 

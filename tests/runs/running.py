@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.program.builtins import Type, parse_float
-from evermat.program.model import Program, Relation
+from evermat.language.builtins import Type, parse_float
+from evermat.language.model import Program, Relation
 
 CASES = Path(__file__).parent / "cases"
 

@@ -20,8 +20,8 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from evermat.core.errors import DataError
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Relation
 from evermat.spark import frames
 from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch

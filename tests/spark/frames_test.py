@@ -14,8 +14,8 @@ import pytest
 from evermat.core.errors import DataError
 from evermat.files.arrow import conform
 from evermat.files.layout import arrow_schema, nullary
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Relation
 from evermat.spark import frames
 from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.values import decode_rows
 from evermat.core.source import Source
-from evermat.program.compile import compile_program
-from evermat.program.model import Io
+from evermat.language.compile import compile_program
+from evermat.language.model import Io
 from evermat.spark.exchange import Exchanged
 from evermat.spark.reader import ContentReader, Outcome, Split, SplitReader, write_facts
 

@@ -18,8 +18,8 @@ import pytest
 import evermat
 from evermat import following
 from evermat.following import follow_files, follow_frame, register_source
+from evermat.language.model import Relation
 from evermat.materialisation import Materialisation
-from evermat.program.model import Relation
 from evermat.spark.streaming import source
 from evermat.spark.streaming.sink import ChangeFrames
 from tests import oracle

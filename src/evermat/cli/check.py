@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.language.analysis.strata import Stratum
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.model import Atom, Negation, Program, Relation, Rule
+from evermat.language.patterns.closures import Member
+from evermat.language.patterns.equality import OFF
+from evermat.language.patterns.unions import find_unions
 from evermat.plan.pivots import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
-from evermat.program.closures import Member
-from evermat.program.equality import OFF
-from evermat.program.inference import count_of
-from evermat.program.model import Atom, Negation, Program, Relation, Rule
-from evermat.program.strata import Stratum
-from evermat.program.unions import find_unions
 
 
 def describe(program: Program) -> str:

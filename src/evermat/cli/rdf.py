@@ -15,7 +15,7 @@ from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
 from evermat.files.graphs import GraphFiles
 from evermat.files.triples import RdfOptions
-from evermat.program.compile import read_source
+from evermat.language.compile import read_source
 
 if TYPE_CHECKING:
     import pyarrow as pa

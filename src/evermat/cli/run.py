@@ -26,8 +26,8 @@ from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import Phases
 from evermat.files import Outputs, read_relation
 from evermat.files.routing import Router
+from evermat.language.model import Program, Relation
 from evermat.materialisation import Facts, Materialisation, materialise_program
-from evermat.program.model import Program, Relation
 
 if TYPE_CHECKING:
     import pyarrow as pa

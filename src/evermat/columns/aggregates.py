@@ -18,10 +18,10 @@ from evermat.columns.operations import Sink, locating
 from evermat.columns.pipeline import Pipeline, Select, Store
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import typed
+from evermat.language.builtins import RANGES, Type
+from evermat.language.model import Atom, Rule
 from evermat.plan.planner import Sizes, delta_plan, full_plan
 from evermat.plan.steps import Plan, Role
-from evermat.program.builtins import RANGES, Type
-from evermat.program.model import Atom, Rule
 
 _HALF = 32
 _LOW = np.int64(0xFFFFFFFF)

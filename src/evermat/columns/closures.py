@@ -24,7 +24,7 @@ from evermat.columns.connections import (
 )
 from evermat.columns.edges import Edges, Nodes
 from evermat.columns.table import Batch, Rows
-from evermat.program.closures import Closure, Copy
+from evermat.language.patterns.closures import Closure, Copy
 
 _NO_EDGES: Rows = np.empty(0, np.int32)
 

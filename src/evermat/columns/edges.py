@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evermat.columns import kernels_graphs as kernels
 from evermat.columns.table import STATES, Batch, Rows, Table, Truth
-from evermat.program.closures import Closure, Copy, Member
+from evermat.language.patterns.closures import Closure, Copy, Member
 
 Nodes: TypeAlias = npt.NDArray[np.int32]
 States: TypeAlias = npt.NDArray[np.uint16]

@@ -17,7 +17,7 @@ from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Rows
 from evermat.columns.update import Update, WorkingSet
 from evermat.columns.views import Fresh, Listed, View
-from evermat.program.normal_rules import NormalRules
+from evermat.language.patterns.normal_rules import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 

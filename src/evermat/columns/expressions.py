@@ -15,8 +15,8 @@ import numpy.typing as npt
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
 from evermat.columns.values import Column, decode_column, encode, typed
-from evermat.program.builtins import Type, evaluate, fault_of_pattern, holds
-from evermat.program.model import Apply, Constant, Expression, Test, Variable
+from evermat.language.builtins import Type, evaluate, fault_of_pattern, holds
+from evermat.language.model import Apply, Constant, Expression, Test, Variable
 
 Mask = npt.NDArray[np.bool_]
 Result = tuple[Column, Mask | None]  # values, and where there is one (None: everywhere)

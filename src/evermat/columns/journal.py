@@ -12,7 +12,7 @@ import numpy as np
 from evermat.algebra import Counters
 from evermat.columns.run import Run
 from evermat.columns.table import Rows
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
 
 
 class Restored(Protocol):

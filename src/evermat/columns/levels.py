@@ -11,8 +11,8 @@ from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch, Rows
 from evermat.columns.values import encode
+from evermat.language.model import Constant, Expression, Variable
 from evermat.plan.steps import STARTING, Compute, Match, Step
-from evermat.program.model import Constant, Expression, Variable
 
 CHUNK = 1 << 14
 #: buffers of a query that are kept for the next one may have so many bytes

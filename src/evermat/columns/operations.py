@@ -16,8 +16,8 @@ from evermat.columns.levels import WEIGHT, Keys, Layout, Level
 from evermat.columns.selection import Selection, contains, count_rows
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.values import encode
+from evermat.language.model import Constant, Relation, Variable
 from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Role
-from evermat.program.model import Constant, Relation, Variable
 
 
 class Sink(Protocol):

@@ -14,7 +14,7 @@ from evermat.columns.rules import Bag
 from evermat.columns.run import Jobs
 from evermat.columns.table import Batch, Table
 from evermat.columns.views import Listed, View, facts_in
-from evermat.program.closures import Closure
+from evermat.language.patterns.closures import Closure
 
 
 class InMemory:

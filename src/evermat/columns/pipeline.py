@@ -20,8 +20,8 @@ from evermat.columns.run import Jobs
 from evermat.columns.scheme_operations import AbsentInScheme, ExistsInScheme, JoinWithScheme
 from evermat.columns.selection import Selection
 from evermat.columns.table import Table
+from evermat.language.model import Relation, Variable, variables_of
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
-from evermat.program.model import Relation, Variable, variables_of
 
 Select = Callable[[Role, Relation], Selection]
 

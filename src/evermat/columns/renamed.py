@@ -13,11 +13,11 @@ from evermat.columns.table import Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, View
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem
-from evermat.program.canonical import canonical_term
-from evermat.program.equality import equality_of, rewritten_columns
-from evermat.program.model import Program
-from evermat.program.terms import SAME_AS
-from evermat.program.triples import TRIPLE
+from evermat.language.literal_values import canonical_term
+from evermat.language.model import Program
+from evermat.language.patterns.equality import equality_of, rewritten_columns
+from evermat.language.patterns.triples import TRIPLE
+from evermat.language.terms import SAME_AS
 
 _QUOTE = ord('"')  # how the spelling of a literal begins
 _FEW_ROWS = 500  # that are looked at one by one rather than by an index

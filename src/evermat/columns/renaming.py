@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evermat.columns import kernels_renaming as kernels
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch, Rows
-from evermat.program.terms import SAME_AS
+from evermat.language.terms import SAME_AS
 
 Ids = npt.NDArray[np.int64]
 _NO_IDS: Ids = np.empty(0, np.int64)

@@ -20,8 +20,8 @@ from evermat.columns.renamed import Renamed, Schema
 from evermat.columns.renaming import Assigned, Changed, Ids, Merged, Renaming
 from evermat.columns.table import STATES, Rows, Table, Truth
 from evermat.columns.views import NO_ROWS, Listed, View
-from evermat.program.equality import CLASSES, NAMES, terms_of
-from evermat.program.model import Program, Rule
+from evermat.language.model import Program, Rule
+from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
 
 if TYPE_CHECKING:
     from evermat.columns.state import State

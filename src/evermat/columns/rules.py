@@ -18,12 +18,12 @@ from evermat.columns.selection import Selection
 from evermat.columns.table import Rows, Table
 from evermat.columns.values import encode
 from evermat.columns.views import NO_ROWS, Listed, View
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Atom, Constant, Relation, Rule
 from evermat.plan.planner import Extent
 from evermat.plan.roles import Roles
 from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import STARTING, Plan, Role
-from evermat.program.model import Atom, Constant, Relation, Rule
-from evermat.program.strata import Stratum
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
 _SAMPLE = 512  # rows that are looked at to tell how many values a column has

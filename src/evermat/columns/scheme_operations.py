@@ -12,8 +12,8 @@ from evermat.columns.levels import WEIGHT, Keys, Level
 from evermat.columns.operations import Figures, Operation, carried, live_rows, multiply
 from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.table import Batch, Rows
+from evermat.language.model import Variable
 from evermat.plan.steps import Check, Match
-from evermat.program.model import Variable
 
 
 class _Reading(Operation):

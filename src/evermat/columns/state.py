@@ -26,9 +26,9 @@ from evermat.columns.selection import Selection
 from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import Dataset, Fresh, Listed, View
-from evermat.program.difference import changed_rules, shared_relations
-from evermat.program.model import Program
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.difference import changed_rules, shared_relations
+from evermat.language.model import Program
 
 Weights = npt.NDArray[np.int64]
 

@@ -22,12 +22,12 @@ from evermat.columns.schemes.closure import ClosedPairs
 from evermat.columns.schemes.storing import RoundsOfClosure, StoredClosure
 from evermat.columns.schemes.union import UnionOfRelations
 from evermat.columns.views import View
-from evermat.program.closures import Copy, find_copies
-from evermat.program.equality import possible_rule
-from evermat.program.model import Program, Rule
-from evermat.program.normal_rules import NormalRules
-from evermat.program.strata import Stratum
-from evermat.program.unions import Union, find_unions
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program, Rule
+from evermat.language.patterns.closures import Copy, find_copies
+from evermat.language.patterns.equality import possible_rule
+from evermat.language.patterns.normal_rules import NormalRules
+from evermat.language.patterns.unions import Union, find_unions
 
 
 class StratumRules:

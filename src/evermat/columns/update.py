@@ -31,7 +31,7 @@ from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, Restricted, View, listed
 from evermat.core.deferred_signals import uninterrupted
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
 
 Weights = npt.NDArray[np.int64]
 

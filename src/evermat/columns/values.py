@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.dictionary import Dictionary
-from evermat.program.builtins import MAX_NUMBER, Type
-from evermat.program.model import Relation
-from evermat.program.terms import Value
+from evermat.language.builtins import MAX_NUMBER, Type
+from evermat.language.model import Relation
+from evermat.language.terms import Value
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -21,7 +21,7 @@ from evermat.columns.bits import ADDED
 from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.selection import Selection
 from evermat.columns.table import STATES, Batch, Rows, Table, Truth
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)

@@ -26,8 +26,8 @@ from evermat.core.errors import (
 )
 from evermat.files.findings import Findings, FullError
 from evermat.files.layout import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
-from evermat.program.builtins import RANGES, Type
-from evermat.program.model import Relation
+from evermat.language.builtins import RANGES, Type
+from evermat.language.model import Relation
 
 
 def conform(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evermat.files.findings import Findings, FullError
 from evermat.files.layout import table_of
-from evermat.program.model import Relation
+from evermat.language.model import Relation
 
 BLOCK = 8 << 20
 BOM = b"\xef\xbb\xbf"

@@ -24,8 +24,8 @@ from evermat.files.ordering import sorted_batches
 from evermat.files.outputs import STDOUT, Outputs
 from evermat.files.places import FilePlace, Format, place_of
 from evermat.files.text_writer import spell, write_rows
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Io, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
 
 PARQUET = pa.schema(
     [

@@ -24,7 +24,7 @@ from evermat.files.jsonl import (
     read_lines,
 )
 from evermat.files.layout import nullary, shown
-from evermat.program.model import Relation
+from evermat.language.model import Relation
 
 NAMES = ("op", "relation", "values")
 

@@ -39,8 +39,8 @@ from evermat.files.numbers import number
 from evermat.files.parquet import read_tables
 from evermat.files.records import number_details
 from evermat.files.text import convert
-from evermat.program.inference import count_of
-from evermat.program.model import Relation
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.model import Relation
 
 Rows = npt.NDArray[np.int64]
 

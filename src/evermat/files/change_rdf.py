@@ -24,8 +24,8 @@ from evermat.files.places import FilePlace, Format, place_of
 from evermat.files.rdf import read_rdf
 from evermat.files.routing import Router
 from evermat.files.triples import Numbered, Prefixed, Quads, RdfOptions, is_blank, triples_table
-from evermat.program.model import Relation
-from evermat.program.terms import RDF_TYPE
+from evermat.language.model import Relation
+from evermat.language.terms import RDF_TYPE
 
 _SIGNS = {".add": True, ".del": False}
 

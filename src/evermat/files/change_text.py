@@ -24,8 +24,8 @@ from evermat.files.findings import Findings
 from evermat.files.layout import columns_text, names, nullary, shown
 from evermat.files.records import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.files.text import read_fast
-from evermat.program.inference import count_of
-from evermat.program.model import Io, Relation
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.model import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"

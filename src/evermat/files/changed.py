@@ -12,8 +12,8 @@ import pyarrow as pa
 from evermat.files.blocks import Block
 from evermat.files.findings import Findings
 from evermat.files.layout import nullary, table_from_values
-from evermat.program.model import Relation
-from evermat.program.terms import Value
+from evermat.language.model import Relation
+from evermat.language.terms import Value
 
 INSERT, DELETE = "+", "-"
 SIGNS = {INSERT: True, DELETE: False}

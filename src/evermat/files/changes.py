@@ -33,7 +33,7 @@ from evermat.files.opening import failing, open_text
 from evermat.files.places import Format, place_of
 from evermat.files.reading import STDIN
 from evermat.files.triples import AS_IT_IS, RdfOptions
-from evermat.program.model import Program, Relation
+from evermat.language.model import Program, Relation
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
 _ROW = "'row"  # no name that a column can have

@@ -14,8 +14,8 @@ from evermat.files.rdf import read_triples
 from evermat.files.reading import blank_prefixes, rdf_inputs
 from evermat.files.routing import Router
 from evermat.files.triples import RdfOptions
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Io, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
 
 if TYPE_CHECKING:
     import pyarrow as pa

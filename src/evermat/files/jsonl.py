@@ -43,9 +43,9 @@ from evermat.files.layout import (
     where,
 )
 from evermat.files.records import decode
-from evermat.program.builtins import RANGES, Type, format_float
-from evermat.program.model import Relation
-from evermat.program.terms import Value
+from evermat.language.builtins import RANGES, Type, format_float
+from evermat.language.model import Relation
+from evermat.language.terms import Value
 
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.program.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
-from evermat.program.model import Relation
+from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
+from evermat.language.model import Relation
 
 ARROW_TYPES: dict[Type, Any] = {
     Type.SYMBOL: pa.string(),

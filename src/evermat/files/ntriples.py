@@ -24,7 +24,7 @@ from evermat.files.blocks import Block
 from evermat.files.findings import Findings
 from evermat.files.records import decode
 from evermat.files.triples import DEFAULT_GRAPH, Quads, column_of, encode
-from evermat.program.terms import XSD_STRING, literal_term
+from evermat.language.terms import XSD_STRING, literal_term
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad

@@ -6,7 +6,7 @@ import math
 import re
 
 from evermat.core.errors import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER, Kind
-from evermat.program.builtins import RANGES, Type, parse_float
+from evermat.language.builtins import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _DIGITS = 20  # of the largest unsigned

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.files.layout import TEXTS, arrow_schema
-from evermat.program.builtins import Type
-from evermat.program.model import Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
 
 BATCH = 1 << 17
 _WORD = 64

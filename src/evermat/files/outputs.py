@@ -30,8 +30,8 @@ from evermat.files.parquet import write_parquet
 from evermat.files.places import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
 from evermat.files.rdf_writer import WITH_GRAPHS, Written, triples_of, write_graph
 from evermat.files.text_writer import write_rows, write_text
-from evermat.program.builtins import Type
-from evermat.program.model import Column, Io, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
 
 STDOUT = "<stdout>"
 _UNTOUCHED = "no output file was changed"

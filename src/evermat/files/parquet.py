@@ -18,8 +18,8 @@ from evermat.files.arrow import conform
 from evermat.files.findings import fail
 from evermat.files.layout import ARROW_TYPES
 from evermat.files.places import files_of
-from evermat.program.builtins import Type
-from evermat.program.model import Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
 
 UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20

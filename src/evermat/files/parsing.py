@@ -36,7 +36,7 @@ from evermat.files.statements import (
     xml_statements,
 )
 from evermat.files.triples import DEFAULT_GRAPH, Quads, column_of
-from evermat.program.terms import quote, unescape
+from evermat.language.terms import quote, unescape
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, RdfFormat

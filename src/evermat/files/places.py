@@ -16,7 +16,7 @@ from evermat.core.errors import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS,
 from evermat.files.findings import fail
 from evermat.files.layout import TEXTS, columns_text, where
 from evermat.files.triples import RDF_NAMED, RDF_PLAIN, is_rdf_name
-from evermat.program.model import Io, Relation
+from evermat.language.model import Io, Relation
 
 RDF_ENDINGS = {".nt": "nt", ".nq": "nq", ".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"}
 _WILD = "*?["

@@ -20,7 +20,7 @@ from evermat.files.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.files.findings import Findings, FullError
 from evermat.files.places import FilePlace, Format, place_of
 from evermat.files.triples import AS_IT_IS, Prefixed, RdfOptions, facts_of
-from evermat.program.model import Io
+from evermat.language.model import Io
 
 
 def can_split(place: FilePlace, io: Io) -> bool:

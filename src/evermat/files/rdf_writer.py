@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from evermat.files.ntriples import GRAPH, NODE, OBJECT, PROPERTY, is_plain
 from evermat.files.triples import BLANK, DEFAULT_GRAPH, with_terms
-from evermat.program.model import Relation
-from evermat.program.terms import RDF_TYPE, BadEscapeError, unescape
+from evermat.language.model import Relation
+from evermat.language.terms import RDF_TYPE, BadEscapeError, unescape
 
 WITH_GRAPHS = ("nq", "trig")
 _BATCH = 1 << 17  # triples that are written at a time

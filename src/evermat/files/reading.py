@@ -20,7 +20,7 @@ from evermat.files.places import FilePlace, Format, input_places, misfit
 from evermat.files.rdf import read_rdf
 from evermat.files.text import read_text
 from evermat.files.triples import AS_IT_IS, RdfOptions, facts_of
-from evermat.program.model import Io
+from evermat.language.model import Io
 
 STDIN = "<stdin>"
 

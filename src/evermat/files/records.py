@@ -30,8 +30,8 @@ from evermat.files.blocks import Block
 from evermat.files.findings import Findings
 from evermat.files.layout import TEXTS, columns_text, names, range_of, shown, spelling_of, where
 from evermat.files.numbers import number
-from evermat.program.model import Io, Relation
-from evermat.program.terms import Value
+from evermat.language.model import Io, Relation
+from evermat.language.terms import Value
 
 NULLARY = "()"
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from evermat.files.layout import TEXTS
 from evermat.files.triples import is_rdf_name
-from evermat.program.model import Relation
-from evermat.program.terms import RDF_TYPE
-from evermat.program.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.model import Relation
+from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
+from evermat.language.terms import RDF_TYPE
 
 
 class Routed(NamedTuple):

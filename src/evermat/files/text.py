@@ -18,8 +18,8 @@ from evermat.files.blocks import BLOCK, BOM, Block, blocks, pieces, read_blocks
 from evermat.files.findings import Findings
 from evermat.files.layout import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
 from evermat.files.records import count_nullary, read_records
-from evermat.program.builtins import Type
-from evermat.program.model import Io, Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]

@@ -18,9 +18,9 @@ from evermat.core.errors import NOT_PLAIN_TEXT
 from evermat.files.findings import fail
 from evermat.files.layout import TEXTS
 from evermat.files.records import NULLARY
-from evermat.program.builtins import Type, format_float
-from evermat.program.model import Io
-from evermat.program.terms import quote
+from evermat.language.builtins import Type, format_float
+from evermat.language.model import Io
+from evermat.language.terms import quote
 
 _BOM = "\ufeff"
 _INTEGERS = Type.NUMBER | Type.UNSIGNED

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.files.layout import arrow_schema
-from evermat.program.model import Relation
-from evermat.program.terms import RDF_TYPE
+from evermat.language.model import Relation
+from evermat.language.terms import RDF_TYPE
 
 DEFAULT_GRAPH = '""'  # what stands for the graph that has no name
 SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in "spo"])

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.program.model import Atom, Rule, Variable
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Atom, Rule, Variable
 
 Columns = frozenset[int]
 Pairs = frozenset[tuple[int, int]]

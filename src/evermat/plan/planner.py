@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import prod
 
-from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
-from evermat.program.builtins import INTEGERS
-from evermat.program.model import (
+from evermat.language.builtins import INTEGERS
+from evermat.language.model import (
     Apply,
     Atom,
     Constant,
@@ -26,6 +25,7 @@ from evermat.program.model import (
     Wildcard,
     variables_of,
 )
+from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
 
 Sizes = Mapping[str, int]
 """How many facts relations have; those that are missing are taken for large."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
+from evermat.language.model import Atom, Literal, Negation, Rule
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
 from evermat.plan.steps import Plan
-from evermat.program.model import Atom, Literal, Negation, Rule
 
 # Where a plan starts, beside the number of a literal: from the head; or from the head, handing out a body literal.
 _BACKWARD, _SUPPORT = -1, -2

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from math import ceil, floor
 
-from evermat.program.terms import BadEscapeError, quote, unescape
+from evermat.language.terms import BadEscapeError, quote, unescape
 from evermat.rdf.numbers import between, integers_between
 from evermat.rdf.patterns import UnreadableError, translated
 from evermat.rdf.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evermat.program.terms import literal_term
+from evermat.language.terms import literal_term
 from evermat.rdf.trees import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
 from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evermat.program.terms import quote
+from evermat.language.terms import quote
 from evermat.rdf.axioms import KINDS
 from evermat.rdf.graph import Triple
 from evermat.rdf.model import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from evermat.program.terms import quote
+from evermat.language.terms import quote
 from evermat.rdf.axioms import Axiom, Axioms
 from evermat.rdf.expressions import TOP_CLASS, All, And, Class, Named, Not, OneOf, Or, Property, Some, written
 from evermat.rdf.hierarchy import (

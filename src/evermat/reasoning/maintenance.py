@@ -15,8 +15,8 @@ from typing import Any
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
 from evermat.core import errors
 from evermat.core.errors import Problem, ProgramError, did_you_mean
-from evermat.program.model import Atom, Negation
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Atom, Negation
 from evermat.reasoning import (
     backward_forward,
     backward_forward_counting,

@@ -29,8 +29,8 @@ from functools import partial
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, Update, View
-from evermat.program.model import Atom, Negation, Rule
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Atom, Negation, Rule
 from evermat.reasoning.insertion import Views, insert_only
 from evermat.reasoning.maintenance import (
     ALGORITHMS,

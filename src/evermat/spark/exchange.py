@@ -11,7 +11,7 @@ import pyarrow as pa
 from evermat.columns.values import Encodable, Tables, encode_table
 from evermat.core import errors
 from evermat.core.errors import Problem, ResourceError
-from evermat.program.model import Relation
+from evermat.language.model import Relation
 from evermat.spark.reader import Outcome, write_facts
 
 if TYPE_CHECKING:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from evermat.columns.schemes.closure import ClosedRelation
     from evermat.columns.schemes.scheme import Scheme
     from evermat.columns.table import Batch, Table
-    from evermat.program.builtins import Type
-    from evermat.program.model import Relation
+    from evermat.language.builtins import Type
+    from evermat.language.model import Relation
 
 _PAIRS = 1 << 17  # of a batch
 _BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
@@ -263,7 +263,7 @@ def _decoded(
     """The values of chosen nodes, at the places of these."""
     from evermat.columns.values import decode_arrow  # noqa: PLC0415
     from evermat.files.parquet import UNSIGNED  # noqa: PLC0415
-    from evermat.program.builtins import Type  # noqa: PLC0415
+    from evermat.language.builtins import Type  # noqa: PLC0415
 
     texts = type_ in (Type.SYMBOL, Type.TERM)
     if texts:

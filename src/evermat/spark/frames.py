@@ -22,8 +22,8 @@ from evermat.core.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
 from evermat.files.arrow import conform
 from evermat.files.layout import nullary, where
 from evermat.files.parquet import parquet_schema
-from evermat.program.builtins import Type
-from evermat.program.model import Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
 from evermat.spark.exchange import Exchanged, exchanged
 from evermat.spark.jobs import essential
 from evermat.spark.reader import OUTCOME, FrameWriter, Outcome, write_facts

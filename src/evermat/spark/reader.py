@@ -27,7 +27,7 @@ from evermat.files.ranges import read_range
 from evermat.files.reading import read_place, read_stream
 from evermat.files.routing import Router
 from evermat.files.triples import AS_IT_IS, RdfOptions
-from evermat.program.model import Io, Relation
+from evermat.language.model import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat

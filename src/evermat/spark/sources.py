@@ -24,7 +24,7 @@ from evermat.files.places import input_places, is_remote
 from evermat.files.ranges import can_split, merge_findings, relocate
 from evermat.files.reading import read_relation
 from evermat.files.routing import Router
-from evermat.program.model import Io, Program
+from evermat.language.model import Io, Program
 from evermat.spark import frames
 from evermat.spark.exchange import Exchanged, Several, exchanged
 from evermat.spark.jobs import essential, failure, named, run_watched

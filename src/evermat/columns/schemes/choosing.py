@@ -17,9 +17,9 @@ from evermat.columns.covering import cover, estimate_intervals, estimate_pairs
 from evermat.columns.edges import Edges, Nodes
 from evermat.columns.reachability import Graph
 from evermat.columns.table import Table
-from evermat.program.closures import Closure
-from evermat.program.model import Atom, Negation, Program, Rule, Variable
-from evermat.program.unions import Union
+from evermat.language.model import Atom, Negation, Program, Rule, Variable
+from evermat.language.patterns.closures import Closure
+from evermat.language.patterns.unions import Union
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = (AUTO, PLAIN)

@@ -14,8 +14,8 @@ from evermat.columns.schemes.closure import ClosedPairs, ClosedRelation
 from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import InSchemes, View, facts_in
-from evermat.program.closures import Closure, Copy
-from evermat.program.model import Atom
+from evermat.language.model import Atom
+from evermat.language.patterns.closures import Closure, Copy
 
 if TYPE_CHECKING:
     from evermat.columns.closures import ClosureModule

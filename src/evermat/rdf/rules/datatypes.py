@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evermat.program.terms import quote
+from evermat.language.terms import quote
 from evermat.rdf.datatypes import DISTINCT, datatype_pattern
 from evermat.rdf.vocabulary import LITERAL, rdf, xsd
 

@@ -20,9 +20,9 @@ from evermat.columns.run import Run
 from evermat.columns.state import State as ColumnsState
 from evermat.columns.table import Rows
 from evermat.columns.views import Fresh
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Atom, Negation, Program
 from evermat.plan.pivots import pivots
-from evermat.program.model import Atom, Negation, Program
-from evermat.program.strata import Stratum
 from evermat.reasoning.seminaive import saturate
 from evermat.spark.rounds.expressions import Expression, combined, most
 from evermat.spark.rounds.holding import batches_of

@@ -14,7 +14,7 @@ import pyarrow as pa
 from evermat.columns.connections import Connections
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch, Table
-from evermat.program.closures import Closure
+from evermat.language.patterns.closures import Closure
 from evermat.spark.rounds.absorbing import Absorbing, Target
 from evermat.spark.rounds.cluster import Found
 from evermat.spark.rounds.connecting import Connecting, ConnectingHere, GraphFile

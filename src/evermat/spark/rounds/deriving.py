@@ -20,8 +20,8 @@ from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import encode_table
+from evermat.language.model import Relation, Rule
 from evermat.plan.steps import STARTING, Plan, Role
-from evermat.program.model import Relation, Rule
 from evermat.spark.rounds import tasks
 from evermat.spark.rounds.expressions import Expression, Files
 from evermat.spark.rounds.holding import Holding

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evermat.program.model import Relation
+from evermat.language.model import Relation
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Job
 from evermat.spark.rounds.deriving import Given

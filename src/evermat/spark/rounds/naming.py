@@ -17,7 +17,7 @@ from evermat.columns.dictionary import Dictionary
 from evermat.columns.naming import count_names, expand
 from evermat.columns.renaming import Renaming
 from evermat.columns.table import Batch
-from evermat.program.builtins import Type
+from evermat.language.builtins import Type
 from evermat.spark.rounds.expressions import Expression
 from evermat.spark.rounds.holding import batches_of
 from evermat.spark.rounds.packing import Part, Shape

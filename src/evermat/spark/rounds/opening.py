@@ -21,8 +21,8 @@ from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.values import encode_table
 from evermat.core import errors
 from evermat.core.errors import Problem, ResourceError, StateError
-from evermat.program.builtins import Type
-from evermat.program.model import Relation
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
 from evermat.spark.rounds import tasks
 from evermat.spark.rounds.cluster import Stage
 from evermat.spark.rounds.expressions import Counted, Expression, combined, most

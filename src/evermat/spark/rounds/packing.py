@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
-from evermat.program.builtins import Type
+from evermat.language.builtins import Type
 
 Amounts = npt.NDArray[np.int64]
 

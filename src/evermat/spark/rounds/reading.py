@@ -16,7 +16,7 @@ from evermat.columns.table import Batch
 from evermat.columns.values import decode_arrow
 from evermat.files.layout import arrow_schema
 from evermat.files.parquet import parquet_schema
-from evermat.program.model import Relation
+from evermat.language.model import Relation
 from evermat.spark.frames import from_tasks
 from evermat.spark.rounds.expressions import Expression, Files
 from evermat.spark.rounds.holding import batches_of

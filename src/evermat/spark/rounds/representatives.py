@@ -20,11 +20,11 @@ from evermat.columns.renaming import Assigned, Changed, Ids, Renaming
 from evermat.columns.table import Batch, Rows
 from evermat.columns.views import NO_ROWS
 from evermat.core.source import Span
-from evermat.program.builtins import Type
-from evermat.program.equality import CLASSES, NAMES, terms_of
-from evermat.program.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
-from evermat.program.terms import SAME_AS
-from evermat.program.triples import TRIPLE
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
+from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
+from evermat.language.patterns.triples import TRIPLE
+from evermat.language.terms import SAME_AS
 from evermat.spark.rounds.absorbing import Absorbing, Target
 from evermat.spark.rounds.cluster import Found, Stage
 from evermat.spark.rounds.expressions import ARRIVED, Expression, combined, most

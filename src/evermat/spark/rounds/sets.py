@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Found, Job, total_rows
 from evermat.spark.rounds.expressions import Counted, Expression, Files, combined, most

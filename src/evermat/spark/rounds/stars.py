@@ -26,9 +26,9 @@ import pyarrow.parquet as pq
 from evermat.columns.run import Run
 from evermat.core import errors
 from evermat.core.errors import EvermatError, Problem, ResourceError
-from evermat.program.builtins import Type
-from evermat.program.closures import Closure
-from evermat.program.model import Atom, Column, Relation, Rule, Variable
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Column, Relation, Rule, Variable
+from evermat.language.patterns.closures import Closure
 from evermat.spark.frames import frame_files
 from evermat.spark.jobs import failure, named, run_watched
 from evermat.spark.rounds.cluster import Cluster

@@ -12,11 +12,11 @@ from evermat.algebra import Counters
 from evermat.columns.closures import closure_modules
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.run import Jobs, Run
+from evermat.language.analysis.strata import Stratum
+from evermat.language.difference import changed_rules, shared_relations
+from evermat.language.model import Program
+from evermat.language.patterns.normal_rules import NormalRules
 from evermat.plan.pivots import pivots
-from evermat.program.difference import changed_rules, shared_relations
-from evermat.program.model import Program
-from evermat.program.normal_rules import NormalRules
-from evermat.program.strata import Stratum
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.closures import OnCluster
 from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.table import Batch
-from evermat.program.model import Rule
+from evermat.language.model import Rule
 from evermat.spark.rounds.packing import Amounts, FactFile, Shape, buckets_of, by_bucket, pack, to_arrow
 
 SENT = "bucket int, channel int, payload binary"

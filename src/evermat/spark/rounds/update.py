@@ -10,7 +10,7 @@ from typing import Any, Self
 from evermat.algebra import TooManyInstancesError
 from evermat.columns.journal import Journal, Journaled
 from evermat.columns.run import Run
-from evermat.program.strata import Stratum
+from evermat.language.analysis.strata import Stratum
 from evermat.spark.rounds.rules import Bag
 from evermat.spark.rounds.sets import CountedFacts, Counting, FactSet, Positive, View
 from evermat.spark.rounds.state import State, StratumRules

@@ -27,7 +27,7 @@ from evermat.files.changed import ChangedRows
 from evermat.files.changes import FileChanges
 from evermat.files.findings import Findings, FullError
 from evermat.files.layout import names, nullary
-from evermat.program.model import Atom, Constant, Relation
+from evermat.language.model import Atom, Constant, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

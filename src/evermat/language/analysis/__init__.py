@@ -1,0 +1,1 @@
+"""The untyped tree to typed, safe, stratified rules."""

@@ -1,0 +1,360 @@
+"""Names: relations, their columns, and where they are read from and written to.
+
+RDF names need no declaration: a class is a unary, a property a binary relation of terms. In a program that mentions
+`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
+a program that asks for the classes of something, `rdf:type(x, c)`. A program that declares `other_triple(s, p, o)` keeps
+there what has no relation of its own: RDF names without a declaration stand for such triples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evermat.core import errors
+from evermat.core.errors import Problems, did_you_mean
+from evermat.core.source import Span
+from evermat.language.analysis.declared_types import Types
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.builtins import ANY, Type
+from evermat.language.model import Column, Io, Relation
+from evermat.language.patterns.equality import AUTO, EQUALITIES, EQUALITY, OFF
+from evermat.language.patterns.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
+from evermat.language.syntax.ast import (
+    Aggregate,
+    And,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Compare,
+    Declaration,
+    Directive,
+    Equation,
+    Expression,
+    Formula,
+    Ignored,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Parameter,
+    Pragma,
+    Statement,
+    Unread,
+)
+from evermat.language.terms import RDF_TYPE
+
+_IGNORED = {
+    ".plan": "the order of literals is chosen from what is bound and from the sizes of relations",
+    ".pragma": "there is no such pragma",
+    ".limitsize": "limits are set for the whole run: --limit-facts",
+}
+_RDF_HINT = "an RDF name with one column is a class, with two a property; anything else needs a `.decl`"
+_PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
+_MEDIA = {".input": ("file", "stdin", "table", "jdbc"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
+# What else says where a relation comes from, and which of it one cannot do without (one of each group).
+_OPTIONS = {
+    "table": ("name",),
+    "jdbc": (
+        *("url", "dbtable", "query", "driver", "user", "password", "fetchsize"),
+        *("partitionColumn", "lowerBound", "upperBound", "numPartitions"),
+    ),
+}
+_NEEDED = {"table": (("name",),), "jdbc": (("url",), ("dbtable", "query"))}
+
+
+class Uses:
+    """What clauses may say of known relations: atoms checked, RDF names declared or turned into triples."""
+
+    def __init__(self, relations: dict[str, Relation], problems: Problems) -> None:
+        self.relations, self.problems = relations, problems
+        self.triples = triples_of(relations)  # where RDF names without a relation are looked for
+        self._implicit: set[str] = set()  # RDF names without a declaration
+        self._unread: set[str] = set()  # names whose declaration has a mistake in it
+
+    def place_of(self, relation: Relation) -> str:
+        """Where a relation comes from, in words."""
+        if relation.span is None:
+            return "its columns are subject, property and object"
+        place = self.problems.source.place(relation.span.start)
+        how = "first used" if relation.name in self._implicit else "declared"
+        return f"it is {how} at {place.line}:{place.column}"
+
+    def check(self, atom: Atom) -> bool:
+        """Whether the relation of an atom is known and has as many columns; declares RDF names."""
+        if RDF_TYPE not in self.relations and (class_ := class_of(atom)):
+            atom.name, atom.arguments = class_, atom.arguments[:1]
+        name, found = atom.name.text, len(atom.arguments)
+        relation = self._relation_of(atom)
+        if relation is None and self._is_spread(atom):
+            return True
+        if relation is None and atom.name.is_iri and found in (1, 2):
+            if not self.triples:
+                self.relations[name] = _term_relation(name, ("s", "o")[:found], atom.name.span)
+                self._implicit.add(name)
+            return True
+        if relation is None:
+            self.report_unknown(atom.name)
+            return False
+        if relation.arity != found:
+            self.problems.add(
+                errors.ARITY,
+                atom.span,
+                name=name,
+                expected=count_of(relation.arity, "column"),
+                found=str(found),
+                place=self.place_of(relation),
+            )
+        return relation.arity == found
+
+    def _relation_of(self, atom: Atom) -> Relation | None:
+        """The relation of an atom's name. A class whose name is also that of a property has only what suits a class."""
+        relation = self.relations.get(atom.name.text)
+        if relation is not None and atom.name.is_iri and self.triples == OTHER_TRIPLE:
+            return relation if relation.arity == len(atom.arguments) else None
+        return relation
+
+    def _is_spread(self, atom: Atom) -> bool:
+        """Whether an atom is about triples that are facts of several relations."""
+        return self.triples == OTHER_TRIPLE and is_general(atom, self.relations)
+
+    def report_unknown(self, name: Name) -> None:
+        if name.text not in self._unread:
+            hint = _RDF_HINT if name.is_iri else self.problems.hint(name.text, self.relations)
+            self.problems.add(errors.UNKNOWN_RELATION, name.span, hint, name=name.text)
+
+    def resolve(self, clause: Clause) -> Clause:
+        """The clause with RDF atoms turned into triples, if this program uses triples."""
+        if not self.triples:
+            return clause
+        heads = []
+        for head in clause.heads:
+            if self._is_spread(head):
+                self.problems.add(errors.SPREAD_HEAD, head.span)
+            else:
+                heads.append(self._triple(head))
+        body = None if clause.body is None else self._triples(clause.body)
+        return Clause(heads, body, clause.span)
+
+    def _triple(self, atom: Atom) -> Atom:
+        if self._relation_of(atom) is not None:
+            return Atom(atom.name, [self._triples_in(a) for a in atom.arguments], atom.span)
+        subject, *value = [self._triples_in(a) for a in atom.arguments]
+        name = Literal("term", atom.name.text, atom.name.span)
+        type_ = Literal("term", RDF_TYPE, atom.name.span)
+        arguments = [subject, name, *value] if value else [subject, type_, name]
+        return Atom(Name(self.triples, atom.name.span), arguments, atom.span)
+
+    def _triples(self, formula: Formula) -> Formula:
+        match formula:
+            case Atom() if self._is_spread(formula):
+                return spread(formula, self.relations)
+            case Atom():
+                return self._triple(formula)
+            case Not(inner, span):
+                return Not(self._triples(inner), span)
+            case And(parts):
+                return And([self._triples(part) for part in parts])
+            case Or(parts):
+                return Or([self._triples(part) for part in parts])
+            case Compare(operator, left, right, span):
+                return Compare(operator, self._triples_in(left), self._triples_in(right), span)
+            case _:
+                return formula
+
+    def _triples_in(self, expression: Expression) -> Expression:
+        match expression:
+            case Aggregate(function, value, body, span):
+                return Aggregate(function, value, self._triples(body), span)
+            case Call(function, arguments, span):
+                return Call(function, [self._triples_in(a) for a in arguments], span)
+            case Cast(argument, type_, span):
+                return Cast(self._triples_in(argument), type_, span)
+            case _:
+                return expression
+
+
+class Names(Uses):
+    """All relations of a program."""
+
+    def __init__(self, statements: list[Statement], types: Types, problems: Problems) -> None:
+        super().__init__({}, problems)
+        self.inputs: list[Io] = []
+        self.outputs: list[Io] = []
+        self.sizes: list[Relation] = []
+        self._unread = {n for s in statements if isinstance(s, Unread) and s.keyword == ".decl" for n in s.names}
+        for statement in statements:
+            if isinstance(statement, Declaration):
+                self._declare(statement, types)
+        atoms = [atom for s in statements if isinstance(s, Clause) for atom in clause_atoms(s)]
+        self.triples = triples_of(self.relations)
+        if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
+            self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
+            self.triples = TRIPLE
+        self.equality = AUTO if any(isinstance(atom, Equation) for atom in atoms) else OFF
+        wrong = {id(atom) for atom in atoms if not self.check(atom)}
+        self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
+        for statement in statements:
+            if isinstance(statement, Directive):
+                self._direct(statement)
+            elif isinstance(statement, Pragma) and statement.key == EQUALITY:
+                self._choose_equality(statement)
+            elif isinstance(statement, Pragma):
+                problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
+            elif isinstance(statement, Ignored):
+                problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
+
+    def _choose_equality(self, pragma: Pragma) -> None:
+        """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
+        if pragma.value not in (*EQUALITIES, AUTO):
+            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{AUTO}`"
+            details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
+            self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
+        self.equality = pragma.value if pragma.value in EQUALITIES else AUTO
+
+    # --- declarations ---
+
+    def _declare(self, declaration: Declaration, types: Types) -> None:
+        columns: list[Column] = []
+        seen: set[str] = set()
+        for attribute in declaration.attributes:
+            primitive = types.primitive(attribute.type.text, attribute.type.span)
+            if attribute.name in seen:
+                self.problems.add(
+                    errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
+                )
+            seen.add(attribute.name)
+            columns.append(Column(attribute.name, primitive or ANY, attribute.type.text))
+        qualifiers = {q.text for q in declaration.qualifiers}
+        for name in declaration.names:
+            if first := self.relations.get(name.text):
+                self.problems.add(
+                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self.place_of(first)
+                )
+                continue
+            has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
+            if "eqrel" in qualifiers and not has_pairs:
+                self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
+            equivalence = "eqrel" in qualifiers and has_pairs
+            relation = Relation(
+                name.text,
+                tuple(columns),
+                equivalence=equivalence,
+                forbidden="forbidden" in qualifiers,
+                span=name.span,
+            )
+            self.relations[name.text] = relation
+            if "input" in qualifiers:
+                self.inputs.append(Io(relation))
+            if "output" in qualifiers:
+                self.outputs.append(Io(relation))
+            if "printsize" in qualifiers:
+                self.sizes.append(relation)
+
+    # --- inputs and outputs ---
+
+    def _direct(self, directive: Directive) -> None:
+        for name in directive.names:
+            relation = self.relations.get(name.text)
+            if relation is None:
+                self.report_unknown(name)
+                continue
+            io = self._io(relation, directive, name.span)
+            if directive.keyword == ".printsize" or io.medium == "stdoutprintsize":
+                self.sizes.append(relation)
+            else:
+                (self.inputs if directive.keyword == ".input" else self.outputs).append(io)
+
+    def _io(self, relation: Relation, directive: Directive, span: Span) -> Io:
+        media = _MEDIA[directive.keyword]
+        given = {parameter.key: parameter for parameter in directive.parameters}
+        medium = self._choice(given.get("IO"), (*media, "stdoutprintsize"), media[0])
+        known = (*_PARAMETERS, *_OPTIONS.get(medium, ()))
+        values: dict[str, Parameter] = {}
+        for parameter in directive.parameters:
+            if parameter.key in known:
+                values[parameter.key] = parameter
+            else:
+                self.problems.add(
+                    errors.UNKNOWN_PARAMETER,
+                    parameter.span,
+                    did_you_mean(parameter.key, known),
+                    name=parameter.key,
+                    directive=directive.keyword,
+                )
+        for names in _NEEDED.get(medium, ()):
+            if not values.keys() & set(names):
+                self._bad(values["IO"], f"it needs {' or '.join(f'`{name}`' for name in names)}")
+        delimiter = values["delimiter"].value if "delimiter" in values else None
+        rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
+        if delimiter is not None and len(delimiter) != 1:
+            why = "a delimiter is one character"
+            self._bad(values["delimiter"], why)
+        return Io(
+            relation,
+            medium=medium,
+            path=values["filename"].value if "filename" in values else None,
+            delimiter=delimiter or ("," if rfc4180 else "\t"),
+            headers=self._choice(values.get("headers"), ("true", "false"), "false") == "true",
+            rfc4180=rfc4180,
+            options=tuple((name, values[name].value) for name in _OPTIONS.get(medium, ()) if name in values),
+            span=span,
+        )
+
+    def _choice(self, parameter: Parameter | None, known: tuple[str, ...], default: str) -> str:
+        if parameter is None:
+            return default
+        if parameter.value not in known:
+            shown = " or ".join(f"`{value}`" for value in known if value != "stdoutprintsize")
+            self._bad(parameter, f"possible is {shown}")
+            return default
+        return parameter.value
+
+    def _bad(self, parameter: Parameter, why: str) -> None:
+        value = parameter.value
+        self.problems.add(errors.BAD_PARAMETER, parameter.span, name=parameter.key, value=value, why=why)
+
+
+def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
+    return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
+
+
+def _contains(clause: Clause, atoms: set[int]) -> bool:
+    return any(id(atom) in atoms for atom in clause_atoms(clause))
+
+
+def clause_atoms(clause: Clause) -> Iterator[Atom]:
+    """All atoms of a clause, those inside aggregates included."""
+    yield from clause.heads
+    for head in clause.heads:
+        yield from _expression_atoms(head.arguments)
+    if clause.body is not None:
+        yield from _atoms(clause.body)
+
+
+def _atoms(formula: Formula) -> Iterator[Atom]:
+    """All atoms of a formula, those inside aggregates included."""
+    match formula:
+        case Atom():
+            yield formula
+            yield from _expression_atoms(formula.arguments)
+        case Not():
+            yield from _atoms(formula.formula)
+        case And() | Or():
+            for part in formula.parts:
+                yield from _atoms(part)
+        case Compare():
+            yield from _expression_atoms([formula.left, formula.right])
+
+
+def _expression_atoms(expressions: list[Expression]) -> Iterator[Atom]:
+    for expression in expressions:
+        match expression:
+            case Aggregate():
+                yield from _atoms(expression.body)
+                if expression.value is not None:
+                    yield from _expression_atoms([expression.value])
+            case Call():
+                yield from _expression_atoms(expression.arguments)
+            case Cast():
+                yield from _expression_atoms([expression.argument])

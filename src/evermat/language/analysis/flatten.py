@@ -1,0 +1,303 @@
+"""Clauses to conjunctions: one flat rule for each head and each alternative of the body.
+
+- `;`, parentheses and `!( … )` become alternatives (disjunctive normal form).
+- Arguments of atoms become variables or constants; an expression moves into an equation beside the atom.
+- An aggregate inside an expression becomes a literal of its own with a variable for its result, and its local
+  variables get names that occur nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Span
+from evermat.language.builtins import NEGATED
+from evermat.language.syntax.ast import (
+    Aggregate,
+    And,
+    Atom,
+    Call,
+    Cast,
+    Clause,
+    Compare,
+    Expression,
+    Formula,
+    Literal,
+    Not,
+    Or,
+    Truth,
+    Var,
+    Wildcard,
+)
+
+ALTERNATIVES_LIMIT = 4096
+_SIZE_LIMIT = 100_000  # literals of all alternatives together
+
+
+@dataclass(slots=True)
+class Grouping:
+    """An aggregate as a literal: `result` is what it hands out, `keys` what it is grouped by."""
+
+    result: Var
+    aggregate: Aggregate
+    value: Expression | None
+    keys: list[Var]
+    alternatives: list[list[FlatLiteral]]
+
+
+FlatLiteral = Atom | Not | Compare | Grouping
+
+
+@dataclass(slots=True)
+class FlatRule:
+    """One head, one conjunction; arguments of atoms are variables, constants or `_`."""
+
+    head: Atom
+    body: list[FlatLiteral]
+    clause: Clause
+
+
+def lower(clause: Clause, problems: Problems) -> Iterator[FlatRule]:
+    """The flat rules of a clause."""
+    try:
+        bodies = alternatives(clause.body) if clause.body is not None else [[]]
+        _check_size(bodies, len(clause.heads))
+    except _TooManyError:
+        problems.add(errors.TOO_MANY_ALTERNATIVES, clause.span, limit=ALTERNATIVES_LIMIT)
+        return
+    for head in clause.heads:
+        for body in bodies:
+            yield _Flattener(clause, problems).rule(head, body)
+
+
+class _TooManyError(Exception):
+    pass
+
+
+def _check_size(bodies: list[list[Atom | Not | Compare]], heads: int = 1) -> None:
+    """One body may be of any size, but copies of it add up."""
+    copies = len(bodies) * heads
+    if len(bodies) > 1 and (copies > ALTERNATIVES_LIMIT or heads * sum(map(len, bodies)) > _SIZE_LIMIT):
+        raise _TooManyError
+
+
+def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
+    """The disjunctive normal form: alternatives of conjunctions of (negated) atoms and comparisons."""
+    match formula:
+        case Or():
+            result = [body for part in formula.parts for body in alternatives(part)]
+        case And():
+            result = [[]]
+            for part in formula.parts:
+                choices = alternatives(part)
+                if len(choices) == 1:
+                    for left in result:
+                        left.extend(choices[0])
+                else:
+                    if len(result) * len(choices) > ALTERNATIVES_LIMIT:
+                        raise _TooManyError
+                    result = [left + right for left in result for right in choices]
+                    _check_size(result)
+        case Not(Not(inner)):
+            result = alternatives(inner)
+        case Not(And(parts), span):
+            result = alternatives(Or([Not(part, span) for part in parts]))
+        case Not(Or(parts), span):
+            result = alternatives(And([Not(part, span) for part in parts]))
+        case Not(Compare(operator, left, right, span)):
+            result = [[Compare(NEGATED[operator], left, right, span)]]
+        case Not(Truth(value)):
+            result = [] if value else [[]]
+        case Truth(value):
+            result = [[]] if value else []
+        case _:
+            result = [[formula]]
+    if len(result) > ALTERNATIVES_LIMIT:
+        raise _TooManyError
+    return result
+
+
+class _Flattener:
+    """Flattens one rule; knows which names are in use."""
+
+    def __init__(self, clause: Clause, problems: Problems) -> None:
+        self.clause = clause
+        self.problems = problems
+        self._fresh = count(1)
+
+    def rule(self, head: Atom, body: list[Atom | Not | Compare]) -> FlatRule:
+        extra: list[FlatLiteral] = []
+        outside = Counter(v.name for v in outer_variables([head, *body]))
+        for argument in head.arguments:
+            if isinstance(argument, Wildcard):
+                self.problems.add(errors.WILDCARD_HEAD, argument.span)
+        flat_head = self._atom(head, extra, outside)
+        return FlatRule(flat_head, self._body(body, outside) + extra, self.clause)
+
+    def _body(self, body: Iterable[Formula], outside: Iterable[str]) -> list[FlatLiteral]:
+        flat: list[FlatLiteral] = []
+        for literal in body:
+            extra: list[FlatLiteral] = []
+            match literal:
+                case Atom():
+                    flat.append(self._atom(literal, extra, outside))
+                case Not(Atom() as atom):
+                    flat.append(Not(self._atom(atom, extra, outside), literal.span))
+                case Compare("=", Var() as result, Aggregate() as aggregate) | Compare(
+                    "=", Aggregate() as aggregate, Var() as result
+                ):
+                    flat.append(self._grouping(result, aggregate, outside))
+                case Compare():
+                    left = self._expression(literal.left, extra, outside)
+                    right = self._expression(literal.right, extra, outside)
+                    flat.append(Compare(literal.operator, left, right, literal.span))
+            flat += extra
+        return flat
+
+    def _atom(self, atom: Atom, extra: list[FlatLiteral], outside: Iterable[str]) -> Atom:
+        if all(isinstance(a, Var | Literal | Wildcard) for a in atom.arguments):
+            return atom
+        arguments: list[Expression] = []
+        for argument in atom.arguments:
+            if isinstance(argument, Var | Literal | Wildcard):
+                arguments.append(argument)
+                continue
+            variable = self._variable(argument.span)
+            if isinstance(argument, Aggregate):
+                extra.append(self._grouping(variable, argument, outside))
+            else:
+                value = self._expression(argument, extra, outside)
+                extra.append(Compare("=", variable, value, argument.span))
+            arguments.append(variable)
+        return Atom(atom.name, arguments, atom.span)
+
+    def _expression(self, expression: Expression, extra: list[FlatLiteral], outside: Iterable[str]) -> Expression:
+        match expression:
+            case Wildcard(span):
+                self.problems.add(errors.WILDCARD_VALUE, span)
+                return expression
+            case Call(function, arguments, span):
+                return Call(function, [self._expression(a, extra, outside) for a in arguments], span)
+            case Cast(argument, type_, span):
+                return Cast(self._expression(argument, extra, outside), type_, span)
+            case Aggregate():
+                variable = self._variable(expression.span)
+                extra.append(self._grouping(variable, expression, outside))
+                return variable
+            case _:
+                return expression
+
+    def _grouping(self, result: Var, aggregate: Aggregate, outside: Iterable[str]) -> Grouping:
+        """Names that also occur outside are keys; all others are local and renamed."""
+        try:
+            bodies = alternatives(aggregate.body)
+            _check_size(bodies)
+        except _TooManyError:
+            self.problems.add(errors.TOO_MANY_ALTERNATIVES, aggregate.span, limit=ALTERNATIVES_LIMIT)
+            bodies = []
+        known = set(outside)
+        inside = [v for body in bodies for v in outer_variables(body)]
+        inside += outer_variables([] if aggregate.value is None else [aggregate.value])
+        deeper = [v for body in bodies for v in _nested_variables(body)]
+        number = next(self._fresh)
+        local = {v.name: f"{v.name}'{number}" for v in inside if v.name not in known}
+        keys = {v.name: v for v in [*inside, *deeper] if v.name in known}
+        renamed = [[_rename(literal, local) for literal in body] for body in bodies]
+        scope = known | set(local.values())
+        value_literals: list[FlatLiteral] = []
+        value = None
+        if aggregate.value is not None:
+            value = self._expression(_rename_expression(aggregate.value, local), value_literals, scope)
+        flat = [self._body(body, scope) + value_literals for body in renamed]
+        return Grouping(result, aggregate, value, list(keys.values()), flat)
+
+    def _variable(self, span: Span) -> Var:
+        return Var(f"'{next(self._fresh)}", span)  # no name that a user can write
+
+
+def clause_variables(clause: Clause) -> Iterator[Var]:
+    """All variables of a clause as written, those inside aggregates included."""
+    parts: list[Formula | Expression] = [*clause.heads, *([clause.body] if clause.body is not None else [])]
+    yield from outer_variables(parts)
+    yield from _nested_variables(parts)
+
+
+def outer_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
+    """The variables of formulas and expressions, not counting those inside aggregates."""
+    for thing in things:
+        match thing:
+            case Var():
+                yield thing
+            case Atom() | Call():
+                yield from outer_variables(thing.arguments)
+            case Not():
+                yield from outer_variables([thing.formula])
+            case Compare():
+                yield from outer_variables([thing.left, thing.right])
+            case Cast():
+                yield from outer_variables([thing.argument])
+            case And() | Or():
+                yield from outer_variables(thing.parts)
+
+
+def _aggregates(things: Iterable[Formula | Expression]) -> Iterator[Aggregate]:
+    """The outermost aggregates of formulas and expressions."""
+    for thing in things:
+        match thing:
+            case Aggregate():
+                yield thing
+            case Atom() | Call():
+                yield from _aggregates(thing.arguments)
+            case Not():
+                yield from _aggregates([thing.formula])
+            case Compare():
+                yield from _aggregates([thing.left, thing.right])
+            case Cast():
+                yield from _aggregates([thing.argument])
+            case And() | Or():
+                yield from _aggregates(thing.parts)
+
+
+def _nested_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
+    """The variables inside the aggregates of some formulas, at any depth."""
+    for aggregate in _aggregates(things):
+        parts = [aggregate.body, *([aggregate.value] if aggregate.value is not None else [])]
+        yield from outer_variables(parts)
+        yield from _nested_variables(parts)
+
+
+def _rename(formula: Formula, names: dict[str, str]) -> Formula:
+    """A formula with some variables renamed, also inside aggregates."""
+    match formula:
+        case Atom(name, arguments, span):
+            return Atom(name, [_rename_expression(a, names) for a in arguments], span)
+        case Not(inner, span):
+            return Not(_rename(inner, names), span)
+        case Compare(operator, left, right, span):
+            return Compare(operator, _rename_expression(left, names), _rename_expression(right, names), span)
+        case And(parts):
+            return And([_rename(part, names) for part in parts])
+        case Or(parts):
+            return Or([_rename(part, names) for part in parts])
+        case _:
+            return formula
+
+
+def _rename_expression(expression: Expression, names: dict[str, str]) -> Expression:
+    match expression:
+        case Var(name, span):
+            return Var(names.get(name, name), span)
+        case Call(function, arguments, span):
+            return Call(function, [_rename_expression(a, names) for a in arguments], span)
+        case Cast(argument, type_, span):
+            return Cast(_rename_expression(argument, names), type_, span)
+        case Aggregate(function, value, body, span):
+            renamed = None if value is None else _rename_expression(value, names)
+            return Aggregate(function, renamed, _rename(body, names), span)
+        case _:
+            return expression

@@ -1,0 +1,318 @@
+"""The built-in functions and tests: their names, their types, and what they compute.
+
+The scalar meaning below is the reference: constants in the text are computed with it, and the engines'
+vectorised forms are tested against it. A function that has no value for its arguments (division by zero,
+overflow, a `to_number` that fails) returns None.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+
+from evermat.language.literal_values import canonical_term
+from evermat.language.terms import Value
+
+
+class Type(IntFlag):
+    """The primitive types; a union of flags is the set of types that something may still have."""
+
+    SYMBOL = 1
+    NUMBER = 2
+    UNSIGNED = 4
+    FLOAT = 8
+    TERM = 16
+
+    def __str__(self) -> str:
+        return " or ".join((t.name or "").lower() for t in Type if t & self)
+
+
+INTEGERS = Type.NUMBER | Type.UNSIGNED
+NUMERIC = INTEGERS | Type.FLOAT
+CONVERTIBLE = NUMERIC | Type.SYMBOL
+ORDERED = NUMERIC | Type.SYMBOL
+ANY = ORDERED | Type.TERM
+
+MIN_NUMBER, MAX_NUMBER, MAX_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
+RANGES = {
+    Type.NUMBER: (MIN_NUMBER, MAX_NUMBER),
+    Type.UNSIGNED: (0, MAX_UNSIGNED),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A built-in. `None` among the parameters or as the result stands for the one `shared` type."""
+
+    name: str
+    parameters: tuple[Type | None, ...]
+    result: Type | None
+    shared: Type = ANY
+    variadic: bool = False  # the last parameter may be repeated
+
+    def accepts(self, count: int) -> bool:
+        """Whether it can take this many arguments."""
+        return count >= len(self.parameters) if self.variadic else count == len(self.parameters)
+
+    def parameter(self, position: int) -> Type | None:
+        """The type of an argument."""
+        return self.parameters[min(position, len(self.parameters) - 1)]
+
+
+def _same(names: str, shared: Type, count: int = 2, *, variadic: bool = False) -> list[Function]:
+    return [Function(name, (None,) * count, None, shared, variadic) for name in names.split()]
+
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in [
+        *_same("+ - * / ^", NUMERIC),
+        *_same("% band bor bxor bshl bshr bshru land lor lxor", INTEGERS),
+        *_same("neg", NUMERIC, 1),
+        *_same("bnot lnot", INTEGERS, 1),
+        *_same("min max", ORDERED, variadic=True),
+        *_same("cat", Type.SYMBOL, variadic=True),
+        Function("strlen", (Type.SYMBOL,), Type.NUMBER),
+        Function("substr", (Type.SYMBOL, Type.NUMBER, Type.NUMBER), Type.SYMBOL),
+        Function("ord", (Type.SYMBOL,), Type.NUMBER),
+        Function("to_string", (ANY,), Type.SYMBOL),
+        Function("canonical_term", (Type.TERM,), Type.TERM),
+        Function("to_number", (CONVERTIBLE,), Type.NUMBER),
+        Function("to_unsigned", (CONVERTIBLE,), Type.UNSIGNED),
+        Function("to_float", (CONVERTIBLE,), Type.FLOAT),
+        Function("itof", (Type.NUMBER,), Type.FLOAT),
+        Function("itou", (Type.NUMBER,), Type.UNSIGNED),
+        Function("utof", (Type.UNSIGNED,), Type.FLOAT),
+        Function("utoi", (Type.UNSIGNED,), Type.NUMBER),
+        Function("ftoi", (Type.FLOAT,), Type.NUMBER),
+        Function("ftou", (Type.FLOAT,), Type.UNSIGNED),
+    ]
+}
+
+TESTS: dict[str, Type] = {  # the types that both sides of a test may share
+    "=": ANY,
+    "!=": ANY,
+    "<": ORDERED,
+    "<=": ORDERED,
+    ">": ORDERED,
+    ">=": ORDERED,
+}
+# Tests of a text, which may be a symbol or the spelling of a term, by a symbol.
+TEXT_TESTS = frozenset({"match", "contains", "!match", "!contains"})
+NEGATED = {"=": "!=", "<": ">=", "<=": ">", "match": "!match", "contains": "!contains"}
+NEGATED |= {b: a for a, b in NEGATED.items()}
+
+AGGREGATES: dict[str, Type] = {  # the types of the aggregated value; `mean` is always a float
+    "count": ANY,
+    "sum": NUMERIC,
+    "min": ORDERED,
+    "max": ORDERED,
+    "mean": NUMERIC,
+}
+
+
+# --- what they compute -------------------------------------------------------------------------------------
+
+
+def evaluate(name: str, type_: Type, arguments: list[Value], result: Type) -> Value | None:
+    """The value of a function at arguments of `type_`, or None where it has none."""
+    value = _EVALUATE[name](type_, *arguments)
+    if value is None or (isinstance(value, float) and math.isinf(value) and not _any_infinite(arguments)):
+        return None
+    return representable(value, result)
+
+
+def _any_infinite(arguments: list[Value]) -> bool:
+    """Infinity may be handed on, or spelled out in a text, but never comes from an overflow."""
+    return any(math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments)
+
+
+def representable(value: Value, type_: Type) -> Value | None:
+    """The value as it is stored, or None where the type cannot hold it: NaN never, −0.0 as 0.0."""
+    if type_ in RANGES:
+        low, high = RANGES[type_]
+        return value if low <= value <= high else None  # type: ignore[operator]
+    if type_ is Type.FLOAT:
+        number = float(value)
+        return None if math.isnan(number) else number + 0.0
+    return value
+
+
+def holds(operator: str, left: Value, right: Value) -> bool:
+    """Whether a test holds. Symbols compare by their UTF-8 bytes, which is the order of their code points."""
+    return _TESTS[operator](left, right)
+
+
+def _divide(type_: Type, a: float, b: float) -> Value | None:
+    """Integers truncate toward zero; dividing by zero has no value, for floats too."""
+    if b == 0:
+        return None
+    if type_ is Type.FLOAT:
+        return a / b
+    quotient = abs(int(a)) // abs(int(b))
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+def _remainder(type_: Type, a: int, b: int) -> int | None:
+    quotient = _divide(type_, a, b)
+    return None if quotient is None else a - b * int(quotient)
+
+
+def _power(type_: Type, a: float, b: float) -> Value | None:
+    if type_ is Type.FLOAT:
+        try:
+            return math.pow(a, b)
+        except (OverflowError, ValueError):
+            return None
+    if b < 0 or (abs(a) > 1 and b > 64):  # the latter does not fit, and would be slow to compute
+        return None
+    power: int = int(a) ** int(b)
+    return power
+
+
+def _signed(value: int) -> int:
+    """The low 64 bits, read as an int64."""
+    value &= MAX_UNSIGNED
+    return value - 2**64 if value > MAX_NUMBER else value
+
+
+def _bits(operation: Callable[[int, int], int]) -> Callable[[Type, int, int], int]:
+    """A bit operation on 64 bits; shifts take the low six bits of their right side, as in Soufflé."""
+
+    def compute(type_: Type, a: int, b: int) -> int:
+        value = operation(a, b)
+        return value & MAX_UNSIGNED if type_ is Type.UNSIGNED else _signed(value)
+
+    return compute
+
+
+def _shift_right_unsigned(a: int, b: int) -> int:
+    return (a & MAX_UNSIGNED) >> (b & 63)
+
+
+def _substring(_type: Type, text: str, start: int, length: int) -> str:
+    """The code points [start, start + length); empty where the start lies outside."""
+    if start < 0 or length < 0 or start > len(text):
+        return ""
+    return text[start : start + length]
+
+
+def _ordinal(_type: Type, text: str) -> int:
+    """A number for a symbol that does not depend on how it is stored: 63 bits of a hash of its UTF-8 bytes."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
+
+
+_NUMBER_TEXT = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+_FLOAT_TEXT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*|\s*[+-]?inf\s*", re.ASCII)
+
+
+def parse_integer(text: str) -> int | None:
+    """The integer that a text spells in decimal, or None."""
+    return int(text) if _NUMBER_TEXT.fullmatch(text) and len(text) < 64 else None
+
+
+def parse_float(text: str) -> float | None:
+    """The float that a text spells, or None; `nan` is not one."""
+    return float(text) if _FLOAT_TEXT.fullmatch(text) else None
+
+
+def format_float(value: float) -> str:
+    """The shortest text that reads back as the same float; whole numbers without `.0`."""
+    text = repr(value)
+    return text.removesuffix(".0")
+
+
+def _to_string(_type: Type, value: Value) -> str:
+    return format_float(value) if isinstance(value, float) else str(value)
+
+
+def _to_integer(_type: Type, value: Value) -> int | None:
+    if isinstance(value, str):
+        return parse_integer(value)
+    if isinstance(value, float):
+        return int(value) if math.isfinite(value) else None
+    return value
+
+
+def _to_float(_type: Type, value: Value) -> float | None:
+    return parse_float(value) if isinstance(value, str) else float(value)
+
+
+_EVALUATE: dict[str, Callable[..., Value | None]] = {
+    "+": lambda _, a, b: a + b,
+    "-": lambda _, a, b: a - b,
+    "*": lambda _, a, b: a * b,
+    "/": _divide,
+    "%": _remainder,
+    "^": _power,
+    "neg": lambda _, a: -a,
+    "band": _bits(lambda a, b: a & b),
+    "bor": _bits(lambda a, b: a | b),
+    "bxor": _bits(lambda a, b: a ^ b),
+    "bshl": _bits(lambda a, b: a << (b & 63)),
+    "bshr": _bits(lambda a, b: a >> (b & 63)),
+    "bshru": _bits(_shift_right_unsigned),
+    "bnot": lambda type_, a: _bits(lambda x, _: ~x)(type_, a, 0),
+    "land": lambda _, a, b: int(bool(a) and bool(b)),
+    "lor": lambda _, a, b: int(bool(a) or bool(b)),
+    "lxor": lambda _, a, b: int(bool(a) != bool(b)),
+    "lnot": lambda _, a: int(not a),
+    "min": lambda _, *values: min(values),
+    "max": lambda _, *values: max(values),
+    "cat": lambda _, *texts: "".join(texts),
+    "strlen": lambda _, text: len(text),
+    "substr": _substring,
+    "ord": _ordinal,
+    "to_string": _to_string,
+    "canonical_term": lambda _, term: canonical_term(term),
+    "to_number": _to_integer,
+    "to_unsigned": _to_integer,
+    "to_float": _to_float,
+    "itof": _to_float,
+    "utof": _to_float,
+    "itou": _to_integer,
+    "utoi": _to_integer,
+    "ftoi": _to_integer,
+    "ftou": _to_integer,
+}
+
+_TESTS: dict[str, Callable[..., bool]] = {
+    "=": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "contains": lambda part, whole: part in whole,
+    "!contains": lambda part, whole: part not in whole,
+    "match": lambda pattern, text: full_match(pattern, text) is True,
+    "!match": lambda pattern, text: full_match(pattern, text) is False,
+}
+
+
+def full_match(pattern: str, text: str) -> bool | None:
+    """Whether the whole text matches a pattern in RE2's syntax, in linear time; None if it is not a pattern."""
+    import pyarrow as pa  # noqa: PLC0415  (loaded only where a program matches)
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if fault_of_pattern(pattern):  # looked at by itself: `a)|(b` would be one between our parentheses
+        return None
+    return bool(pc.match_substring_regex(pa.scalar(text), rf"\A(?:{pattern})\z").as_py())
+
+
+@lru_cache(maxsize=4096)
+def fault_of_pattern(pattern: str) -> str:
+    """What is wrong with a pattern, or nothing."""
+    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    try:
+        pc.match_substring_regex(pa.scalar(""), pattern)
+    except pa.ArrowInvalid as error:
+        return str(error).removeprefix("Invalid regular expression: ")
+    return ""

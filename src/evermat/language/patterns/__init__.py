@@ -1,0 +1,1 @@
+"""Shapes of rules that better algorithms or storage exist for."""

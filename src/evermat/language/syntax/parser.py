@@ -1,0 +1,144 @@
+"""Tokens to syntax tree, by lark's LALR(1) tables.
+
+The parser is fed token by token. After an error it skips to the end of the clause or to the next directive and
+starts afresh there, so that one mistake does not hide the next.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import UnexpectedToken
+
+from evermat.core import errors
+from evermat.core.errors import Problems
+from evermat.core.source import Source, Span
+from evermat.language.syntax import parse_tables
+from evermat.language.syntax.ast import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
+from evermat.language.syntax.lalr import Automaton, Rejected
+from evermat.language.syntax.parse_tables import lark_parser, lexer
+from evermat.language.syntax.syntax_errors import report
+from evermat.language.syntax.token import Token
+from evermat.language.syntax.tokens import Tokens
+from evermat.language.syntax.tree_builder import SyntaxProblem, span_of
+
+DEPTH_LIMIT = 200
+_NESTING_LIMIT = 5 * DEPTH_LIMIT  # of parentheses, most of which leave nothing in the tree
+_BRACKETS = {"LPAR": 1, "LBRACE": 1, "RPAR": -1, "RBRACE": -1}
+_SIGNS = frozenset({"NOT", "MINUS", "UNARY"})
+
+
+def parse(source: Source, problems: Problems) -> list[Statement]:
+    """All statements of a text that can be read; what cannot goes to `problems`."""
+    lark = lark_parser()
+    tokens = Tokens(lexer().tokens(source.text), source.text)
+    statements: list[Statement] = []
+    while not tokens.at_end:
+        try:
+            statement = _read_statement(lark, tokens)
+        except _UnexpectedError as error:
+            report(error.token, error.accepted, tokens, source, problems)
+            statements += tokens.skip_statement(ended="DOT" in error.accepted)
+        except SyntaxProblem as problem:
+            problems.add(problem.kind, problem.span, **problem.details)
+            statements += tokens.skip_statement()
+        except _HopelessError as problem:
+            problems.add(errors.TOO_DEEP, problem.span, limit=DEPTH_LIMIT)
+            return []
+        else:
+            if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
+                problems.add(errors.TOO_DEEP, span, limit=DEPTH_LIMIT)
+            elif statement is not None:
+                statements.append(statement)
+        if len(problems) > problems.LIMIT or tokens.abandoned:
+            return []  # this is no program: what else there is to say about it would help nobody
+    return statements
+
+
+def _read_statement(lark: Lark, tokens: Tokens) -> Statement | None:
+    """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
+    tokens.begin_statement()
+    automaton = parse_tables.automaton()
+    automaton.start()
+    brackets = signs = 0  # open ones, and those in a row
+    while True:
+        token = tokens.peek()
+        kind = token.type
+        brackets += _BRACKETS.get(kind, 0)
+        signs = signs + 1 if kind in _SIGNS else 0
+        if brackets > _NESTING_LIMIT or signs > _NESTING_LIMIT:
+            raise _HopelessError(span_of(token))
+        try:
+            if kind == "$END":
+                return _finished(automaton)
+            automaton.feed(token)
+        except Rejected:
+            if kind not in ("$END", "DOT", "LBRACE"):  # a directive may have ended before this token
+                with suppress(Rejected):
+                    return _finished(automaton)
+            raise _unexpected(token, lark, tokens) from None
+        tokens.advance()
+        if kind == "DOT":
+            return _finished(automaton)
+
+
+def _finished(automaton: Automaton) -> Statement | None:
+    statement: Statement | None = automaton.finish()
+    return statement
+
+
+class _UnexpectedError(Exception):
+    """A token that cannot stand where it stands, and the terminals that could."""
+
+    def __init__(self, token: Token, accepted: set[str]) -> None:
+        super().__init__()
+        self.token, self.accepted = token, accepted
+
+
+def _unexpected(token: Token, lark: Lark, tokens: Tokens) -> _UnexpectedError:
+    """Asks lark's interactive parser what it would have taken instead."""
+    parser: Any = lark.parse_interactive()
+    for before in tokens.statement:
+        parser.feed_token(before)
+    with suppress(UnexpectedToken):
+        parser.feed_token(token)
+    return _UnexpectedError(token, parser.accepts())
+
+
+class _HopelessError(Exception):
+    """Nested so deeply that reading on would only take time."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__()
+        self.span = span
+
+
+def _too_deep(statement: Statement | None) -> Span | None:
+    """The place of an expression or formula nested deeper than the limit; walks without recursion."""
+    if not isinstance(statement, Clause):
+        return None
+    level: list[Any] = [*statement.heads, *([statement.body] if statement.body is not None else [])]
+    for _ in range(DEPTH_LIMIT):
+        below: list[Any] = []
+        for node in level:
+            match node:
+                case Atom() | Call():
+                    below += node.arguments
+                case And() | Or():
+                    below += node.parts
+                case Not():
+                    below.append(node.formula)
+                case Compare():
+                    below += (node.left, node.right)
+                case Cast():
+                    below.append(node.argument)
+                case Aggregate():
+                    below.append(node.body)
+                    if node.value is not None:
+                        below.append(node.value)
+        if not below:
+            return None
+        level = below
+    return statement.span

@@ -1,0 +1,229 @@
+"""The nodes of the syntax tree, made while lark's tables are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lark import Transformer
+
+from evermat.core import errors
+from evermat.core.source import Span
+from evermat.language.syntax.ast import (
+    Aggregate,
+    And,
+    Atom,
+    Attribute,
+    Call,
+    Cast,
+    Clause,
+    Compare,
+    Declaration,
+    Directive,
+    Equation,
+    Expression,
+    Formula,
+    Ignored,
+    Literal,
+    Name,
+    Not,
+    Or,
+    Parameter,
+    Pragma,
+    Truth,
+    TypeDeclaration,
+    Var,
+    Wildcard,
+)
+from evermat.language.syntax.precedence import group_operators
+from evermat.language.syntax.token import Token
+from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
+
+
+class SyntaxProblem(Exception):  # noqa: N818
+    """Something that the grammar allows but that has no meaning, found while a statement is built."""
+
+    def __init__(self, kind: errors.Kind, span: Span, **details: Any) -> None:
+        super().__init__()
+        self.kind, self.span, self.details = kind, span, details
+
+
+def span_of(token: Token) -> Span:
+    """The place of a token."""
+    return Span(token.start_pos, token.end_pos)
+
+
+def name_of(token: Token) -> Name:
+    """A token as a name."""
+    return Name(token.value, span_of(token))
+
+
+def _spread(method: Callable[..., Any]) -> Callable[[Any, list[Any]], Any]:
+    """Calls a method with a list of children as its arguments, as lark's `v_args` does, but in one step instead of three."""
+    return lambda self, children: method(self, *children)
+
+
+def _spreading(builder: type[Any]) -> Any:
+    for name, method in list(vars(builder).items()):
+        if not name.startswith("_"):
+            setattr(builder, name, _spread(method))
+    return builder
+
+
+@_spreading
+class Builder(Transformer[Token, Any]):
+    """Makes the nodes of the tree while lark reduces; keeps nothing between calls."""
+
+    def declaration(self, keyword: Token, names: list[Name], attributes: list[Attribute] | None, *rest: Token) -> Any:
+        return Declaration(names, attributes or [], [name_of(t) for t in rest], span_of(keyword))
+
+    def subtype(self, keyword: Token, name: Token, parent: Token) -> Any:
+        return TypeDeclaration(name_of(name), True, [name_of(parent)], span_of(keyword))
+
+    def union(self, keyword: Token, name: Token, *members: Token) -> Any:
+        return TypeDeclaration(name_of(name), False, [name_of(m) for m in members], span_of(keyword))
+
+    def bare_type(self, keyword: Token, name: Token) -> Any:
+        return TypeDeclaration(name_of(name), True, [Name("symbol", span_of(name))], span_of(keyword))
+
+    def old_type(self, keyword: Token, name: Token) -> Any:
+        primitive = keyword.value[1:].partition("_")[0]
+        return TypeDeclaration(name_of(name), True, [Name(primitive, span_of(name))], span_of(keyword))
+
+    def directive(self, keyword: Token, names: list[Name], parameters: list[Parameter] | None) -> Any:
+        if keyword.value == ".limitsize":
+            return Ignored(keyword.value, span_of(keyword))
+        return Directive(keyword.value, names, parameters or [], span_of(keyword))
+
+    def prefix(self, *_tokens: Token) -> None:
+        """Nothing to build: the lexer has taken note of it."""
+
+    def pragma(self, keyword: Token, key: Token, value: Token | None) -> Any:
+        span = Span(keyword.start_pos, (value or key).end_pos)
+        return Pragma(_string(key), _string(value) if value else "", span)
+
+    def ignored(self, keyword: Token, *_rest: Any) -> Any:
+        return Ignored(keyword.value, span_of(keyword))
+
+    def fact(self, heads: list[Atom]) -> Any:
+        return Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
+
+    def rule(self, heads: list[Atom], body: Formula) -> Any:
+        return Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
+
+    def names(self, *tokens: Token) -> list[Name]:
+        return [name_of(t) for t in tokens]
+
+    def attributes(self, *attributes: Attribute) -> list[Attribute]:
+        return list(attributes)
+
+    def attribute(self, name: Token, type_: Token) -> Attribute:
+        return Attribute(name.value, name_of(type_), span_of(name))
+
+    def parameters(self, *parameters: Parameter) -> list[Parameter]:
+        return list(parameters)
+
+    def parameter(self, key: Token, value: Token) -> Parameter:
+        text = _string(value) if value.type == "STRING" else value.value
+        return Parameter(key.value, text, Span(key.start_pos, value.end_pos))
+
+    def plan_item(self, *_tokens: Token) -> None:
+        """Plans of our own are made instead."""
+
+    def heads(self, *atoms: Atom) -> list[Atom]:
+        return list(atoms)
+
+    def equation(self, left: Expression, right: Expression) -> Equation:
+        span = Span(left.span.start, right.span.end)
+        return Equation(Name(SAME_AS, span), [left, right], span)
+
+    def atom(self, name: Token, arguments: list[Expression] | None, end: Token) -> Atom:
+        return Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
+
+    def arguments(self, *arguments: Expression) -> list[Expression]:
+        return list(arguments)
+
+    def disjunction(self, *parts: Formula) -> Formula:
+        return Or(list(parts))
+
+    def conjunction(self, *parts: Formula) -> Formula:
+        return And(list(parts))
+
+    def truth(self, token: Token) -> Truth:
+        return Truth(token.type == "TRUE", span_of(token))
+
+    def negation(self, sign: Token, formula: Formula) -> Not:
+        return Not(formula, span_of(sign))
+
+    def group(self, inner: Any) -> Any:
+        return inner
+
+    def comparison(self, left: Expression, *rest: Any) -> Compare:
+        operator, right = ("=", rest[0]) if len(rest) == 1 else (rest[0].value, rest[1])
+        return Compare(operator, left, right, Span(left.span.start, right.span.end))
+
+    def test(self, name: Token, left: Expression, right: Expression, end: Token) -> Compare:
+        return Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
+
+    def operation(self, *parts: Any) -> Expression:
+        return group_operators(list(parts))
+
+    def variable(self, name: Token) -> Var:
+        return Var(name.value, span_of(name))
+
+    def wildcard(self, token: Token) -> Wildcard:
+        return Wildcard(span_of(token))
+
+    def number(self, token: Token) -> Literal:
+        text = token.value
+        if token.type == "FLOAT":
+            return Literal("float", float(text), span_of(token))
+        digits = text.rstrip("u")
+        base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
+        if len(digits) > 80:
+            raise SyntaxProblem(
+                errors.OUT_OF_RANGE,
+                span_of(token),
+                value=digits[:20] + "…",
+                type="number",
+                range="it has too many digits",
+            )
+        return Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), span_of(token))
+
+    def string(self, token: Token, suffix: Token | None = None) -> Literal:
+        text = _string(token)
+        if suffix is None:
+            return Literal("string", text, span_of(token))
+        span = Span(token.start_pos, suffix.end_pos)
+        if suffix.type == "LANGUAGE":
+            return Literal("term", literal_term(text, language=suffix.value[1:]), span)
+        return Literal("term", literal_term(text, datatype=suffix.value[1:-1]), span)
+
+    def iri(self, token: Token) -> Literal:
+        return Literal("term", token.value, span_of(token))
+
+    def call(self, name: Token, *rest: Any) -> Call:
+        *arguments, end = rest
+        flat: list[Expression] = []
+        for argument in arguments:
+            flat += argument if isinstance(argument, list) else [argument] if argument is not None else []
+        return Call(name.value, flat, Span(name.start_pos, end.end_pos))
+
+    def cast(self, keyword: Token, argument: Expression, type_: Token, end: Token) -> Cast:
+        return Cast(argument, name_of(type_), Span(keyword.start_pos, end.end_pos))
+
+    def count(self, keyword: Token, body: Formula) -> Aggregate:
+        return Aggregate("count", None, body, span_of(keyword))
+
+    def aggregate(self, keyword: Token, value: Expression, body: Formula) -> Aggregate:
+        return Aggregate(keyword.value, value, body, span_of(keyword))
+
+
+def _string(token: Token) -> str:
+    """The text of a string token, with its escapes resolved."""
+    try:
+        return unescape(token.value[1:-1])
+    except BadEscapeError as error:
+        sequence, offset = error.args
+        start = token.start_pos + 1 + offset
+        raise SyntaxProblem(errors.BAD_ESCAPE, Span(start, start + len(sequence)), escape=sequence) from None
