@@ -27,7 +27,7 @@ from evermat.core.timing import Phases
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
 from evermat.materialisation import Materialisation, load_state
-from evermat.plan.pivots import pivots
+from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.materialisation import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialisation as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate

@@ -15,8 +15,8 @@ from evermat.core.source import Source
 from evermat.language.analysis.strata import Stratum
 from evermat.language.compile import compile_program
 from evermat.language.model import Atom, Program, Rule, Variable
-from evermat.plan import pivots as module
-from evermat.plan.pivots import pivots
+from evermat.plan import pivot_columns as module
+from evermat.plan.pivot_columns import pivots
 from tests import oracle
 from tests.maintenance.updates import derivations
 from tests.strategies import Facts, RandomProgram, Sketch, random_facts, random_program

@@ -10,7 +10,7 @@ from evermat.language.model import Atom, Negation, Program, Relation, Rule
 from evermat.language.patterns.closures import Member
 from evermat.language.patterns.equality import OFF
 from evermat.language.patterns.unions import find_unions
-from evermat.plan.pivots import pivots
+from evermat.plan.pivot_columns import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan
 

@@ -20,9 +20,9 @@ from evermat.columns.values import encode
 from evermat.columns.views import NO_ROWS, Listed, View
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Constant, Relation, Rule
+from evermat.plan.entry_points import Start, Starts, plan_from
 from evermat.plan.planner import Extent
 from evermat.plan.roles import Roles
-from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import STARTING, Plan, Role
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000

@@ -22,7 +22,7 @@ from evermat.columns.table import Rows
 from evermat.columns.views import Fresh
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Program
-from evermat.plan.pivots import pivots
+from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.seminaive import saturate
 from evermat.spark.rounds.expressions import Expression, combined, most
 from evermat.spark.rounds.holding import batches_of

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from evermat.columns.aggregates import listing_plan, lists_groups
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Relation, Rule
+from evermat.plan.entry_points import Start, Starts, plan_from
 from evermat.plan.planner import Sizes
 from evermat.plan.roles import Roles
-from evermat.plan.starts import Start, Starts, plan_from
 from evermat.plan.steps import Check, Match, Plan
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.cluster import Found, Job

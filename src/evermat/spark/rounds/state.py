@@ -16,7 +16,7 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.difference import changed_rules, shared_relations
 from evermat.language.model import Program
 from evermat.language.patterns.normal_rules import NormalRules
-from evermat.plan.pivots import pivots
+from evermat.plan.pivot_columns import pivots
 from evermat.spark.rounds.absorbing import Target
 from evermat.spark.rounds.closures import OnCluster
 from evermat.spark.rounds.cluster import Cluster, Found, Job, total_rows
