@@ -22,7 +22,7 @@ from evermat.columns.state import State
 from evermat.core.memory import resident_bytes
 from evermat.core.source import Source
 from evermat.language.compile import compile_program
-from evermat.reasoning.materialisation import SEMINAIVE, materialise
+from evermat.reasoning.materialise import SEMINAIVE, materialise
 
 PROGRAM = """
 .decl E(x:number, y:number)

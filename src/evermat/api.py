@@ -164,7 +164,7 @@ class Program:
         from evermat.columns.schemes.choosing import SCHEMES  # noqa: PLC0415
         from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
-        from evermat.reasoning.materialisation import check_algorithm  # noqa: PLC0415
+        from evermat.reasoning.materialise import check_algorithm  # noqa: PLC0415
 
         _check_engine(engine)
         check_algorithm(algorithm)

@@ -35,8 +35,8 @@ from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_c
 from evermat.language.query import Query
 from evermat.materialisation import Materialisation
 from evermat.query import Answer, Queries
-from evermat.reasoning.maintenance import check_algorithm, kept_counters
-from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE
+from evermat.reasoning.maintain import check_algorithm, kept_counters
+from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
 from evermat.spark.exchange import Several
 from evermat.spark.frames import frame_files
 from evermat.spark.reader import write_facts

@@ -73,7 +73,7 @@ def follow_frame(
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
     from evermat.facts import relation_of  # noqa: PLC0415
-    from evermat.reasoning.maintenance import check_algorithm  # noqa: PLC0415
+    from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
     from evermat.spark.streaming.sink import ChangeFrames  # noqa: PLC0415
     from evermat.streaming import StreamedUpdate  # noqa: PLC0415
@@ -139,7 +139,7 @@ def follow_files(
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
     from evermat.files.triples import RdfOptions  # noqa: PLC0415
-    from evermat.reasoning.maintenance import check_algorithm  # noqa: PLC0415
+    from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
     from evermat.spark.streaming.files import arriving_files, updates_in  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
     from evermat.streaming import StreamedUpdate  # noqa: PLC0415

@@ -33,9 +33,9 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
 from evermat.language.revise import revise
 from evermat.query import Answer, Queries
-from evermat.reasoning.maintenance import check_algorithm
+from evermat.reasoning.maintain import check_algorithm
 from evermat.reasoning.marking import FASTER, FEWER, Passing
-from evermat.reasoning.materialisation import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
+from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
 from evermat.streaming import AnyUpdate, StreamedUpdate, follow
 from evermat.tabular import Tabular
 from evermat.updating import Ahead, Changed, refuse_forbidden, update_state

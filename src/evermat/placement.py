@@ -28,8 +28,8 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
 from evermat.materialisation import Materialisation, load_state
 from evermat.plan.pivot_columns import pivots
-from evermat.reasoning.materialisation import AUTO, MODULAR, algorithm_for, materialise_stratum
-from evermat.reasoning.modular import materialisation as modular
+from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
+from evermat.reasoning.modular import materialise as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate
 from evermat.spark.exchange import Several
 from evermat.spark.rounds.closing import can_close, close, is_small

@@ -28,8 +28,8 @@ from evermat.forbidden import forbidden_relations, refuse
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
 from evermat.query import evaluate
-from evermat.reasoning.auto import choose
-from evermat.reasoning.maintenance import Choice, check_algorithm, kept_counters, maintain
+from evermat.reasoning.choose import choose
+from evermat.reasoning.maintain import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead
 from evermat.reasoning.rule_change import maintain_rules
 

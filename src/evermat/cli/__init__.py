@@ -305,7 +305,7 @@ def update(
     with phases.during("start"):
         from evermat.cli.state import update_state
         from evermat.columns.run import Limits
-        from evermat.reasoning.maintenance import check_algorithm
+        from evermat.reasoning.maintain import check_algorithm
 
         check_algorithm(algorithm, ())
         size, spark = _memory(memory), None
@@ -373,7 +373,7 @@ def stream(
         from evermat.cli.stream import Following, stream_state
         from evermat.columns.run import Limits
         from evermat.files.triples import RdfOptions
-        from evermat.reasoning.maintenance import check_algorithm
+        from evermat.reasoning.maintain import check_algorithm
 
         check_algorithm(algorithm, ())
         size, spark = _memory(memory), None

@@ -32,7 +32,7 @@ from evermat.algebra import Counters, State, StratumRules, Update, View
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Rule
 from evermat.reasoning.insertion import Views, insert_only
-from evermat.reasoning.maintenance import (
+from evermat.reasoning.maintain import (
     ALGORITHMS,
     AUTO,
     Algorithm,

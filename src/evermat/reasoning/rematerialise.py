@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evermat.algebra import StratumRules, Update, View
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.modular.materialisation import saturate_by
+from evermat.reasoning.modular.materialise import saturate_by
 from evermat.reasoning.modular.seminaive_module import Seminaive
 
 

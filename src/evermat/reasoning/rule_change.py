@@ -10,7 +10,7 @@ from __future__ import annotations
 from evermat.algebra import Bag, Counters, Rules, StratumRules, Update, View
 from evermat.reasoning.dred import overdelete, rederive_and_insert
 from evermat.reasoning.insertion import Views
-from evermat.reasoning.maintenance import ALGORITHMS, Choice, fixed_choice, follow, is_reached
+from evermat.reasoning.maintain import ALGORITHMS, Choice, fixed_choice, follow, is_reached
 
 
 def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -> list[Choice]:

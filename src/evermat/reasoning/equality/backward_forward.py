@@ -11,7 +11,7 @@ chaining; a term that has no other names needs no proof that it is itself. Line 
 from __future__ import annotations
 
 from evermat.algebra import EqualityUpdate, Proofs, StratumRules, Update, View, WorkingSet
-from evermat.reasoning.equality.closing import close
+from evermat.reasoning.equality.saturate import close
 from evermat.reasoning.insertion import Views
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evermat.algebra import StratumRules, Update
-from evermat.reasoning.equality.closing import close
+from evermat.reasoning.equality.saturate import close
 from evermat.reasoning.insertion import Views
 
 

@@ -6,8 +6,8 @@ from evermat.algebra import Counters, Run, State, StratumRules, View
 from evermat.core import errors
 from evermat.core.errors import Problem, ProgramError, did_you_mean
 from evermat.reasoning import seminaive
-from evermat.reasoning.equality import materialisation as equality
-from evermat.reasoning.modular import materialisation as modular
+from evermat.reasoning.equality import materialise as equality
+from evermat.reasoning.modular import materialise as modular
 
 SEMINAIVE, MODULAR, AUTO = "seminaive", "modular", "auto"
 ALGORITHMS = (AUTO, MODULAR, SEMINAIVE)

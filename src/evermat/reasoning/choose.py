@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from evermat.algebra import Counters, StratumRules, Update
 from evermat.language.model import Apply, Atom, Negation, Test
-from evermat.reasoning.maintenance import Attempt, Choice, fixed_choice
+from evermat.reasoning.maintain import Attempt, Choice, fixed_choice
 
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch
 _LARGE_FOR_CLOSURES = 0.1  # the same where rules close a relation, if something is lost: to close again costs little

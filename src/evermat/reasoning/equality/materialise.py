@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evermat.algebra import Counters, Run, State, StratumRules
-from evermat.reasoning.equality.closing import close
+from evermat.reasoning.equality.saturate import close
 from evermat.reasoning.seminaive import begin_stratum
 
 
