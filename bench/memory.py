@@ -17,10 +17,10 @@ from bench.scaling import RESULTS
 from bench.workloads import dag
 from evermat.algebra import Counters
 from evermat.columns.kernels import warm_up
-from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.core.memory import resident_bytes
 from evermat.core.source import Source
+from evermat.engine.run import Run
 from evermat.language.compile import compile_program
 from evermat.reasoning.materialise import SEMINAIVE, materialise
 

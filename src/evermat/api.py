@@ -160,8 +160,8 @@ class Program:
             ProgramError: there is no such algorithm.
         """
         from evermat.algebra import Counters  # noqa: PLC0415
-        from evermat.columns.run import Limits  # noqa: PLC0415
         from evermat.columns.schemes.choosing import SCHEMES  # noqa: PLC0415
+        from evermat.engine.run import Limits  # noqa: PLC0415
         from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
         from evermat.reasoning.materialise import check_algorithm  # noqa: PLC0415
@@ -265,9 +265,9 @@ def open(  # noqa: A001
 
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
-    from evermat.columns.run import Run  # noqa: PLC0415
     from evermat.core.timing import Phases  # noqa: PLC0415
     from evermat.durable import open_state  # noqa: PLC0415
+    from evermat.engine.run import Run  # noqa: PLC0415
     from evermat.materialisation import Materialisation  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)

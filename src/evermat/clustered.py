@@ -19,13 +19,13 @@ import numpy as np
 from evermat.change import Change, ChangedFacts, Changes
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.naming import expand
-from evermat.columns.run import Limits, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import decode_rows, encode_rows
 from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.timing import Phases
+from evermat.engine.run import Limits, Run
 from evermat.facts import is_dataframe, relation_of, suits, table_of
 from evermat.forbidden import forbidden_relations, refuse
 from evermat.graphs import ALL, ASSERTED, INFERRED

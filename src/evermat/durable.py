@@ -20,7 +20,6 @@ import pyarrow as pa
 from evermat.algebra import Counters
 from evermat.columns import kernels
 from evermat.columns.bits import EXPLICIT, MATERIALISED
-from evermat.columns.run import Run
 from evermat.columns.schemes.choosing import AUTO
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
@@ -30,6 +29,7 @@ from evermat.columns.views import Listed, View, contains_facts, facts_in
 from evermat.core import errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
+from evermat.engine.run import Run
 from evermat.files.layout import ARROW_TYPES
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type

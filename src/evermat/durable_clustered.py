@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
-from evermat.columns.run import Run
 from evermat.core.errors import StateError
 from evermat.durable import (
     Keeper,
@@ -28,6 +27,7 @@ from evermat.durable import (
     stored_rows,
     visible,
 )
+from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Program

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.durable import facts_gained, load, stored_by_schemes
+from evermat.engine.run import Run
 from evermat.language.patterns.equality import CLASSES
 from evermat.materialisation import Facts
 from evermat.store import Store

@@ -18,7 +18,6 @@ from evermat.change import Change
 from evermat.columns import kernels
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.naming import expand
-from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
 from evermat.columns.selection import Selection, contains
 from evermat.columns.state import State
@@ -27,6 +26,7 @@ from evermat.columns.views import facts_in
 from evermat.core.errors import DataError
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
+from evermat.engine.run import Limits, Progress, Run
 from evermat.facts import encode_facts
 from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
 from evermat.language.analysis.strata import Stratum

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
 from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
-from evermat.columns.run import Limits, Progress, Run
 from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import Phases
+from evermat.engine.run import Limits, Progress, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
 from evermat.materialisation import Materialisation, load_state

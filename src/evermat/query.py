@@ -21,12 +21,12 @@ from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Pipeline, Store
 from evermat.columns.renaming import Renaming
 from evermat.columns.rules import Compiled
-from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Table
 from evermat.columns.views import View
 from evermat.core.pull_iterator import pulled
+from evermat.engine.run import Jobs, Run
 from evermat.language import query as compiled
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of

@@ -12,7 +12,6 @@ import numpy as np
 from evermat.algebra import Counters
 from evermat.change import Change, Changes, NamedChanges
 from evermat.columns.naming import NamedChange
-from evermat.columns.run import Run
 from evermat.columns.schemes.scheme import GAINED, LOST
 from evermat.columns.state import State
 from evermat.columns.table import Batch, Rows
@@ -23,6 +22,7 @@ from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
+from evermat.engine.run import Run
 from evermat.facts import encode_given
 from evermat.forbidden import forbidden_relations, refuse
 from evermat.language.analysis.strata import Stratum

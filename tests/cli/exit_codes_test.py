@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evermat import __version__
-from evermat.columns import run
 from evermat.core import memory
+from evermat.engine import run
 from tests.cli.commands import Evermat
 
 CLOSURE = """\

@@ -14,7 +14,8 @@ from numba.core import event
 
 from evermat.cli import main, progress
 from evermat.cli.run import announcing_compilation
-from evermat.columns import jit, kernels, run
+from evermat.columns import jit, kernels
+from evermat.engine import run
 from tests.cli.commands import Evermat
 
 COUNTING = ".decl n(x:number)\nn(0).\nn(x + 1) :- n(x), x < 50.\n.printsize n\n"

@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.columns.run import Run
 from evermat.columns.state import State
 from evermat.columns.stratum import StratumRules
 from evermat.columns.update import Update
 from evermat.columns.views import Listed, View
+from evermat.engine.run import Run
 from evermat.language.model import Atom, Negation, Rule
 from evermat.reasoning import dred_counting
 from evermat.reasoning.insertion import Views

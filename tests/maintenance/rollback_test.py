@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 import evermat
-from evermat.columns.run import Limits, Run
+from evermat.engine.run import Limits, Run
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, assert_right, facts_of, random_update
 from tests.strategies import random_program
@@ -63,7 +63,7 @@ def test_an_interrupted_update_changes_nothing(engine: Engine, algorithm: str, r
 
 
 def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", 0.0)
     rng = Random(0)
     m = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(60)]}, counters="both")
     expected, interrupted = facts_of(m), 0
@@ -93,7 +93,7 @@ def test_a_limit_rolls_back(
 ) -> None:
     m = engine.materialise(PATHS, {"e": [(i, i + 1) for i in range(10)]}, counters="both")
     before = facts_of(m)
-    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)  # look at memory every time
+    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # look at memory every time
     with pytest.raises(evermat.LimitError):
         m.update(
             insert={"e": [(i, i + 1) for i in range(10, 20)]}, delete={"e": [(0, 1)]}, algorithm=algorithm, **limit
@@ -105,7 +105,7 @@ def test_a_limit_rolls_back(
 
 @on_engines
 def test_a_limit_holds_for_one_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)
+    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
     m = engine.materialise(CHAIN, {"e": [(0, 1)]})
     m._run.limits = Limits(seconds=0.0)  # as if time had been short, and just enough
     m.update(insert={"e": [(1, 2)]})

@@ -27,9 +27,9 @@ from evermat.algebra import Counters
 from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
 from evermat.columns import connections
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.run import Limits, Run
 from evermat.columns.values import decode_rows
 from evermat.core.errors import EvermatError
+from evermat.engine.run import Limits, Run
 from evermat.materialisation import Materialisation
 from evermat.spark.jobs import failure
 from evermat.spark.rounds import (

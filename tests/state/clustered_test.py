@@ -208,7 +208,7 @@ def test_the_driver_reads_no_rows_when_a_state_is_opened(tmp_path: Path, monkeyp
 
     for name in ("read", "read_parts", "_tables"):
         monkeypatch.setattr(Store, name, read)
-    monkeypatch.setattr("evermat.columns.run.Run.next_round", read)  # and nothing is derived
+    monkeypatch.setattr("evermat.engine.run.Run.next_round", read)  # and nothing is derived
     with open_in_process(path) as found:
         assert found._state.cluster.jobs == 1
         assert facts_of(found) == expected

@@ -208,8 +208,8 @@ def test_nothing_is_derived_when_a_state_is_opened(tmp_path: Path, monkeypatch: 
     def derive(*_: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("evermat.columns.run.Run.derived", derive)
-    monkeypatch.setattr("evermat.columns.run.Run.next_round", derive)
+    monkeypatch.setattr("evermat.engine.run.Run.derived", derive)
+    monkeypatch.setattr("evermat.engine.run.Run.next_round", derive)
     assert facts_at(tmp_path / "state") == expected
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.columns import intervals
-from evermat.columns.run import Run
 from evermat.columns.schemes.closure import ClosedRelation
+from evermat.engine.run import Run
 from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.maintenance.updates import (
@@ -230,7 +230,7 @@ def test_a_limit_rolls_back(algorithm: str, limit: dict[str, int], monkeypatch: 
     m, plain = both(PROGRAM, FACTS)
     before = facts_of(m)
     with monkeypatch.context() as patch:
-        patch.setattr("evermat.columns.run._LOOK_EVERY", -1.0)
+        patch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
         with pytest.raises(evermat.LimitError):
             m.update({"e": {(8, 1), (7, 40)}}, {"e": {(4, 5)}}, algorithm=algorithm, **limit)
     assert facts_of(m) == before

@@ -226,7 +226,7 @@ def run(
         from evermat.assembly import Knowledge
         from evermat.cli.rdf import Graphs, assembled
         from evermat.cli.run import Ways, run_program
-        from evermat.columns.run import Limits
+        from evermat.engine.run import Limits
 
         size, spark = _memory(memory), None
         if engine is Engine.SPARK:
@@ -304,7 +304,7 @@ def update(
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
         from evermat.cli.state import update_state
-        from evermat.columns.run import Limits
+        from evermat.engine.run import Limits
         from evermat.reasoning.maintain import check_algorithm
 
         check_algorithm(algorithm, ())
@@ -371,7 +371,7 @@ def stream(
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
         from evermat.cli.stream import Following, stream_state
-        from evermat.columns.run import Limits
+        from evermat.engine.run import Limits
         from evermat.files.triples import RdfOptions
         from evermat.reasoning.maintain import check_algorithm
 

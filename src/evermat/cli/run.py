@@ -19,11 +19,11 @@ from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns import kernels
-from evermat.columns.run import Limits
 from evermat.columns.values import Tables
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import Phases
+from evermat.engine.run import Limits
 from evermat.files import Outputs, read_relation
 from evermat.files.routing import Router
 from evermat.language.model import Program, Relation

@@ -16,10 +16,10 @@ from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.columns.run import Limits
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.core.timing import Phases
 from evermat.durable import ask_state
+from evermat.engine.run import Limits
 from evermat.files import FileChanges, write_changes
 from evermat.files.change_rdf import updates_of
 from evermat.files.changes import read_update

@@ -18,11 +18,11 @@ from evermat.cli.rdf import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state
-from evermat.columns.run import Limits
 from evermat.core import errors
 from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
 from evermat.core.timing import Phases
 from evermat.directory import Directory, FileUpdate, list_folder, stream_name
+from evermat.engine.run import Limits
 from evermat.files import write_changes
 from evermat.files.change_feed import Changed
 from evermat.files.triples import RdfOptions

@@ -11,9 +11,9 @@ from evermat.columns.connections import Connections
 from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Store
 from evermat.columns.rules import Bag
-from evermat.columns.run import Jobs
 from evermat.columns.table import Batch, Table
 from evermat.columns.views import Listed, View, facts_in
+from evermat.engine.run import Jobs
 from evermat.language.patterns.closures import Closure
 
 

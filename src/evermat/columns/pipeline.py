@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import WEIGHT, Buffers, Layout, Level, opens_level
 from evermat.columns.operations import Absent, Computing, Emit, Exists, Filtering, Operation, Sink, matching
-from evermat.columns.run import Jobs
 from evermat.columns.scheme_operations import AbsentInScheme, ExistsInScheme, JoinWithScheme
 from evermat.columns.selection import Selection
 from evermat.columns.table import Table
+from evermat.engine.run import Jobs
 from evermat.language.model import Relation, Variable, variables_of
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
 

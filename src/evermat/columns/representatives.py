@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.journal import Journal
 from evermat.columns.naming import Naming
 from evermat.columns.renamed import Renamed, Schema
 from evermat.columns.renaming import Assigned, Changed, Ids, Merged, Renaming
 from evermat.columns.table import STATES, Rows, Table, Truth
 from evermat.columns.views import NO_ROWS, Listed, View
+from evermat.engine.journal import Journal
 from evermat.language.model import Program, Rule
 from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
 

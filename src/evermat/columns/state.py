@@ -19,13 +19,13 @@ from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Store
 from evermat.columns.representatives import Representatives
 from evermat.columns.rules import Bag, Rules
-from evermat.columns.run import Jobs, Run
 from evermat.columns.schemes.choosing import AUTO, Decision
 from evermat.columns.schemes.storing import copied_facts, expand, give_rows
 from evermat.columns.selection import Selection
 from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import Dataset, Fresh, Listed, View
+from evermat.engine.run import Jobs, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.difference import changed_rules, shared_relations
 from evermat.language.model import Program

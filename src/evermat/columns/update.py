@@ -20,10 +20,8 @@ from evermat.algebra import TooManyInstancesError
 from evermat.columns.bits import ADDED, DELETED, FREE, NORMAL
 from evermat.columns.counter import Counter as RowCounter
 from evermat.columns.counter import Touched
-from evermat.columns.journal import Journal, Journaled
 from evermat.columns.operations import Sink
 from evermat.columns.rules import Bag
-from evermat.columns.run import Run
 from evermat.columns.schemes.closure import ClosedPairs
 from evermat.columns.selection import Selection
 from evermat.columns.state import CountedSet, GrowingSet, State
@@ -31,6 +29,8 @@ from evermat.columns.stratum import StratumRules
 from evermat.columns.table import Batch, Rows, Table
 from evermat.columns.views import NO_ROWS, Dataset, Listed, Restricted, View, listed
 from evermat.core.deferred_signals import uninterrupted
+from evermat.engine.journal import Journal, Journaled
+from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 
 Weights = npt.NDArray[np.int64]

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from evermat.algebra import Counters
 from evermat.columns.bits import MATERIALISED
-from evermat.columns.run import Run
 from evermat.columns.state import State as ColumnsState
 from evermat.columns.table import Rows
 from evermat.columns.views import Fresh
+from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Program
 from evermat.plan.pivot_columns import pivots

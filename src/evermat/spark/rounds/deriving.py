@@ -16,10 +16,10 @@ from evermat.columns.dictionary import Dictionary
 from evermat.columns.levels import Buffers
 from evermat.columns.operations import Sink
 from evermat.columns.pipeline import Pipeline, Store
-from evermat.columns.run import Jobs, Run
 from evermat.columns.selection import Selection
 from evermat.columns.table import Batch, Table
 from evermat.columns.values import encode_table
+from evermat.engine.run import Jobs, Run
 from evermat.language.model import Relation, Rule
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.spark.rounds import tasks

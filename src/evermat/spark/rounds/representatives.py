@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.journal import Journal
 from evermat.columns.naming import expand
 from evermat.columns.renamed import Renamed, Schema
 from evermat.columns.renaming import Assigned, Changed, Ids, Renaming
 from evermat.columns.table import Batch, Rows
 from evermat.columns.views import NO_ROWS
 from evermat.core.source import Span
+from evermat.engine.journal import Journal
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
 from evermat.language.patterns.equality import CLASSES, NAMES, terms_of

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
-from evermat.columns.run import Run
 from evermat.core import errors
 from evermat.core.errors import EvermatError, Problem, ResourceError
+from evermat.engine.run import Run
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Column, Relation, Rule, Variable
 from evermat.language.patterns.closures import Closure

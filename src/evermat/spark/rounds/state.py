@@ -11,7 +11,7 @@ from typing import Any
 from evermat.algebra import Counters
 from evermat.columns.closures import closure_modules
 from evermat.columns.dictionary import Dictionary
-from evermat.columns.run import Jobs, Run
+from evermat.engine.run import Jobs, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.difference import changed_rules, shared_relations
 from evermat.language.model import Program

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from evermat.algebra import TooManyInstancesError
-from evermat.columns.journal import Journal, Journaled
-from evermat.columns.run import Run
+from evermat.engine.journal import Journal, Journaled
+from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.spark.rounds.rules import Bag
 from evermat.spark.rounds.sets import CountedFacts, Counting, FactSet, Positive, View

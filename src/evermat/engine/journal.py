@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns.run import Run
 from evermat.columns.table import Rows
+from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 
 

@@ -1,0 +1,1 @@
+"""What both engines share and neither owns."""
