@@ -106,7 +106,7 @@ def start(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
 
 def triples(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     """The code of tasks, and then what the driver does with their files."""
-    from evermat.columns.dictionary import Dictionary
+    from evermat.columns.storage.dictionary import Dictionary
     from evermat.core.source import Source
     from evermat.language.compile import compile_program
     from evermat.spark.exchange import Exchanged

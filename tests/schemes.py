@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.columns.schemes import choosing, union
+from evermat.columns.schemes import policy, union_scheme
 
 _BOUNDS = (
     "LEAST_PAIRS",
@@ -19,13 +19,13 @@ _BOUNDS = (
 def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, turned: bool = False) -> None:
     """`auto` gives every relation a scheme for which there is one, with graphs turned around if so wanted; or considers it, and decides for tables."""
     for bound in _BOUNDS if wherever_possible else ():
-        patch.setattr(choosing, bound, 0)
-    patch.setattr(union, "MANY_SOURCES", 3)
-    patch.setattr(union, "MANY_FACTS", 2)
+        patch.setattr(policy, bound, 0)
+    patch.setattr(union_scheme, "MANY_SOURCES", 3)
+    patch.setattr(union_scheme, "MANY_FACTS", 2)
     if not wherever_possible:
-        patch.setattr(choosing, "LEAST_PAIRS", 1)
-        patch.setattr(choosing, "LEAST_GROWTH", 1 << 40)
+        patch.setattr(policy, "LEAST_PAIRS", 1)
+        patch.setattr(policy, "LEAST_GROWTH", 1 << 40)
     if turned:
-        patch.setattr(choosing, "MANY_INTERVALS", -1)
-        patch.setattr(choosing, "INTERVALS_PER_NODE", -1)
-        patch.setattr(choosing, "TURNED_GAIN", 0)
+        patch.setattr(policy, "MANY_INTERVALS", -1)
+        patch.setattr(policy, "INTERVALS_PER_NODE", -1)
+        patch.setattr(policy, "TURNED_GAIN", 0)

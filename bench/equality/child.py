@@ -17,7 +17,7 @@ from bench.attempts import attempt
 from bench.equality.shapes import SHAPES
 from bench.equality.steps import EQUALITY, REWRITE, SEARCHED, Step, Task, What, keep
 from bench.equality.stored import Tables, facts_of
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.rows import warm_up
 from evermat.materialisation import Materialisation
 
 LITTLE = 20.0  # seconds that materialising may take in all before it is repeated no more

@@ -21,7 +21,7 @@ from bench.modular.runs import tables
 from bench.storage.asking import Question, checksum, questions
 from bench.storage.shapes import shapes
 from bench.storage.steps import Step, Task, What, keep
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.rows import warm_up
 from evermat.core.memory import peak_bytes, resident_bytes
 from evermat.materialisation import Materialisation
 

@@ -34,7 +34,7 @@ from bench.streams.steps import (
     Task,
     summary,
 )
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.rows import warm_up
 from evermat.core.errors import LIMIT_REACHED, LimitError, Problem
 from evermat.materialisation import Materialisation
 

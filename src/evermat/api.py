@@ -160,7 +160,7 @@ class Program:
             ProgramError: there is no such algorithm.
         """
         from evermat.algebra import Counters  # noqa: PLC0415
-        from evermat.columns.schemes.choosing import SCHEMES  # noqa: PLC0415
+        from evermat.columns.schemes.policy import SCHEMES  # noqa: PLC0415
         from evermat.engine.run import Limits  # noqa: PLC0415
         from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415

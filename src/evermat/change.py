@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
 from evermat.columns.schemes.scheme import Later
-from evermat.columns.table import Batch, Table
-from evermat.columns.values import decode_arrow, decode_rows
-from evermat.columns.views import View
+from evermat.columns.state.views import View
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_arrow, decode_rows
+from evermat.columns.storage.table import Batch, Table
 from evermat.language.model import Relation, Row
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.change import Change, ChangedFacts, Changes
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import expand
-from evermat.columns.selection import Selection
-from evermat.columns.table import Batch, Table
-from evermat.columns.values import decode_rows, encode_rows
+from evermat.columns.equality.expansion import expand
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_rows, encode_rows
+from evermat.columns.storage.selection import Selection
+from evermat.columns.storage.table import Batch, Table
 from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.timing import Phases

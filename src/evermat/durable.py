@@ -18,14 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import Counters
-from evermat.columns import kernels
-from evermat.columns.bits import EXPLICIT, MATERIALISED
-from evermat.columns.schemes.choosing import AUTO
-from evermat.columns.state import State
-from evermat.columns.table import Batch, Rows
-from evermat.columns.update import Update
-from evermat.columns.values import encode_arrow, typed
-from evermat.columns.views import Listed, View, contains_facts, facts_in
+from evermat.columns.kernels import rows as kernels
+from evermat.columns.schemes.policy import AUTO
+from evermat.columns.state.state import State
+from evermat.columns.state.update import Update
+from evermat.columns.state.views import Listed, View, contains_facts, facts_in
+from evermat.columns.storage.bits import EXPLICIT, MATERIALISED
+from evermat.columns.storage.encoding import encode_arrow, typed
+from evermat.columns.storage.table import Batch, Rows
 from evermat.core import errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
-from evermat.columns.values import Encodable, Tables, encode_arrow, encode_rows
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
+from evermat.columns.storage.table import Batch
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.language.analysis.type_inference import count_of

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
-from evermat.columns.values import decode_arrow
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_arrow
+from evermat.columns.storage.table import Batch
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evermat.columns.state import State
+from evermat.columns.state.state import State
 from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.durable import facts_gained, load, stored_by_schemes
 from evermat.engine.run import Run

@@ -15,14 +15,14 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.change import Change
-from evermat.columns import kernels
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import expand
-from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
-from evermat.columns.selection import Selection, contains
-from evermat.columns.state import State
-from evermat.columns.table import Batch
-from evermat.columns.views import facts_in
+from evermat.columns.equality.expansion import expand
+from evermat.columns.kernels import rows as kernels
+from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
+from evermat.columns.state.state import State
+from evermat.columns.state.views import facts_in
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.selection import Selection, contains
+from evermat.columns.storage.table import Batch
 from evermat.core.errors import DataError
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
 from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
-from evermat.columns.schemes.choosing import AUTO as AUTO_SCHEMES
+from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import Phases
 from evermat.engine.run import Limits, Progress, Run

@@ -13,18 +13,18 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.aggregates import AggregatePipeline
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.levels import Buffers, borrowed_buffers
-from evermat.columns.naming import expand
-from evermat.columns.operations import Sink
-from evermat.columns.pipeline import Pipeline, Store
-from evermat.columns.renaming import Renaming
-from evermat.columns.rules import Compiled
-from evermat.columns.selection import Selection
-from evermat.columns.state import State
-from evermat.columns.table import Batch, Table
-from evermat.columns.views import View
+from evermat.columns.equality.expansion import expand
+from evermat.columns.equality.union_find import Renaming
+from evermat.columns.evaluation.aggregates import AggregatePipeline
+from evermat.columns.evaluation.buffers import Buffers, borrowed_buffers
+from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.pipeline import Pipeline, Store
+from evermat.columns.evaluation.rules import Compiled
+from evermat.columns.state.state import State
+from evermat.columns.state.views import View
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.selection import Selection
+from evermat.columns.storage.table import Batch, Table
 from evermat.core.pull_iterator import pulled
 from evermat.engine.run import Jobs, Run
 from evermat.language import query as compiled

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.selection import Selection, contains
-from evermat.columns.table import Table
-from evermat.columns.values import decode_arrow, decode_rows, encode_rows
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
+from evermat.columns.storage.selection import Selection, contains
+from evermat.columns.storage.table import Table
 from evermat.facts import suits
 from evermat.language.model import Relation, Row
 

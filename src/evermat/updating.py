@@ -11,13 +11,13 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.change import Change, Changes, NamedChanges
-from evermat.columns.naming import NamedChange
+from evermat.columns.equality.expansion import NamedChange
 from evermat.columns.schemes.scheme import GAINED, LOST
-from evermat.columns.state import State
-from evermat.columns.table import Batch, Rows
-from evermat.columns.update import ChangedRows, Update
-from evermat.columns.values import decode_rows
-from evermat.columns.views import Listed, View
+from evermat.columns.state.state import State
+from evermat.columns.state.update import ChangedRows, Update
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.encoding import decode_rows
+from evermat.columns.storage.table import Batch, Rows
 from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.memory import peak_bytes

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from evermat import LimitError, Program, ProgramError
 from evermat import query as evaluation
 from evermat.answer_writer import FORMATS, write_answer
-from evermat.columns import levels
+from evermat.columns.evaluation import buffers
 from tests import oracle
 from tests.program.golden import check_golden
 from tests.strategies import RandomProgram, programs, random_query
@@ -238,11 +238,11 @@ def check_queries(m, random: RandomProgram, explicit, rng: Random) -> None:
 @given(random=programs(), rng=st.randoms(use_true_random=True))
 def test_tiny_chunks_give_the_same(random: RandomProgram, rng: Random) -> None:
     m = Program.parse(random.text).materialise(random.facts)
-    whole, levels.CHUNK = levels.CHUNK, 3
+    whole, buffers.CHUNK = buffers.CHUNK, 3
     try:
         check_queries(m, random, random.facts, rng)
     finally:
-        levels.CHUNK = whole
+        buffers.CHUNK = whole
 
 
 # --- errors ------------------------------------------------------------------------------------------------

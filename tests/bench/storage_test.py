@@ -20,7 +20,7 @@ from bench.storage.rendering import Found, render, wanted
 from bench.storage.running import Ran, disagreements, status_of
 from bench.storage.shapes import GRAPHS, LARGE, PROTOCOLS, RELATIONS, ROADS, RULES, SHAPES, SMALL, W1, shapes
 from bench.storage.steps import AUTO, PLAIN, SCHEMES, Step, Task, kept
-from evermat.columns.schemes import choosing
+from evermat.columns.schemes import policy
 
 SHA = {  # whatever changes the data changes what has been measured
     "fields": "931e931ea7efc4f0b2413ff8f1d4a24a27e1856eedc8fd5e088afb22eaab5706",
@@ -35,7 +35,7 @@ SHA = {  # whatever changes the data changes what has been measured
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small relations are stored by schemes, too."""
     for name in ("PAIRS", "PAIRS_IF_READ_BACKWARDS", "GROWTH", "COPIES", "COPIES_IF_SLOW"):
-        monkeypatch.setattr(choosing, f"LEAST_{name}", 1)
+        monkeypatch.setattr(policy, f"LEAST_{name}", 1)
 
 
 def digest(facts: Data) -> str:

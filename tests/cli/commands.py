@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from evermat.cli import main
-from evermat.columns import kernels
+from evermat.columns.kernels import rows as kernels
 
 
 class Done(NamedTuple):

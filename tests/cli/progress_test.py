@@ -14,7 +14,8 @@ from numba.core import event
 
 from evermat.cli import main, progress
 from evermat.cli.run import announcing_compilation
-from evermat.columns import jit, kernels
+from evermat.columns.kernels import jit
+from evermat.columns.kernels import rows as kernels
 from evermat.engine import run
 from tests.cli.commands import Evermat
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from evermat.columns import jit, kernels
+from evermat.columns.kernels import jit
+from evermat.columns.kernels import rows as kernels
 
 settings.register_profile("columns", deadline=None, max_examples=60)
 settings.load_profile("columns")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns import covering
-from evermat.columns.reachability import Graph, Nodes, Pairs
+from evermat.columns.graph.reachability import Graph, Nodes, Pairs
+from evermat.columns.intervals import tree_cover
 
 Edge = tuple[int, int]
 
@@ -108,34 +108,34 @@ class TestEstimates:
     @large
     def test_pairs_deviate_little(self, make):
         graph = make()
-        estimated, counted = covering.estimate_pairs(graph), count_pairs(graph, all_nodes(graph))
+        estimated, counted = tree_cover.estimate_pairs(graph), count_pairs(graph, all_nodes(graph))
         assert abs(estimated / counted - 1) < 0.1
-        assert covering.estimate_pairs(graph) == estimated
+        assert tree_cover.estimate_pairs(graph) == estimated
 
     @pytest.mark.parametrize("seed", range(8))
     def test_pairs_of_other_random_graphs_deviate_little(self, seed):
         for graph in (random_dag(2000, 7000, seed), random_graph(2000, 3000, seed)):
-            assert abs(covering.estimate_pairs(graph) / count_pairs(graph, all_nodes(graph)) - 1) < 0.15
+            assert abs(tree_cover.estimate_pairs(graph) / count_pairs(graph, all_nodes(graph)) - 1) < 0.15
 
     @large
     def test_pairs_of_some_sources(self, make):
         graph = make()
         sources = np.random.default_rng(0).random(graph.nodes) < 0.2
         counted = count_pairs(graph, np.nonzero(sources)[0].astype(np.int32))
-        assert abs(covering.estimate_pairs(graph, sources) / counted - 1) < 0.15
+        assert abs(tree_cover.estimate_pairs(graph, sources) / counted - 1) < 0.15
 
     @given(graphs(), st.data())
     def test_pairs_of_small_graphs_are_exact(self, graph, data):
         sources = np.array(data.draw(st.lists(st.booleans(), min_size=graph.nodes, max_size=graph.nodes)))
-        assert covering.estimate_pairs(graph) == count_pairs(graph, all_nodes(graph))
-        assert covering.estimate_pairs(graph, sources) == count_pairs(graph, np.nonzero(sources)[0].astype(np.int32))
+        assert tree_cover.estimate_pairs(graph) == count_pairs(graph, all_nodes(graph))
+        assert tree_cover.estimate_pairs(graph, sources) == count_pairs(graph, np.nonzero(sources)[0].astype(np.int32))
 
     @large
     def test_reach_of_components_deviates_as_the_samples_allow(self, make):
         graph = make()
         for turn in (graph, graph.turned):
             counted = reached(turn).sum(axis=1)
-            found = covering.estimate_reach(turn, 102)
+            found = tree_cover.estimate_reach(turn, 102)
             assert ((found > 0) == (counted > 0)).all()
             error = found[counted > 0] / counted[counted > 0] - 1
             assert np.sqrt((error**2).mean()) < 0.2  # 1 / sqrt(100) if they were independent
@@ -143,12 +143,12 @@ class TestEstimates:
 
     def test_reach_is_exact_where_no_edge_leads_on(self):
         graph = graph_of(6, [(0, 1), (1, 0), (2, 2), (4, 5)])
-        assert covering.estimate_reach(graph)[graph.component].tolist()[:4] == [2, 2, 1, 0]
-        assert covering.estimate_reach(graph)[graph.component[5]] == 0
+        assert tree_cover.estimate_reach(graph)[graph.component].tolist()[:4] == [2, 2, 1, 0]
+        assert tree_cover.estimate_reach(graph)[graph.component[5]] == 0
 
     @given(graphs())
     def test_reach_is_within_the_graph(self, graph):
-        found = covering.estimate_reach(graph)
+        found = tree_cover.estimate_reach(graph)
         assert (found >= 0).all()
         assert (found <= graph.nodes).all()
         assert ((found > 0) == (reached(graph).sum(axis=1) > 0)).all()
@@ -156,14 +156,14 @@ class TestEstimates:
     @large
     def test_intervals_deviate_little(self, make):
         graph = make()
-        order = covering.cover(graph)
-        assert abs(covering.estimate_intervals(graph, order) / count_intervals(graph, order) - 1) < 0.2
+        order = tree_cover.cover(graph)
+        assert abs(tree_cover.estimate_intervals(graph, order) / count_intervals(graph, order) - 1) < 0.2
 
     @given(graphs())
     def test_intervals_of_small_graphs_are_exact(self, graph):
-        for order in (covering.cover(graph), all_nodes(graph)):
+        for order in (tree_cover.cover(graph), all_nodes(graph)):
             listed = np.concatenate([order[graph.component[order] == c] for c in range(graph.components)])
-            assert covering.estimate_intervals(graph, listed) == count_intervals(graph, listed)
+            assert tree_cover.estimate_intervals(graph, listed) == count_intervals(graph, listed)
 
     @large
     def test_ancestors_are_exact_or_close(self, make):
@@ -172,10 +172,10 @@ class TestEstimates:
         table = reached(graph)[:, first]
         np.fill_diagonal(table, False)
         counted = table.sum(axis=0)
-        assert (covering.estimate_ancestors(graph) == counted).all()
+        assert (tree_cover.estimate_ancestors(graph) == counted).all()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(covering, "MOST_OPERATIONS", 0)
-            found = covering.estimate_ancestors(graph)
+            patch.setattr(tree_cover, "MOST_OPERATIONS", 0)
+            found = tree_cover.estimate_ancestors(graph)
         assert ((found > 0) == (counted > 0)).all()
         error = found[counted > 0] / counted[counted > 0] - 1
         assert np.sqrt((error**2).mean()) < 0.4  # 1 / sqrt(14) where the sample has nothing to count
@@ -207,28 +207,30 @@ class TestCover:
     @given(graphs())
     @settings(max_examples=300)
     def test_it_is_a_post_order(self, graph):
-        check_cover(graph, covering.choose_parents(graph, covering.estimate_ancestors(graph)), covering.cover(graph))
+        check_cover(
+            graph, tree_cover.choose_parents(graph, tree_cover.estimate_ancestors(graph)), tree_cover.cover(graph)
+        )
 
     @large
-    @pytest.mark.parametrize("operations", [0, covering.MOST_OPERATIONS])
+    @pytest.mark.parametrize("operations", [0, tree_cover.MOST_OPERATIONS])
     def test_it_is_a_post_order_of_a_large_graph(self, make, operations, monkeypatch):
-        monkeypatch.setattr(covering, "MOST_OPERATIONS", operations)
+        monkeypatch.setattr(tree_cover, "MOST_OPERATIONS", operations)
         graph = make()
-        parents = covering.choose_parents(graph, covering.estimate_ancestors(graph))
-        check_cover(graph, parents, covering.cover(graph))
+        parents = tree_cover.choose_parents(graph, tree_cover.estimate_ancestors(graph))
+        check_cover(graph, parents, tree_cover.cover(graph))
         has_parent = np.zeros(graph.components, np.bool_)
         has_parent[graph.successors] = True
         assert ((parents >= 0) == has_parent).all()
 
-    @pytest.mark.parametrize("operations", [0, covering.MOST_OPERATIONS])
+    @pytest.mark.parametrize("operations", [0, tree_cover.MOST_OPERATIONS])
     def test_a_dag_has_few_intervals(self, operations, monkeypatch):
-        monkeypatch.setattr(covering, "MOST_OPERATIONS", operations)
+        monkeypatch.setattr(tree_cover, "MOST_OPERATIONS", operations)
         graph = random_dag(2000, 20_000)
-        first = covering.choose_parents(graph, -np.arange(graph.components, dtype=np.float64))
-        least = count_intervals(graph, covering.cover(graph))
+        first = tree_cover.choose_parents(graph, -np.arange(graph.components, dtype=np.float64))
+        least = count_intervals(graph, tree_cover.cover(graph))
         assert least * 4 < count_intervals(graph, post_order(graph, first))
         others = [
-            count_intervals(graph, post_order(graph, covering.choose_parents(graph, worth)))
+            count_intervals(graph, post_order(graph, tree_cover.choose_parents(graph, worth)))
             for worth in np.random.default_rng(0).random((5, graph.components))
         ]
         assert least * 2 < min(others)
@@ -237,43 +239,47 @@ class TestCover:
     def test_a_forest_has_one_interval_for_each_node_with_children(self, nodes, data):
         parents = [data.draw(st.integers(-1, child - 1)) for child in range(nodes)]
         graph = graph_of(nodes, [(parent, child) for child, parent in enumerate(parents) if parent >= 0])
-        assert count_intervals(graph, covering.cover(graph)) == len(set(parents) - {-1})
+        assert count_intervals(graph, tree_cover.cover(graph)) == len(set(parents) - {-1})
 
 
 class TestShapes:
     def test_an_empty_graph(self):
         graph = graph_of(0, [])
-        assert len(covering.cover(graph)) == len(covering.estimate_reach(graph)) == 0
-        assert covering.estimate_pairs(graph) == covering.estimate_intervals(graph, covering.cover(graph)) == 0
+        assert len(tree_cover.cover(graph)) == len(tree_cover.estimate_reach(graph)) == 0
+        assert tree_cover.estimate_pairs(graph) == tree_cover.estimate_intervals(graph, tree_cover.cover(graph)) == 0
 
     @pytest.mark.parametrize("edges", [[], [(0, 0)]])
     def test_one_node(self, edges):
         graph = graph_of(1, edges)
-        assert covering.cover(graph).tolist() == [0]
-        assert covering.estimate_pairs(graph) == covering.estimate_intervals(graph, covering.cover(graph)) == len(edges)
+        assert tree_cover.cover(graph).tolist() == [0]
+        assert (
+            tree_cover.estimate_pairs(graph)
+            == tree_cover.estimate_intervals(graph, tree_cover.cover(graph))
+            == len(edges)
+        )
 
     def test_a_clique(self):
         nodes = 100
         graph = graph_of(nodes, [(u, v) for u in range(nodes) for v in range(nodes) if u != v])
-        assert sorted(covering.cover(graph).tolist()) == list(range(nodes))
-        assert covering.estimate_pairs(graph) == nodes * nodes
-        assert covering.estimate_intervals(graph, covering.cover(graph)) == 1
+        assert sorted(tree_cover.cover(graph).tolist()) == list(range(nodes))
+        assert tree_cover.estimate_pairs(graph) == nodes * nodes
+        assert tree_cover.estimate_intervals(graph, tree_cover.cover(graph)) == 1
 
     def test_a_symmetric_graph(self):
         graph = graph_of(2000, np.random.default_rng(0).integers(0, 2000, (1000, 2)), symmetric=True)
-        order = covering.cover(graph)
+        order = tree_cover.cover(graph)
         check_cover(graph, np.full(graph.components, -1, np.int32), order)
-        assert covering.estimate_pairs(graph) == count_pairs(graph, all_nodes(graph))
-        assert covering.estimate_intervals(graph, order) == np.count_nonzero(graph.cyclic)
+        assert tree_cover.estimate_pairs(graph) == count_pairs(graph, all_nodes(graph))
+        assert tree_cover.estimate_intervals(graph, order) == np.count_nonzero(graph.cyclic)
 
     def test_a_long_chain(self):
         nodes = 100_000
         chain = np.c_[np.arange(nodes - 1), np.arange(1, nodes)]
         graph = graph_of(nodes, chain)
-        order = covering.cover(graph)
+        order = tree_cover.cover(graph)
         assert order.tolist() == list(range(nodes - 1, -1, -1))
-        assert covering.estimate_intervals(graph, order) == nodes - 1
-        assert abs(covering.estimate_pairs(graph) / (nodes * (nodes - 1) / 2) - 1) < 0.1
+        assert tree_cover.estimate_intervals(graph, order) == nodes - 1
+        assert abs(tree_cover.estimate_pairs(graph) / (nodes * (nodes - 1) / 2) - 1) < 0.1
         # Not a forest any more, and no less deep.
         shortcut = graph_of(nodes, np.r_[chain, [(0, nodes - 1)]])
-        assert covering.cover(shortcut).tolist() == order.tolist()
+        assert tree_cover.cover(shortcut).tolist() == order.tolist()

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns import intervals as module
-from evermat.columns import versions
-from evermat.columns.edges import Edges
-from evermat.columns.intervals import Intervals
-from evermat.columns.table import Rows
-from evermat.columns.versions import GAINED, KEPT, LOST, Reach, Version
+from evermat.columns.graph.dynamic_graph import Edges
+from evermat.columns.intervals import interval_index as module
+from evermat.columns.intervals import interval_reader
+from evermat.columns.intervals.interval_index import Intervals
+from evermat.columns.intervals.interval_reader import GAINED, KEPT, LOST, Reach, Version
+from evermat.columns.storage.table import Rows
 from evermat.language.patterns.closures import Closure, Member
 
 LONG = bool(os.environ.get("EVERMAT_LONG"))
@@ -192,8 +192,8 @@ def set_to(stride: int, share: int, growth: tuple[int, int], ranges: int, few: i
         patch.setattr(module, "REBUILD_SHARE", share)
         patch.setattr(module, "GROWTH", growth[0])
         patch.setattr(module, "GROWTH_AT_LEAST", growth[1])
-        patch.setattr(versions, "RANGES", ranges)
-        patch.setattr(versions, "FEW_KEYS", few)
+        patch.setattr(interval_reader, "RANGES", ranges)
+        patch.setattr(interval_reader, "FEW_KEYS", few)
         yield
 
 

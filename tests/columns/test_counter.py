@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns import kernels_dense as dense
-from evermat.columns.counter import INT64_MAX, Counter, CountError
-from evermat.columns.table import Table
+from evermat.columns.kernels import dense_set as dense
+from evermat.columns.storage.counter import INT64_MAX, Counter, CountError
+from evermat.columns.storage.table import Table
 
 ROWS = st.lists(st.integers(0, 9), max_size=20)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns.dictionary import Dictionary
+from evermat.columns.storage.dictionary import Dictionary
 
 pa = pytest.importorskip("pyarrow")
 
@@ -100,7 +100,7 @@ def test_symbols_whose_hashes_collide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_large_arrow_dictionaries_are_encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.columns.dictionary._LARGE", 3)
+    monkeypatch.setattr("evermat.columns.storage.dictionary._LARGE", 3)
     dictionary = Dictionary(["z"])
     values = pa.array(["a", "b", "c", "d"])
 
@@ -131,7 +131,7 @@ def test_decoding_compactly(batches: list[list[str]], picked: list[int], large: 
         dictionary.decode_arrow(np.arange(len(dictionary), dtype=np.int32))
     ids = np.array([number for number in picked if number < len(dictionary)], np.int32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.columns.dictionary._LARGE", large)
+        patch.setattr("evermat.columns.storage.dictionary._LARGE", large)
         found = dictionary.decode_compactly(ids)
     assert found.to_pylist() == dictionary.decode(ids)
     distinct = len(set(ids.tolist()))

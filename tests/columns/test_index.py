@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns import index as index_module
-from evermat.columns.index import Index
-from evermat.columns.table import Batch, Table, Truth
+from evermat.columns.storage import index as index_module
+from evermat.columns.storage.index import Index
+from evermat.columns.storage.table import Batch, Table, Truth
 
 from .models import Fact, batch_of, fact_lists, truth_of
 

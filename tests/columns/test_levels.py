@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.columns import levels
-from evermat.columns.levels import borrowed_buffers
+from evermat.columns.evaluation import buffers as levels
+from evermat.columns.evaluation.buffers import borrowed_buffers
 
 
 @pytest.fixture(autouse=True)

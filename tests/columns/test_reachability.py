@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns import kernels_graphs as kernels
-from evermat.columns import reachability
-from evermat.columns.reachability import Graph, Nodes, Pairs, connected
+from evermat.columns.graph import reachability
+from evermat.columns.graph.reachability import Graph, Nodes, Pairs, connected
+from evermat.columns.kernels import graphs as kernels
 
 from .models import truth_of
 

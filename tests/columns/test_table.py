@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns import table as table_module
-from evermat.columns.table import Table
+from evermat.columns.storage import table as table_module
+from evermat.columns.storage.table import Table
 
 from .models import Fact, batch_of, fact_lists, truth_of
 

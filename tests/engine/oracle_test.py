@@ -9,7 +9,7 @@ import pytest
 
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation
-from evermat.columns import levels
+from evermat.columns.evaluation import buffers
 from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.maintenance.engines import EVERYWHERE, Engine, on_engines, randomly
@@ -50,7 +50,7 @@ def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
 def test_tiny_chunks_give_the_same(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(levels, "CHUNK", 3)
+        patch.setattr(buffers, "CHUNK", 3)
         m = engine.materialise(random.text, random.facts, "both")
     assert facts_of(m) == oracle.materialise(oracle.read(random.text), random.facts)
 

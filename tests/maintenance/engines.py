@@ -91,7 +91,7 @@ def randomly(
         def run(engine: str, **arguments: Any) -> None:
             def example(rng: Random) -> None:
                 with pytest.MonkeyPatch.context() as patch, using(engine, rng, few) as chosen:
-                    patch.setattr("evermat.columns.rules._MANY_STARTS", rng.choice([0, 16]))
+                    patch.setattr("evermat.columns.evaluation.rules._MANY_STARTS", rng.choice([0, 16]))
                     use_schemes(patch, wherever_possible=rng.random() < schemes, turned=rng.random() < 0.5)
                     test(engine=chosen, rng=rng, **arguments)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import placement
-from evermat.columns import connections
+from evermat.columns.graph import delta_reachability
 from evermat.engine.run import Run
 from evermat.materialisation import Materialisation
 from evermat.reasoning import choose
@@ -379,7 +379,7 @@ def test_a_closure_that_outgrows_the_driver_in_its_middle(
         monkeypatch.setattr(placement, name, value)
     program, expected = evermat.Program.parse(text), oracle.materialise(oracle.read(text), facts)
     for few in (7, 9, 12):  # the facts of a node, too, are there in part
-        monkeypatch.setattr(connections, "CHUNK", few)
+        monkeypatch.setattr(delta_reachability, "CHUNK", few)
         with materialise_in_process(program, facts, place="auto") as m:
             assert any("driver, then" in stratum["place"] for stratum in m.stats["strata"])
             assert facts_of(m) == expected

@@ -19,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.columns.state import State
-from evermat.columns.stratum import StratumRules
-from evermat.columns.update import Update
-from evermat.columns.views import Listed, View
+from evermat.columns.state.state import State
+from evermat.columns.state.stratum import StratumRules
+from evermat.columns.state.update import Update
+from evermat.columns.state.views import Listed, View
 from evermat.engine.run import Run
 from evermat.language.model import Atom, Negation, Rule
 from evermat.reasoning import dred_counting

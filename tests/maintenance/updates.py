@@ -11,9 +11,9 @@ import numpy as np
 import evermat
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation
-from evermat.columns.closures import ClosureModule
-from evermat.columns.edges import CHANGED
-from evermat.columns.values import decode_rows
+from evermat.columns.graph.closure_module import ClosureModule
+from evermat.columns.graph.dynamic_graph import CHANGED
+from evermat.columns.storage.encoding import decode_rows
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Rule

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.columns.schemes.closure import ClosedRelation
-from evermat.columns.schemes.union import UnionOfRelations
+from evermat.columns.schemes.interval_scheme import ClosedRelation
+from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.spark import expanding, frames
 from evermat.spark.expanding import expand_sent, expanded
 from tests.schemes import use_schemes

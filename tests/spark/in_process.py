@@ -25,9 +25,9 @@ import evermat
 from evermat import placement
 from evermat.algebra import Counters
 from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
-from evermat.columns import connections
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.values import decode_rows
+from evermat.columns.graph import delta_reachability
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
 from evermat.materialisation import Materialisation
@@ -186,7 +186,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (closing, "_SMALL", 0),  # no stratum is done by one task
             (closing, "_ROOM", rng.randint(1, 4 * few)),  # tasks give up, and rounds go on
             (connecting, "_HELD", few),  # a bucket's pairs are written part by part
-            (connections, "CHUNK", few),  # a closure outgrows the driver in its middle
+            (delta_reachability, "CHUNK", few),  # a closure outgrows the driver in its middle
             (placement, "_EDGES", few),  # graphs are too large for the driver
         ):
             assert hasattr(module, name)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.values import decode_rows
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_rows
 from evermat.core.source import Source
 from evermat.language.compile import compile_program
 from evermat.language.model import Io

@@ -15,7 +15,7 @@ import pytest
 
 import evermat
 from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
-from evermat.columns.dictionary import Dictionary
+from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Limits, Run
 from evermat.spark.rounds import stars
 from evermat.spark.rounds.packing import buckets_of, read_file

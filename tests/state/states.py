@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.columns.values import decode_rows
+from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.materialisation import Materialisation
 from tests import oracle

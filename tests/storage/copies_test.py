@@ -11,7 +11,7 @@ import pytest
 import evermat
 from evermat import placement
 from evermat.clustered import ClusteredMaterialisation
-from evermat.columns import stratum
+from evermat.columns.state import stratum
 from evermat.materialisation import Materialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of
 from tests.schemes import use_schemes

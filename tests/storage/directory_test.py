@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns.schemes import directory, union
-from evermat.columns.schemes.closure import ClosedRelation
-from evermat.columns.schemes.directory import Directory, Mentions, bit_of
-from evermat.columns.table import Table
+from evermat.columns.schemes import union_scheme, value_directory
+from evermat.columns.schemes.interval_scheme import ClosedRelation
+from evermat.columns.schemes.value_directory import Directory, Mentions, bit_of
+from evermat.columns.storage.table import Table
 from tests.schemes import use_schemes
 from tests.storage.cases import parsed, schemes_of, told
 
@@ -56,7 +56,7 @@ def test_what_is_mentioned(rng: Random) -> None:
 
 
 def test_values_that_are_not_dense_are_not_listed() -> None:
-    for far in (-1, directory.ALWAYS):
+    for far in (-1, value_directory.ALWAYS):
         table = Table(2)
         made = Directory([Mentions(table, 2)])
         added(table, [(1, 2)])
@@ -87,7 +87,7 @@ TEXT += "\n".join(
 def test_a_fact_is_looked_for_only_where_its_values_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Closures over different nodes; one over some of all."""
     use_schemes(monkeypatch)
-    monkeypatch.setattr(union, "MANY_SOURCES", 6)
+    monkeypatch.setattr(union_scheme, "MANY_SOURCES", 6)
     facts = {f"e{i}": {(10 * i, 10 * i + 1), (10 * i + 1, 10 * i + 2)} for i in range(CLOSURES - 1)}
     facts[f"e{CLOSURES - 1}"] = {(0, 1), (1, 30), (30, 2)}
     m, plain = (parsed(TEXT).materialise(facts, schemes=schemes) for schemes in ("auto", "plain"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import evermat
-from evermat.columns.schemes import choosing
+from evermat.columns.schemes import policy
 from evermat.materialisation import Materialisation
 from tests.cli.commands import Evermat
 from tests.schemes import use_schemes
@@ -23,8 +23,8 @@ UNION = ".decl a(x:number) .decl b(x:number) .decl u(x:number) u(x) :- a(x). u(x
 @pytest.fixture
 def bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """A closure of a thousand pairs is large, one that is read backwards from ten thousand on."""
-    monkeypatch.setattr(choosing, "LEAST_PAIRS", 1_000)
-    monkeypatch.setattr(choosing, "LEAST_PAIRS_IF_READ_BACKWARDS", 10_000)
+    monkeypatch.setattr(policy, "LEAST_PAIRS", 1_000)
+    monkeypatch.setattr(policy, "LEAST_PAIRS_IF_READ_BACKWARDS", 10_000)
 
 
 def decided(m: Materialisation) -> dict[str, tuple[str, int, str]]:
@@ -93,15 +93,15 @@ def test_a_turned_member_is_read_forwards_where_the_other_is_read_backwards() ->
 
 
 def test_a_union_is_stored_where_a_source_has_no_table_or_copies_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choosing, "LEAST_COPIES", 5)
-    monkeypatch.setattr(choosing, "LEAST_COPIES_IF_SLOW", 8)
+    monkeypatch.setattr(policy, "LEAST_COPIES", 5)
+    monkeypatch.setattr(policy, "LEAST_COPIES_IF_SLOW", 8)
     facts = {"a": [(i,) for i in range(4)], "b": [(i,) for i in range(3)]}
     assert decided(parsed(UNION).materialise(facts)) == {"u": ("plain", 4, "fewer than 8 facts to copy")}
-    monkeypatch.setattr(choosing, "MOST_LOOKED_UP", 0.5)
+    monkeypatch.setattr(policy, "MOST_LOOKED_UP", 0.5)
     assert decided(parsed(UNION).materialise(facts)) == {"u": ("union", 4, "a table would repeat those of its sources")}
     read = evermat.Program.parse(UNION + ".decl r(x:number) r(x) :- u(x), x > 1.")
     assert decided(read.materialise(facts)) == {"u": ("plain", 4, "fewer than 8 facts to copy")}
-    monkeypatch.setattr(choosing, "LEAST_PAIRS", 1_000)
+    monkeypatch.setattr(policy, "LEAST_PAIRS", 1_000)
     above = evermat.Program.parse(CLOSURE + ".decl v(x:number, y:number) v(x, y) :- t(x, y). v(x, y) :- e(y, x).")
     assert decided(above.materialise({"e": CHAIN})) == {
         "t": ("intervals", PAIRS, "a table of all pairs would be large"),

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.columns import intervals
-from evermat.columns.schemes.closure import ClosedRelation
+from evermat.columns.intervals import interval_index
+from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.engine.run import Run
 from evermat.materialisation import Materialisation
 from tests import oracle
@@ -103,7 +103,7 @@ def test_every_algorithm_changes_what_it_would_change_in_tables(algorithm: str) 
 @pytest.mark.parametrize("share", [0, 2, 1000])
 def test_a_change_is_told_rightly_after_later_ones(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether nodes are numbered anew by each update, by some or by none; nobody looks at a change before the last."""
-    monkeypatch.setattr(intervals, "REBUILD_SHARE", share)
+    monkeypatch.setattr(interval_index, "REBUILD_SHARE", share)
     m, plain = both(PROGRAM, FACTS)
     changes = [[one.update(insert, delete) for one in (m, plain)] for delete, insert in UPDATES]
     for change, expected in changes:
@@ -207,15 +207,15 @@ def test_an_error_while_intervals_change(place: str, monkeypatch: pytest.MonkeyP
     m, plain = both(PROGRAM, FACTS)
     before = facts_of(m)
     calls = count()
-    done = intervals.Intervals.change
+    done = interval_index.Intervals.change
 
-    def change(self: intervals.Intervals, come, gone) -> None:
+    def change(self: interval_index.Intervals, come, gone) -> None:
         done(self, come, gone)
         if next(calls) == (0 if place == "change" else 1):
             raise Stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr(intervals.Intervals, "change", change)
+        patch.setattr(interval_index.Intervals, "change", change)
         with pytest.raises(Stopped):
             m.update({"e": {(8, 1), (7, 40)}}, {"e": {(4, 5)}})
     assert facts_of(m) == before
@@ -299,7 +299,7 @@ def test_random_updates_tell_the_same(rng: Random) -> None:
     random = random_program(rng, Features(closures=1.0, unions=0.6))
     with pytest.MonkeyPatch.context() as patch:
         use_schemes(patch)
-        patch.setattr(intervals, "REBUILD_SHARE", rng.choice([0, 2]))
+        patch.setattr(interval_index, "REBUILD_SHARE", rng.choice([0, 2]))
         m, plain = both(random.text, random.facts, rng.choice(["none", "both"]))
         explicit, changes = random.facts, []
         for _ in range(4):

@@ -176,7 +176,7 @@ def test_a_reader_who_goes_away_leaves_no_thread(huge: Materialisation) -> None:
 
 
 def test_two_readers_at_a_time(small: Materialisation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.columns.levels.CHUNK", 3)
+    monkeypatch.setattr("evermat.columns.evaluation.buffers.CHUNK", 3)
     one, two = small.query_batches("t(x, y)"), small.query_batches("u(x, y)")
     rows: tuple[list, list] = ([], [])
     for ours, theirs in zip(one, two, strict=False):

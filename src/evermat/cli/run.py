@@ -18,8 +18,8 @@ from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.columns import kernels
-from evermat.columns.values import Tables
+from evermat.columns.kernels import rows as kernels
+from evermat.columns.storage.encoding import Tables
 from evermat.core import errors
 from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import Phases
@@ -258,7 +258,7 @@ def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other output
 @contextmanager
 def announcing_compilation() -> Iterator[None]:
     """The first runs on a machine compile the kernels that they need; say so, as it takes a while."""
-    from evermat.columns.jit import CACHE_FOLDER, watching_compilation
+    from evermat.columns.kernels.jit import CACHE_FOLDER, watching_compilation
 
     said = False
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns.table import Rows
+from evermat.columns.storage.table import Rows
 from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.columns.values import Encodable, Tables, encode_table
+from evermat.columns.storage.encoding import Encodable, Tables, encode_table
 from evermat.core import errors
 from evermat.core.errors import Problem, ResourceError
 from evermat.language.model import Relation
 from evermat.spark.reader import Outcome, write_facts
 
 if TYPE_CHECKING:
-    from evermat.columns.dictionary import Dictionary
-    from evermat.columns.table import Batch
+    from evermat.columns.storage.dictionary import Dictionary
+    from evermat.columns.storage.table import Batch
 
 
 class Several(Encodable):

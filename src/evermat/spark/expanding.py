@@ -21,17 +21,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.edges import Nodes
-from evermat.columns.versions import KEPT, Reach, Version, covers
+from evermat.columns.graph.dynamic_graph import Nodes
+from evermat.columns.intervals.interval_reader import KEPT, Reach, Version, covers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from evermat.columns.dictionary import Dictionary
-    from evermat.columns.schemes.closure import ClosedRelation
+    from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.scheme import Scheme
-    from evermat.columns.table import Batch, Table
+    from evermat.columns.storage.dictionary import Dictionary
+    from evermat.columns.storage.table import Batch, Table
     from evermat.language.builtins import Type
     from evermat.language.model import Relation
 
@@ -169,8 +169,8 @@ def expanded(spark: SparkSession, relation: Relation, table: Table, dictionary: 
 
 def _leaves(scheme: Scheme) -> tuple[list[ClosedRelation], list[Table]]:
     """The closures that a relation consists of, and the tables; each once."""
-    from evermat.columns.schemes.closure import ClosedRelation  # noqa: PLC0415
-    from evermat.columns.schemes.union import UnionOfRelations  # noqa: PLC0415
+    from evermat.columns.schemes.interval_scheme import ClosedRelation  # noqa: PLC0415
+    from evermat.columns.schemes.union_scheme import UnionOfRelations  # noqa: PLC0415
 
     closures: dict[tuple[int, bool], ClosedRelation] = {}
     tables: dict[int, Table] = {}
@@ -196,9 +196,9 @@ def _added(
     closures: list[ClosedRelation], tables: list[Table], relation: Relation, dictionary: Dictionary
 ) -> Iterator[pa.RecordBatch]:
     """The facts of tables that are not in closures, each once."""
-    from evermat.columns.schemes.rows import StoredRows  # noqa: PLC0415
     from evermat.columns.schemes.scheme import BEFORE, Facts, contains  # noqa: PLC0415
-    from evermat.columns.values import decode_arrow  # noqa: PLC0415
+    from evermat.columns.schemes.table_scheme import StoredRows  # noqa: PLC0415
+    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
     from evermat.files.layout import arrow_schema  # noqa: PLC0415
 
     earlier: list[Facts] = [*closures]
@@ -261,7 +261,7 @@ def _decoded(
     values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_], type_: Type, dictionary: Dictionary
 ) -> pa.Array:
     """The values of chosen nodes, at the places of these."""
-    from evermat.columns.values import decode_arrow  # noqa: PLC0415
+    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
     from evermat.files.parquet import UNSIGNED  # noqa: PLC0415
     from evermat.language.builtins import Type  # noqa: PLC0415
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evermat.columns.values import Tables
+from evermat.columns.storage.encoding import Tables
 from evermat.core import errors
 from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source

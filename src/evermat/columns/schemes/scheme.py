@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.bits import ADDED, DELETED, MATERIALISED
-from evermat.columns.table import STATES, Batch, Rows, Truth
+from evermat.columns.storage.bits import ADDED, DELETED, MATERIALISED
+from evermat.columns.storage.table import STATES, Batch, Rows, Truth
 
 KEPT, LOST, GAINED = 1, 2, 4
 BEFORE, AFTER, ANY = KEPT | LOST, KEPT | GAINED, KEPT | LOST | GAINED

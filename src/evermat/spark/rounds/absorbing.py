@@ -12,8 +12,8 @@ from typing import BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.spark.rounds import tasks
 from evermat.spark.rounds.expressions import Counted, Expression, Files, generators
 from evermat.spark.rounds.holding import Holding, add_amounts

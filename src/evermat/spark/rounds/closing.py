@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Counters
-from evermat.columns.bits import MATERIALISED
-from evermat.columns.state import State as ColumnsState
-from evermat.columns.table import Rows
-from evermat.columns.views import Fresh
+from evermat.columns.state.state import State as ColumnsState
+from evermat.columns.state.views import Fresh
+from evermat.columns.storage.bits import MATERIALISED
+from evermat.columns.storage.table import Rows
 from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Program

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.connections import Connections
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch, Table
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Table
 from evermat.language.patterns.closures import Closure
 from evermat.spark.rounds.absorbing import Absorbing, Target
 from evermat.spark.rounds.cluster import Found

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.connections import Connections
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.spark.rounds.absorbing import Absorption, Target
 from evermat.spark.rounds.packing import Part, Shape, buckets_of, pack, unpack, write_file
 from evermat.spark.rounds.tasks import Channel, Figures, Sending, outcome, settle, streamed, worker_dictionary

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.aggregates import Groups
-from evermat.columns.counter import Counter
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.levels import Buffers
-from evermat.columns.operations import Sink
-from evermat.columns.pipeline import Pipeline, Store
-from evermat.columns.selection import Selection
-from evermat.columns.table import Batch, Table
-from evermat.columns.values import encode_table
+from evermat.columns.evaluation.aggregates import Groups
+from evermat.columns.evaluation.buffers import Buffers
+from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.pipeline import Pipeline, Store
+from evermat.columns.storage.counter import Counter
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import encode_table
+from evermat.columns.storage.selection import Selection
+from evermat.columns.storage.table import Batch, Table
 from evermat.engine.run import Jobs, Run
 from evermat.language.model import Relation, Rule
 from evermat.plan.steps import STARTING, Plan, Role

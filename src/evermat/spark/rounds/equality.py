@@ -5,7 +5,7 @@ Proofs are not looked for here: B/F≈ checks a few facts at a time, and every s
 
 from __future__ import annotations
 
-from evermat.columns.renaming import Renaming
+from evermat.columns.equality.union_find import Renaming
 from evermat.language.patterns.normal_rules import NormalRules
 from evermat.spark.rounds.representatives import Representatives
 from evermat.spark.rounds.rules import Bag, Rules

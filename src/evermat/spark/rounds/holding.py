@@ -6,9 +6,9 @@ from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch, Rows, Table
-from evermat.columns.views import Dataset, Difference, Intersection, Union, View
+from evermat.columns.state.views import Dataset, Difference, Intersection, Union, View
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Rows, Table
 from evermat.spark.rounds.expressions import (
     ARRIVED,
     Arrived,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from evermat.columns.dictionary import Dictionary
+from evermat.columns.storage.dictionary import Dictionary
 from evermat.spark.rounds.expressions import Files
 from evermat.spark.rounds.holding import Holding
 from evermat.spark.rounds.packing import Part, Shape

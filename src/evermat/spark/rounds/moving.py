@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evermat.algebra import Counters
-from evermat.columns.state import State as ColumnsState
-from evermat.columns.table import Rows
-from evermat.columns.views import View as ColumnsView
-from evermat.columns.views import facts_in
+from evermat.columns.state.state import State as ColumnsState
+from evermat.columns.state.views import View as ColumnsView
+from evermat.columns.state.views import facts_in
+from evermat.columns.storage.table import Rows
 from evermat.spark.rounds.packing import Amounts, FactFile, Shape
 from evermat.spark.rounds.sets import FactSet
 from evermat.spark.rounds.state import State

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import count_names, expand
-from evermat.columns.renaming import Renaming
-from evermat.columns.table import Batch
+from evermat.columns.equality.expansion import count_names, expand
+from evermat.columns.equality.union_find import Renaming
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.language.builtins import Type
 from evermat.spark.rounds.expressions import Expression
 from evermat.spark.rounds.holding import batches_of

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch, Rows, Table
-from evermat.columns.values import encode_table
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import encode_table
+from evermat.columns.storage.table import Batch, Rows, Table
 from evermat.core import errors
 from evermat.core.errors import Problem, ResourceError, StateError
 from evermat.language.builtins import Type

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.language.builtins import Type
 
 Amounts = npt.NDArray[np.int64]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import expand
-from evermat.columns.table import Batch
-from evermat.columns.values import decode_arrow
+from evermat.columns.equality.expansion import expand
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_arrow
+from evermat.columns.storage.table import Batch
 from evermat.files.layout import arrow_schema
 from evermat.files.parquet import parquet_schema
 from evermat.language.model import Relation

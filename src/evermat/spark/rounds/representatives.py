@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.naming import expand
-from evermat.columns.renamed import Renamed, Schema
-from evermat.columns.renaming import Assigned, Changed, Ids, Renaming
-from evermat.columns.table import Batch, Rows
-from evermat.columns.views import NO_ROWS
+from evermat.columns.equality.expansion import expand
+from evermat.columns.equality.rewritten_facts import Renamed, Schema
+from evermat.columns.equality.union_find import Assigned, Changed, Ids, Renaming
+from evermat.columns.state.views import NO_ROWS
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Rows
 from evermat.core.source import Span
 from evermat.engine.journal import Journal
 from evermat.language.builtins import Type

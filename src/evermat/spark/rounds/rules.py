@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from evermat.columns.aggregates import listing_plan, lists_groups
+from evermat.columns.evaluation.aggregates import listing_plan, lists_groups
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Relation, Rule
 from evermat.plan.entry_points import Start, Starts, plan_from

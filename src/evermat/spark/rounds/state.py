@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from evermat.algebra import Counters
-from evermat.columns.closures import closure_modules
-from evermat.columns.dictionary import Dictionary
+from evermat.columns.graph.closure_module import closure_modules
+from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Jobs, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.difference import changed_rules, shared_relations

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.language.model import Rule
 from evermat.spark.rounds.packing import Amounts, FactFile, Shape, buckets_of, by_bucket, pack, to_arrow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from evermat.columns.dictionary import Dictionary
-from evermat.columns.table import Batch
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
 from evermat.spark.rounds.cluster import Cluster
 from evermat.spark.rounds.packing import Amounts, FactFile, Shape, buckets_of, by_bucket, to_arrow, write_file
 

@@ -1,0 +1,1 @@
+"""Equal terms, represented by one."""

@@ -1,0 +1,223 @@
+"""What a state knows of equal terms: π, the explicit facts behind normal forms, and rules in normal form.
+
+In a state with equality the table of a relation holds facts of two kinds: those in normal form, of which I and E are made, and explicit facts as they
+were *given*, under whatever names. The normal forms of the given facts are E. Invariants between updates: I and E are
+in normal form for π; a fact is in E iff it is the normal form of a given one; `_elsewhere` lists exactly the given facts that are not in normal form, under
+their normal forms (the index that line 40 of B/F≈ asks for).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.columns.equality.expansion import Naming
+from evermat.columns.equality.rewritten_facts import Renamed, Schema
+from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, Renaming
+from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import STATES, Rows, Table, Truth
+from evermat.engine.journal import Journal
+from evermat.language.model import Program, Rule
+from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
+
+if TYPE_CHECKING:
+    from evermat.columns.state.state import State
+    from evermat.columns.state.update import Update
+
+_LIVE = 1  # the bit of pairs that are in `_elsewhere`
+_IS_LIVE: Truth = np.zeros(STATES, np.uint8)
+_IS_LIVE[_LIVE] = 1
+
+
+class Representatives:
+    """π of a state, and what depends on it."""
+
+    def __init__(self, program: Program, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+        self.schema = Schema(program, tables, dictionary)
+        self.renaming = Renaming(dictionary)
+        self.renamed = Renamed(self.schema, self.renaming)
+        self.naming = Naming(self.renamed)
+        self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if somebody may ask
+        self._lists_names = NAMES.name in tables
+        self._elsewhere = {name: Table(2) for name in self.schema.columns}
+
+    def share(self, other: Representatives) -> None:
+        """Knows what another knows, of which this has the tables."""
+        self.renaming = other.renaming
+        self.renamed = Renamed(self.schema, self.renaming)
+        self.naming = Naming(self.renamed)
+        self._elsewhere |= {name: table for name, table in other._elsewhere.items() if name in self._elsewhere}
+
+    # --- names -----------------------------------------------------------------------------------------------------
+    def names_of(self, given: Mapping[str, list[Rows]], rules: Iterable[Rule] = ()) -> dict[str, list[Rows]]:
+        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        if not self._lists_names:
+            return {}
+        schema = self.schema
+        mentioned = schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
+        found = schema.terms_in(Listed(schema.tables, {n: rows for n, rows in given.items() if n != NAMES.name}))
+        terms = np.concatenate([found, mentioned]).astype(np.int64)  # which of them is there twice does not matter
+        return {NAMES.name: [schema.tables[NAMES.name].locate(np.array([terms, terms]))]}
+
+    # --- the materialisation from scratch ------------------------------------------------------------------------
+    def settle(self, state: State) -> None:
+        """After the equalities are known: E becomes the normal forms of what was given, and rules are brought into normal form."""
+        for name in self.schema.columns:
+            rows = state.given.rows(name)
+            normal = self.renamed.is_normal(name, rows)
+            if not normal.all():
+                if not state.materialised.count(name):
+                    state.put_last(name, rows[normal])
+                    rows = state.given.rows(name)
+                    normal = self.renamed.is_normal(name, rows)
+                homes = self.renamed.normal_rows(name, rows[~normal])
+                state.explicit.remove(name, rows[~normal])
+                state.explicit.add(Listed(self.schema.tables, {name: [homes]}))
+                self._note(name, homes, rows[~normal])
+        self.list_classes(state)
+        state.refresh_rules()
+
+    def list_classes(self, state: State) -> None:
+        """Says in the relation CLASSES who stands for whom."""
+        names, representatives = self.renaming.others()
+        if len(names):
+            rows = self.schema.tables[CLASSES.name].locate(np.array([names, representatives]))
+            state.materialised.add(Listed(self.schema.tables, {CLASSES.name: [rows]}))
+
+    def take_over(self, state: State) -> None:
+        """After facts have been loaded, with bits for those that were given and those of I: everything else follows."""
+        classes = self.schema.tables[CLASSES.name].take(state.materialised.rows(CLASSES.name))
+        if classes.shape[1]:
+            own = np.unique(classes[1])
+            self.renaming.assign(np.concatenate([classes[0], own]), np.concatenate([classes[1], own]))
+        for name in self.schema.tables:
+            rows = state.given.rows(name)
+            normal = self.renamed.is_normal(name, rows)
+            homes = self.renamed.normal_rows(name, rows[~normal])
+            state.explicit.add(Listed(self.schema.tables, {name: [rows[normal], homes]}))
+            if len(homes):
+                self._note(name, homes, rows[~normal])
+                state.materialised.remove(name, rows[~normal])
+        state.refresh_rules()
+
+    def _note(self, name: str, homes: Rows, given: Rows) -> None:
+        pairs = self._elsewhere[name].locate(np.array([homes, given], np.int64))
+        self._elsewhere[name].set_bits(pairs, _LIVE)
+
+    # --- explicit facts ------------------------------------------------------------------------------------------
+    def given_of(self, update: Update, front: View) -> Listed:
+        """Line 40: the given facts, but for deleted ones, whose normal forms are among some facts."""
+        left = update.state.given - update.deleted
+        found: dict[str, list[Rows]] = {}
+        for name in list(front.names):
+            homes = front.rows(name)
+            parts = [homes, *self._given_elsewhere(name, homes)]
+            found[name] = [rows[left.mask(name, rows)] for rows in parts]
+        return Listed(self.schema.tables, found)
+
+    def _given_elsewhere(self, name: str, homes: Rows) -> list[Rows]:
+        pairs = self._elsewhere.get(name)
+        if pairs is None or not pairs.count:
+            return []
+        found = pairs.index((0,)).join(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
+        return [pairs.rows[rows, 1].astype(np.int32) for _, rows in found]
+
+    # --- changes in an update ------------------------------------------------------------------------------------
+    def merge(self, facts: View, journal: Journal | None = None) -> Merged | None:
+        """Makes terms equal of which some facts say so; None if nothing is new.
+
+        Raises:
+            DataError: they are literals of different values.
+        """
+        merged = self.renamed.merge(facts)
+        if merged is not None:
+            if journal is not None:
+                journal.note(self, NO_ROWS, merged)
+            self.renamed.refuse_different_values(merged)
+        return merged
+
+    def assign(self, terms: Ids, representatives: Ids, journal: Journal) -> None:
+        """Gives all names of some things new representatives."""
+        if len(terms):
+            journal.note(self, NO_ROWS, self.renaming.assign(terms, representatives))
+
+    def restore(self, rows: Rows, values: Any) -> None:
+        """Undoes a step; for a journal."""
+        if isinstance(values, Merged):
+            self.renaming.part(values)
+        elif isinstance(values, Assigned):
+            self.renaming.take_back(values)
+        else:
+            name, live = values
+            self._elsewhere[name].clear_bits(rows, _LIVE)
+            self._elsewhere[name].set_bits(rows[live], _LIVE)
+
+    def settle_update(self, update: Update) -> None:
+        """After the equalities of an update are known: E⁻, E⁺ and CLASSES, in normal form, and rules in normal form."""
+        changed = self.renaming.changed()
+        for name in self.schema.columns:
+            self._settle_explicit(update, name, changed)
+        self._settle_classes(update, changed)
+        if self.renaming.touched:
+            for stratum in update.state.strata:
+                if stratum.refresh():
+                    update.renewed.add(stratum.stratum)
+
+    def _settle_explicit(self, update: Update, name: str, changed: Changed) -> None:
+        """E⁻ and E⁺ of a relation become what changes in the normal forms of the given facts."""
+        state = update.state
+        gone, come = (sets.rows(name) for sets in (update.given_deleted, update.given_inserted))
+        moved = self.schema.mentioning_in(state.given, name, changed.terms)
+        moved = moved[~np.isin(moved, gone)]
+        if not len(gone) and not len(come) and not len(moved):
+            return
+        before, after = np.concatenate([gone, moved]), np.concatenate([come, moved])
+        old_homes, homes = self._old_normal_rows(name, before, changed), self.renamed.normal_rows(name, after)
+        self._move(name, update.journal, (before, old_homes), (after, homes))
+        affected = np.unique(np.concatenate([old_homes, homes]))
+        still = state.given.mask(name, affected) & ~np.isin(affected, gone) | np.isin(affected, come)
+        still &= self.renamed.is_normal(name, affected)
+        still |= self._has_elsewhere(name, affected)
+        was = state.explicit.mask(name, affected)
+        update.deleted.put(name, affected[was & ~still])
+        update.inserted.put(name, affected[still & ~was])
+
+    def _old_normal_rows(self, name: str, rows: Rows, changed: Changed) -> Rows:
+        """The normal forms that facts had before the update."""
+        table, columns = self.schema.tables[name], self.schema.columns[name]
+        batch = table.take(rows)
+        if not batch.size:
+            return rows
+        for column in columns:
+            batch[column] = changed.old_of(batch[column], self.renaming)
+        return table.locate(batch)
+
+    def _move(self, name: str, journal: Journal, before: tuple[Rows, Rows], after: tuple[Rows, Rows]) -> None:
+        """Takes given facts out from under their old normal forms, and puts given facts under their new ones."""
+        pairs = self._elsewhere[name]
+        for (given, homes), live in ((before, False), (after, True)):
+            other = given != homes
+            rows = pairs.locate(np.array([homes[other], given[other]], np.int64))
+            journal.note(self, rows, (name, (pairs.state[rows] & _LIVE) != 0))
+            if live:
+                pairs.set_bits(rows, _LIVE)
+            else:
+                pairs.clear_bits(rows, _LIVE)
+
+    def _has_elsewhere(self, name: str, homes: Rows) -> Any:
+        pairs = self._elsewhere[name]
+        if not pairs.count:
+            return np.zeros(len(homes), np.bool_)
+        return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
+
+    def _settle_classes(self, update: Update, changed: Changed) -> None:
+        """What CLASSES loses and gains."""
+        table = self.schema.tables[CLASSES.name]
+        for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
+            others = changed.terms != representatives
+            if others.any():
+                rows = table.locate(np.array([changed.terms[others], representatives[others]]))
+                target.add(Listed(self.schema.tables, {CLASSES.name: [rows]}))

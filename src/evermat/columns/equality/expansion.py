@@ -1,0 +1,267 @@
+"""Facts in all names: what facts over representatives stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.equality.rewritten_facts import Renamed
+from evermat.columns.equality.union_find import Changed, Ids, Renaming
+from evermat.columns.state.views import Dataset, Listed, View
+from evermat.columns.storage.table import Batch, Rows
+
+_MANY = 1 << 17  # facts that are made at a time
+
+Names = tuple[Ids, Ids]
+"""Lists of names, one after the other, and where each begins."""
+
+
+def all_names(view: View, renamed: Renamed) -> Listed:
+    """What some facts stand for, as rows."""
+    found: dict[str, list[Rows]] = {}
+    for name in list(view.names):
+        table, columns = renamed.schema.tables[name], renamed.schema.columns.get(name)
+        rows = view.rows(name)
+        if columns is None or not renamed.renaming:
+            found[name] = [rows]
+        else:
+            batches = expand(table.take(rows), columns, renamed.renaming)
+            found[name] = [table.locate(batch) for batch in batches]
+    return Listed(renamed.schema.tables, found)
+
+
+def count_names(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Ids:
+    """For how many facts each fact stands."""
+    found = np.ones(batch.shape[1], np.int64)
+    for column in columns:
+        found *= renaming.sizes(batch[column])
+    return found
+
+
+def expand(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Iterator[Batch]:
+    """What facts stand for, a limited number at a time if no single fact stands for more."""
+    sizes = count_names(batch, columns, renaming)
+    if len(sizes) == int(sizes.sum()):
+        if len(sizes):
+            yield batch
+        return
+    ends = np.cumsum(sizes)
+    first = 0
+    while first < len(sizes):
+        before = int(ends[first - 1]) if first else 0
+        end = max(int(np.searchsorted(ends, before + _MANY, side="right")), first + 1)
+        part = np.ascontiguousarray(batch[:, first:end])
+        for column in columns:
+            part = with_names(part, int(column), renaming.names(part[column]))
+        yield part
+        first = end
+
+
+def with_names(batch: Batch, column: int, names: Names) -> Batch:
+    """Each fact once for each of the names that are listed for it, in a column."""
+    listed, starts = names
+    counts = np.diff(starts)
+    made = np.repeat(batch, counts, axis=1)
+    made[column] = listed
+    return made
+
+
+class Naming:
+    """The names of all facts of a state: how many there are, and which ones an update changes."""
+
+    def __init__(self, renamed: Renamed) -> None:
+        self._renamed = renamed
+        self._counts: dict[str, int] = {}  # as far as somebody has asked
+
+    def count(self, view: View, name: str) -> int:
+        """How many facts of a relation the facts of I, a view, stand for."""
+        columns = self._renamed.schema.columns.get(name)
+        if columns is None:
+            return view.count(name)
+        if name not in self._counts and not self._renamed.renaming:
+            self._counts[name] = view.count(name)
+        elif name not in self._counts:
+            table = self._renamed.schema.tables[name]
+            lo, hi, truth, _ = view.select(name)
+            chunks = (table.take(rows) for rows in table.scan(truth, lo, hi))
+            self._counts[name] = sum(int(count_names(c, columns, self._renamed.renaming).sum()) for c in chunks)
+        return self._counts[name]
+
+    def note(self, name: str, more: int) -> None:
+        """So many facts have come, or have gone if it is negative."""
+        if name in self._counts:
+            self._counts[name] += more
+
+    def forget(self) -> None:
+        """Facts have come and gone, nobody knows how many."""
+        self._counts.clear()
+
+
+class NamedChange:
+    """What an update changes in all names, given what it changes in the representatives.
+
+    A fact over names is lost iff its old normal form was in I and its new one is not. To be looked at are what facts stood for that I loses, and
+    of facts that stay those whose terms have lost a name; likewise for what is gained.
+    """
+
+    def __init__(self, renamed: Renamed, materialised: Dataset, lost: Listed, gained: Listed) -> None:
+        """Between I, as it is still, and what it will be when it loses and gains facts."""
+        self._renamed, self._lost, self._gained = renamed, lost, gained
+        self._present = materialised
+        self._old: View = materialised
+        self._new: View = (materialised - lost) | gained
+        self._changed = changed = renamed.renaming.changed()
+        self._touched = np.unique(np.concatenate([changed.old, changed.new]))
+        self._before = _Before(changed, renamed.renaming)
+
+    def commit(self) -> None:
+        """I has lost and gained them by now."""
+        self._old, self._new = (self._present - self._gained) | self._lost, self._present
+
+    def of(self, name: str) -> tuple[Batch, Batch]:
+        """The facts of a relation that are lost and gained, in names; until the next update begins."""
+        lost, gained = self._lost.rows(name), self._gained.rows(name)
+        table, columns = self._renamed.schema.tables[name], self._renamed.schema.columns.get(name)
+        if columns is None or not (self._renamed.renaming or len(self._changed.terms)):
+            return table.take(lost), table.take(gained)
+        now, before = self._renamed.renaming, self._before
+        staying = self._renamed.schema.mentioning_in(self._present, name, self._touched)
+        staying = staying[~(self._lost | self._gained).mask(name, staying)]
+        empty = np.empty((table.arity, 0), np.int64)
+        if not len(lost) and not len(gained) and not len(staying):
+            return empty, empty
+        gone_facts, come_facts = table.take(lost), table.take(gained)
+        if not len(staying) and not before.concerns(gone_facts, columns) and not before.concerns(come_facts, columns):
+            return gone_facts, come_facts
+        kept = table.take(staying)
+        losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
+        gone = [*expand(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
+        come = [*expand(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
+        deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
+        return (
+            deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
+            inserted[:, ~self._is_in(self._old, name, inserted, columns, old=True)],
+        )
+
+    def _is_in(
+        self, view: View, name: str, batch: Batch, columns: npt.NDArray[np.int64], *, old: bool
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the normal forms of facts, the old or the new ones, are in a view."""
+        if not batch.shape[1]:
+            return np.zeros(0, np.bool_)
+        normal = batch.copy()
+        for column in columns:
+            terms = normal[column]
+            normal[column] = (
+                self._changed.old_of(terms, self._renamed.renaming) if old else self._renamed.renaming.of(terms)
+            )
+        rows = self._renamed.schema.tables[name].find(normal)
+        found = np.zeros(len(rows), np.bool_)
+        known = rows >= 0
+        found[known] = view.mask(name, rows[known])
+        return found
+
+
+class _Before:
+    """The names that representatives had before an update; and the names that those who stay representatives lose and gain."""
+
+    def __init__(self, changed: Changed, now: Renaming) -> None:
+        self._now, self._changed = now, changed
+        members, _ = now.names(np.unique(np.concatenate([changed.old, changed.new])))
+        terms = np.unique(np.concatenate([members, changed.terms]))
+        self._renaming = now.like()
+        if len(terms):
+            self._renaming.assign(terms, changed.old_of(terms, now))
+        # Pages that nobody writes to cost nothing.
+        self._is_touched, self.loses, self.gains = (np.zeros(now.terms, np.bool_) for _ in range(3))
+        for marks, marked in ((self._is_touched, terms), (self.loses, changed.old), (self.gains, changed.new)):
+            marks[marked] = True
+
+    def concerns(self, batch: Batch, columns: npt.NDArray[np.int64]) -> bool:
+        """Whether a term of some facts has, or had, other names."""
+        terms = batch[columns]
+        return bool(self._is_touched[terms].any()) or bool((self._now.sizes(terms.ravel()) > 1).any())
+
+    def sizes(self, representatives: Ids) -> Ids:
+        """How many names each had."""
+        found = self._now.sizes(representatives)
+        touched = self._is_touched[representatives]
+        if touched.any():
+            found[touched] = self._renaming.sizes(representatives[touched])
+        return found
+
+    def names(self, representatives: Ids) -> Names:
+        """The names that each had."""
+        touched = self._is_touched[representatives]
+        if not touched.any():
+            return self._now.names(representatives)
+        (old, old_starts), (same, same_starts) = (
+            self._renaming.names(representatives[touched]),
+            self._now.names(representatives[~touched]),
+        )
+        counts = np.empty(len(representatives), np.int64)
+        counts[touched], counts[~touched] = np.diff(old_starts), np.diff(same_starts)
+        from_old = np.repeat(touched, counts)
+        listed = np.empty(len(from_old), np.int64)
+        listed[from_old], listed[~from_old] = old, same
+        return listed, _starts(counts)
+
+    def gone(self, representatives: Ids) -> Names:
+        """The names that each loses."""
+        return _listed(self._changed.old, self._changed.terms, representatives)
+
+    def come(self, representatives: Ids) -> Names:
+        """The names that each gains."""
+        return _listed(self._changed.new, self._changed.terms, representatives)
+
+
+def _mentioning(batch: Batch, columns: npt.NDArray[np.int64], marked: npt.NDArray[np.bool_]) -> Batch:
+    """The facts in which a marked term occurs."""
+    return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
+
+
+def _differing(
+    batch: Batch, columns: npt.NDArray[np.int64], names: Renaming | _Before, differing: Callable[[Ids], Names]
+) -> Iterator[Batch]:
+    """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
+    for column in columns if batch.shape[1] else ():
+        part = np.ascontiguousarray(batch)
+        for other in columns:
+            listed = names.names(part[other])
+            if other == column:
+                listed = differing(part[other])
+            elif other < column:
+                listed = _without(listed, differing(part[other]))
+            part = with_names(part, int(other), listed)
+            if not part.shape[1]:
+                break
+        if part.shape[1]:
+            yield part
+
+
+def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
+    """For each that is asked for, the terms that it owns."""
+    order = np.argsort(owners, kind="stable")
+    owners, terms = owners[order], terms[order]
+    first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
+    starts = _starts(end - first)
+    places = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
+    return terms[places], starts
+
+
+def _starts(counts: Ids) -> Ids:
+    """Where lists of some lengths begin that lie one after the other, and where the last one ends."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _without(names: Names, others: Names) -> Names:
+    """Of each list what is not in the other."""
+    owner = np.repeat(np.arange(len(names[1]) - 1), np.diff(names[1]))
+    other_owner = np.repeat(np.arange(len(others[1]) - 1), np.diff(others[1]))
+    width = int(max(names[0].max(initial=0), others[0].max(initial=0))) + 1
+    kept = ~np.isin(owner * width + names[0], other_owner * width + others[0])
+    return names[0][kept], _starts(np.bincount(owner[kept], minlength=len(names[1]) - 1))

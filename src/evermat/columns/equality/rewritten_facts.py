@@ -1,0 +1,173 @@
+"""Facts under a renaming of terms: normal forms, the equalities among facts, and the facts that mention a term."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.equality.union_find import Ids, Merged, Renaming
+from evermat.columns.state.views import NO_ROWS, Dataset, Listed, View
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Rows, Table
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem
+from evermat.language.literal_values import canonical_term
+from evermat.language.model import Program
+from evermat.language.patterns.equality import equality_of, rewritten_columns
+from evermat.language.patterns.triples import TRIPLE
+from evermat.language.terms import SAME_AS
+
+_QUOTE = ord('"')  # how the spelling of a literal begins
+_FEW_ROWS = 500  # that are looked at one by one rather than by an index
+
+
+class Schema:
+    """Which columns of which tables hold terms that are rewritten, and which facts say that terms are equal."""
+
+    def __init__(self, program: Program, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
+        same = equality_of(program.relations)
+        assert same is not None
+        self.same, self.tables, self.dictionary = same.name, tables, dictionary
+        self.columns: dict[str, npt.NDArray[np.int64]] = {
+            name: np.array(columns, np.int64)
+            for name, relation in program.relations.items()
+            if (columns := rewritten_columns(relation))
+        }
+
+    def equalities(self, view: View) -> tuple[Ids, Ids]:
+        """The pairs of different terms of which some facts say that they are equal."""
+        if self.same not in view.names:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        batch = self.tables[self.same].take(view.rows(self.same))
+        left, right = batch[0], batch[-1]
+        differ = left != right
+        if self.same == TRIPLE:
+            differ &= batch[1] == self.dictionary.lookup(SAME_AS)
+        return left[differ], right[differ]
+
+    def reflexive(self, terms: Ids) -> Listed:
+        """The facts t ≈ t of some terms."""
+        columns = [terms, terms] if self.same != TRIPLE else [terms, np.full_like(terms, self._same_term()), terms]
+        return Listed(self.tables, {self.same: [self.tables[self.same].locate(np.array(columns))]})
+
+    def reflexive_terms(self, view: View) -> Ids:
+        """The terms t for which t ≈ t is among some facts."""
+        if self.same not in view.names:
+            return np.empty(0, np.int64)
+        batch = self.tables[self.same].take(view.rows(self.same))
+        equal = batch[0] == batch[-1]
+        if self.same == TRIPLE:
+            equal &= batch[1] == self.dictionary.lookup(SAME_AS)
+        return np.unique(batch[0][equal])
+
+    def _same_term(self) -> int:
+        return int(self.dictionary.encode([SAME_AS])[0])
+
+    def mentioning(self, view: View, terms: Ids) -> Listed:
+        """Those of some facts in which one of some terms occurs."""
+        names = [name for name in view.names if name in self.columns] if len(terms) else []
+        return Listed(self.tables, {name: [self.mentioning_in(view, name, terms)] for name in names})
+
+    def mentioning_in(self, view: View, name: str, terms: Ids) -> Rows:
+        """Those rows of a relation, of some facts, in which one of some terms occurs."""
+        if not len(terms):
+            return NO_ROWS
+        keys = np.ascontiguousarray(terms, np.int64)[np.newaxis]
+        table = self.tables[name]
+        known = view.count(name) if isinstance(view, Dataset) else table.count
+        if not known:
+            return NO_ROWS
+        if known <= _FEW_ROWS or known <= 4 * keys.size:
+            rows = view.rows(name)
+            inside = np.zeros(len(rows), np.bool_)
+            wanted = np.zeros(len(self.dictionary), np.bool_)  # pages that nobody writes to cost nothing
+            wanted[terms] = True
+            for column in self.columns[name]:
+                inside |= wanted[table.rows[rows, column]]
+            return rows[inside]
+        lo, hi, truth, listed = view.select(name)
+        assert listed is None
+        parts = [
+            rows.copy()
+            for column in self.columns[name]
+            for _, rows in table.index((int(column),)).join(keys, truth, lo=lo, hi=hi)
+        ]
+        if len(parts) < 2:
+            return parts[0] if parts else NO_ROWS
+        return np.unique(np.concatenate(parts))
+
+    def terms_in(self, view: View) -> Ids:
+        """The terms that occur in some facts."""
+        chosen = [(name, view.rows(name)) for name in view.names if name in self.columns]
+        parts = [self.tables[name].rows[rows, column] for name, rows in chosen for column in self.columns[name]]
+        if sum(map(len, parts)) < _FEW_ROWS:
+            return np.unique(np.concatenate([np.empty(0, np.int64), *parts]))
+        occurs = np.zeros(len(self.dictionary), np.bool_)
+        for terms in parts:
+            occurs[terms] = True
+        return np.flatnonzero(occurs)
+
+
+class Renamed:
+    """Facts under one renaming."""
+
+    def __init__(self, schema: Schema, renaming: Renaming) -> None:
+        self.schema, self.renaming = schema, renaming
+
+    def normal_rows(self, name: str, rows: Rows) -> Rows:
+        """The rows of the normal forms of rows of a relation, one for each."""
+        columns = self.schema.columns.get(name)
+        if columns is None or not self.renaming or not len(rows):
+            return rows
+        table = self.schema.tables[name]
+        batch = table.take(rows)
+        changed = self.renaming.rename(batch, columns)
+        if not changed.any():
+            return rows
+        found = rows.copy()
+        found[changed] = table.locate(np.ascontiguousarray(batch[:, changed]))
+        return found
+
+    def normal(self, view: View) -> Listed:
+        """The normal forms of some facts."""
+        return Listed(self.schema.tables, {n: [self.normal_rows(n, view.rows(n))] for n in list(view.names)})
+
+    def is_normal(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Which of some rows are in normal form."""
+        columns = self.schema.columns.get(name)
+        if columns is None or not self.renaming:
+            return np.ones(len(rows), np.bool_)
+        return ~self.renaming.rename(self.schema.tables[name].take(rows), columns)
+
+    def merge(self, facts: View) -> Merged | None:
+        """Makes terms equal of which some facts say so; None if nothing is new."""
+        left, right = self.schema.equalities(facts)
+        if not len(left):
+            return None
+        merged = self.renaming.merge(left, right)
+        return merged if len(merged.losers) else None
+
+    def refuse_different_values(self, merged: Merged) -> None:
+        """Refuses a step that made literals of different value equal.
+
+        Raises:
+            DataError: with two of them.
+        """
+        dictionary = self.schema.dictionary
+        pool, ends = dictionary.texts
+        roots = np.unique(self.renaming.of(merged.winners))
+        members, starts = self.renaming.names(roots)
+        literal = pool[ends[members]] == _QUOTE
+        if np.count_nonzero(literal) < 2:
+            return
+        number = np.repeat(np.arange(len(roots)), np.diff(starts))
+        values: dict[int, tuple[str, str]] = {}
+        for root, member in zip(number[literal].tolist(), members[literal].tolist(), strict=True):
+            text = dictionary.symbol(member)
+            value = canonical_term(text)
+            known, spelling = values.setdefault(root, (value, text))
+            if value != known:
+                first, second = sorted((spelling, text))
+                raise DataError(Problem(errors.DIFFERENT_VALUES, {"first": first, "second": second}))

@@ -1,0 +1,300 @@
+"""Aggregate rules over columns.
+
+The bindings of the body stream through a pipeline; what is kept is one accumulator for each group. Sums of integers are
+kept in two halves and cannot overflow; sums and means of floats are rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.evaluation.operators import Sink, locating
+from evermat.columns.evaluation.pipeline import Pipeline, Select, Store
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import typed
+from evermat.columns.storage.table import Batch, Table
+from evermat.language.builtins import RANGES, Type
+from evermat.language.model import Atom, Rule
+from evermat.plan.planner import Sizes, delta_plan, full_plan
+from evermat.plan.steps import Plan, Role
+
+_HALF = 32
+_LOW = np.int64(0xFFFFFFFF)
+Weights = npt.NDArray[np.int64]
+
+
+class AggregatePipeline:
+    """A compiled aggregate rule; `start` is None for all groups, 0 for the changed ones of the atom that lists them."""
+
+    def __init__(self, rule: Rule, start: int | None, store: Store, sizes: Sizes) -> None:
+        assert rule.aggregate is not None
+        assert start in (None, 0)
+        self.plan = full_plan(rule, sizes) if start is None else delta_plan(rule, start, sizes)
+        self._body = Pipeline(self.plan, store, counted=True)
+        self._rule, self._dictionary = rule, store.dictionary
+        self._groups: Pipeline | None = None
+        if lists_groups(rule):
+            self._groups = Pipeline(listing_plan(rule, start, sizes), store, counted=False)
+
+    @property
+    def matches(self) -> int:
+        """Facts that were looked at."""
+        return self._body.matches
+
+    @property
+    def undefined(self) -> int:
+        """Bindings dropped because something had no value."""
+        return self._body.undefined
+
+    def run(self, select: Select, sink: Sink) -> None:
+        """Sends one row (keys, result) for every group that has a result."""
+        groups = Groups(self._rule, self._dictionary)
+        if self._groups is not None:
+            self._groups.run(select, groups.listed)
+        self._body.run(select, groups.collect)
+        groups.send(sink)
+
+
+class Groups:
+    """The groups of an aggregate rule: their keys, and what is known of their results so far."""
+
+    def __init__(self, rule: Rule, dictionary: Dictionary) -> None:
+        assert rule.aggregate is not None
+        self._aggregate = aggregate = rule.aggregate
+        self._keys = Table(len(aggregate.keys))
+        kind = _Count if aggregate.value is None else _ACCUMULATORS[aggregate.function]
+        value_type = aggregate.result.type if aggregate.value is None else aggregate.value.type
+        self._accumulator = kind(value_type, dictionary)
+        #: a sink for the keys of groups that are there whether or not anything belongs to them
+        self.listed: Sink = locating(self._keys)
+        if aggregate.function in ("count", "sum") and not aggregate.keys:
+            self.listed(np.empty((0, 1), np.int64), 1, None)  # the one group is there, if only with 0
+
+    def collect(self, batch: Batch, n: int, weights: Weights | None) -> None:
+        """A sink for bindings: keys, and the value unless it is bindings that are counted."""
+        if weights is None:
+            weights = np.ones(n, np.int64)
+        groups = self._keys.locate(batch[: self._keys.arity], n)
+        values = weights if self._aggregate.value is None else batch[-1, :n]
+        self._accumulator.add(groups, values, weights, self._keys.count)
+
+    def send(self, sink: Sink) -> None:
+        """Sends one row (keys, result) for every group that has a result."""
+        keys = self._keys
+        if not keys.count:
+            return
+        values, valid = self._accumulator.results(keys.count, self._aggregate.result.type)
+        rows = np.flatnonzero(valid).astype(np.int32)
+        out = np.empty((keys.arity + 1, len(rows)), np.int64)
+        out[:-1] = keys.take(rows)
+        out[-1] = values[rows]
+        if len(rows):
+            sink(out, len(rows), None)
+
+
+def lists_groups(rule: Rule) -> bool:
+    """Whether groups are there, with a result, although nothing belongs to them."""
+    return rule.aggregate is not None and bool(rule.body) and rule.aggregate.function in ("count", "sum")
+
+
+def listing_plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
+    """The groups to compute: the rule without its aggregate, projected to the keys."""
+    assert rule.aggregate is not None
+    head = Atom(rule.head.relation, rule.aggregate.keys)
+    keys_only = Rule(head, rule.body, rule.span)
+    plan = full_plan(keys_only, sizes) if start is None else delta_plan(keys_only, start, sizes)
+    assert all(role in (Role.PRESENT, Role.CHANGED) for _, role in plan.relations)
+    return plan
+
+
+# --- accumulators ------------------------------------------------------------------------------------------
+
+
+class _Accumulator(ABC):
+    """The state of all groups. `add` takes group numbers, values and how often each value counts."""
+
+    def __init__(self, type_: Type, dictionary: Dictionary) -> None:
+        self.type, self.dictionary = type_, dictionary
+        self.counts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+
+    def add(self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int) -> None:
+        self.counts = _grown(self.counts, size)
+        np.add.at(self.counts, groups, weights)
+        self.accumulate(groups, values, weights, size)
+
+    @abstractmethod
+    def accumulate(
+        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
+    ) -> None:
+        """Takes in the values; how many there are is counted already."""
+
+    @abstractmethod
+    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """The result of each group as an integer, and whether it has one."""
+
+
+class _Count(_Accumulator):
+    def accumulate(
+        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
+    ) -> None:
+        pass
+
+    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        del result
+        return _grown(self.counts, size)[:size], np.ones(size, np.bool_)
+
+
+class _Sum(_Accumulator):
+    """Exact sums: integers in two halves of 32 bits, so that 2³¹ of them cannot overflow; floats as lists."""
+
+    def __init__(self, type_: Type, dictionary: Dictionary) -> None:
+        super().__init__(type_, dictionary)
+        self.high: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.low: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.extra: dict[int, int] = {}  # what heavy weights contribute
+        self.floats: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], Weights]] = []
+
+    def accumulate(
+        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
+    ) -> None:
+        if self.type is Type.FLOAT:
+            self.floats.append((groups.copy(), values.view(np.float64).copy(), weights.copy()))
+            return
+        heavy = weights > 1
+        if heavy.any():
+            exact = typed(values, self.type)[heavy].tolist()
+            for group, value, weight in zip(groups[heavy].tolist(), exact, weights[heavy].tolist(), strict=True):
+                self.extra[group] = self.extra.get(group, 0) + value * weight
+            groups, values = groups[~heavy], values[~heavy]
+        self.high, self.low = _grown(self.high, size), _grown(self.low, size)
+        high = (
+            (values.view(np.uint64) >> np.uint64(_HALF)).view(np.int64)
+            if self.type is Type.UNSIGNED
+            else values >> _HALF
+        )
+        np.add.at(self.high, groups, high)
+        np.add.at(self.low, groups, values & _LOW)
+
+    def sums(self, size: int) -> list[Fraction | int]:
+        """The exact sum of each group."""
+        if self.type is not Type.FLOAT:
+            high, low = _grown(self.high, size).tolist(), _grown(self.low, size).tolist()
+            return [(high[g] << _HALF) + low[g] + self.extra.get(g, 0) for g in range(size)]
+        totals: list[Fraction | int] = [0] * size
+        for groups, values, weights in self.floats:
+            for group, value, weight in zip(groups.tolist(), values.tolist(), weights.tolist(), strict=True):
+                totals[group] += Fraction(value) * weight
+        return totals
+
+    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        if self.type is Type.FLOAT and self._has_infinity():
+            return self._with_infinities(size)
+        return _as_integers([_rounded(total, result) for total in self.sums(size)])
+
+    def _has_infinity(self) -> bool:
+        return any(bool(np.isinf(values).any()) for _, values, _ in self.floats)
+
+    def _with_infinities(self, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """Infinity absorbs everything but its opposite, with which it has no sum."""
+        lists: list[list[float]] = [[] for _ in range(size)]
+        for groups, values, weights in self.floats:
+            for group, value, weight in zip(groups.tolist(), values.tolist(), weights.tolist(), strict=True):
+                lists[group] += [value] * (weight if math.isfinite(value) else 1)
+        return _as_integers([_infinite_sum(values) for values in lists])
+
+
+class _Mean(_Sum):
+    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        del result
+        if self.type is Type.FLOAT and self._has_infinity():
+            return self._with_infinities(size)
+        counts = _grown(self.counts, size).tolist()
+        totals = self.sums(size)
+        means = [_rounded(Fraction(t) / n, Type.FLOAT) if n else None for t, n in zip(totals, counts, strict=True)]
+        return _as_integers(means)
+
+
+class _Extreme(_Accumulator):
+    """The least value of each group, in an order given by integer keys; for `max` the order is turned round."""
+
+    turned = False
+
+    def __init__(self, type_: Type, dictionary: Dictionary) -> None:
+        super().__init__(type_, dictionary)
+        self.best: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.seen: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # 1 for groups that have a value
+
+    def accumulate(
+        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
+    ) -> None:
+        del weights
+        self.best, self.seen = _grown(self.best, size), _grown(self.seen, size)
+        order = np.lexsort((self._keys(values), groups))
+        first = order[np.concatenate([[True], groups[order][1:] != groups[order][:-1]])]
+        group, value = groups[first], values[first]
+        better = (self.seen[group] == 0) | (self._keys(value) < self._keys(self.best[group]))
+        self.best[group[better]] = value[better]
+        self.seen[group] = 1
+
+    def _keys(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Integers in the order of the values."""
+        if self.type is Type.SYMBOL:
+            keys = self.dictionary.rank()[values].astype(np.int64)
+        elif self.type is Type.FLOAT:
+            keys = np.where(values < 0, np.int64(-(2**63)) - values - 1, values)
+        elif self.type is Type.UNSIGNED:
+            keys = values ^ np.int64(-(2**63))
+        else:
+            keys = values
+        return ~keys if self.turned else keys
+
+    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        del result
+        return _grown(self.best, size)[:size], _grown(self.seen, size)[:size] != 0
+
+
+class _Greatest(_Extreme):
+    turned = True
+
+
+_ACCUMULATORS: dict[str, type[_Accumulator]] = {"sum": _Sum, "mean": _Mean, "min": _Extreme, "max": _Greatest}
+
+
+def _grown(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
+    if len(array) >= size:
+        return array
+    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
+    larger[: len(array)] = array
+    return larger
+
+
+def _rounded(total: Fraction | int, type_: Type) -> int | float | None:
+    """An exact number as a value of the type, or None if it does not fit."""
+    if type_ is Type.FLOAT:
+        try:
+            return float(total)
+        except OverflowError:
+            return None
+    low, high = RANGES[type_]
+    return int(total) if low <= total <= high else None
+
+
+def _infinite_sum(values: list[float]) -> float | None:
+    infinities = {value for value in values if math.isinf(value)}
+    if len(infinities) == 2:
+        return None
+    return infinities.pop() if infinities else _rounded(sum(map(Fraction, values)), Type.FLOAT)
+
+
+def _as_integers(results: list[int | float | None]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Results as the integers that stand for them."""
+    valid = np.array([value is not None for value in results], np.bool_)
+    if any(isinstance(value, float) for value in results):
+        return (np.array([value or 0.0 for value in results], np.float64) + 0.0).view(np.int64), valid
+    whole = [0 if value is None else int(value) for value in results]
+    return np.array([v - 2**64 if v >= 2**63 else v for v in whole], np.int64), valid

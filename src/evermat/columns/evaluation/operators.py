@@ -1,0 +1,387 @@
+"""The steps of a plan over columns: each takes the bindings in one buffer and pushes what comes of them to the next."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.evaluation import buffers
+from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
+from evermat.columns.evaluation.expressions import compile_expression, compile_test
+from evermat.columns.kernels import rows as kernels
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import encode
+from evermat.columns.storage.index import Index
+from evermat.columns.storage.selection import Selection, contains, count_rows
+from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.language.model import Constant, Relation, Variable
+from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Role
+
+
+class Sink(Protocol):
+    """Takes batches [columns, capacity] of which the first n columns count, and their weights (None: 1 each)."""
+
+    def __call__(self, batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None: ...
+
+
+def locating(table: Table) -> Sink:
+    """A sink that only sees to it that every tuple has a row in a table."""
+
+    def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+        del weights
+        table.locate(batch, n)
+
+    return sink
+
+
+class Figures(Protocol):
+    """What operations report to, and where the last one sends its output: the pipeline."""
+
+    sink: Sink
+    matches: int
+    undefined: int
+
+
+class Operation(ABC):
+    """One step: takes the first n bindings of its level's buffer and pushes what comes of them to the next."""
+
+    __slots__ = ("next", "relation", "required", "role", "selection")
+
+    next: Operation
+    selection: Selection
+
+    def __init__(self, role: Role | None = None, relation: Relation | None = None, *, required: bool = False) -> None:
+        self.role = role
+        self.relation: Relation = relation  # type: ignore[assignment]  # set wherever there is a role
+        self.required = required  # without facts nothing can come of it
+
+    @abstractmethod
+    def push(self, n: int) -> None:
+        """Handles the first n bindings."""
+
+
+class Emit(Operation):
+    """The end: what is in the buffer is the output."""
+
+    __slots__ = ("_computed", "_level", "_pipeline", "_size", "_view", "_weight")
+
+    def __init__(self, level: Level, layout: Layout, dictionary: Dictionary, pipeline: Figures) -> None:
+        super().__init__()
+        self._level, self._pipeline = level, pipeline
+        self._size = layout.size
+        self._weight = level.rows[WEIGHT][0] if WEIGHT in level.rows else None
+        # An aggregate may hand out an expression that is not a variable.
+        self._computed = [
+            (row, compile_expression(term, level.first_row, dictionary))
+            for row, term in enumerate(layout.output)
+            if not isinstance(term, Variable | Constant)
+        ]
+        self._view: Batch | None = None
+
+    def push(self, n: int) -> None:
+        if self._view is None:
+            self._view = self._level.buffer[: self._size]
+        keep = None
+        for row, evaluate in self._computed:
+            values, valid = evaluate(self._level.buffer, n)
+            self._view[row, :n] = values
+            if valid is not None and not valid.all():
+                keep = valid if keep is None else keep & valid
+        if keep is not None:
+            chosen = np.flatnonzero(keep).astype(np.int32)
+            self._pipeline.undefined += n - len(chosen)
+            n = self._level.compress(list(range(self._level.size)), chosen)
+        if n:
+            weights = None if self._weight is None else self._level.buffer[self._weight, :n]
+            self._pipeline.sink(self._view, n, weights)
+
+
+class Filtering(Operation):
+    """A test: keeps the bindings for which it holds."""
+
+    __slots__ = ("_level", "_live", "_pipeline", "_test")
+
+    def __init__(
+        self, step: Filter, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
+    ) -> None:
+        super().__init__()
+        self._level, self._pipeline = level, pipeline
+        self._test = compile_test(step.test, level.first_row, dictionary)
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        truth, valid = self._test(self._level.buffer, n)
+        if valid is not None:
+            self._pipeline.undefined += n - int(np.count_nonzero(np.broadcast_to(valid, (n,))))
+        chosen = np.flatnonzero(truth)
+        if len(chosen) == n:
+            self.next.push(n)
+        elif len(chosen):
+            self.next.push(self._level.compress(self._live, chosen.astype(np.int32)))
+
+
+class Computing(Operation):
+    """A computation: gives a variable its value, and drops bindings for which there is none."""
+
+    __slots__ = ("_evaluate", "_level", "_live", "_pipeline", "_rows", "_solved")
+
+    def __init__(
+        self, step: Compute, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
+    ) -> None:
+        super().__init__()
+        self._level, self._pipeline = level, pipeline
+        self._evaluate = compile_expression(step.expression, level.first_row, dictionary)
+        self._rows = level.rows[step.variable]
+        self._solved = step.solved
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        buffer = self._level.buffer
+        values, valid = self._evaluate(buffer, n)
+        for row in self._rows:
+            buffer[row, :n] = values
+        if valid is not None and not (valid := np.broadcast_to(valid, (n,))).all():
+            chosen = np.flatnonzero(valid).astype(np.int32)
+            if not self._solved:
+                self._pipeline.undefined += n - len(chosen)
+            n = self._level.compress(self._live, chosen)
+        if n:
+            self.next.push(n)
+
+
+class Absent(Operation):
+    """A negated atom: keeps the bindings whose fact is not there."""
+
+    __slots__ = ("_keys", "_level", "_live", "_table")
+
+    def __init__(self, step: Check, level: Level, table: Table, dictionary: Dictionary, live: set[Variable]) -> None:
+        super().__init__(step.role, step.relation)
+        self._level, self._table = level, table
+        self._keys = Keys(step.key, level, dictionary)
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        if not self.selection.empty:
+            present = contains(self._table, self._keys.batch(n), n, self.selection)
+            chosen = np.flatnonzero(~present)
+            if len(chosen) < n:
+                n = self._level.compress(self._live, chosen.astype(np.int32))
+        if n:
+            self.next.push(n)
+
+
+class Exists(Operation):
+    """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
+
+    __slots__ = ("_counted", "_full", "_index", "_keys", "_level", "_live", "_table", "_weight")
+
+    def __init__(
+        self, step: Match, level: Level, table: Table, dictionary: Dictionary, *, counted: bool, live: set[Variable]
+    ) -> None:
+        super().__init__(step.role, step.relation, required=True)
+        self._level, self._table = level, table
+        self._keys = Keys(step.key, level, dictionary)
+        self._full = len(step.key) == table.arity
+        self._index: Index | None = None
+        self._counted = counted
+        self._weight = level.rows[WEIGHT][0] if counted else -1
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        if self._full:
+            chosen = np.flatnonzero(contains(self._table, self._keys.batch(n), n, self.selection))
+        elif not self._keys.columns:
+            self._push_all(n)
+            return
+        else:
+            if self._index is None:
+                self._index = self._table.index(self._keys.columns)
+            keys = self._keys.batch(n)
+            lo, hi, truth, _ = self.selection
+            if self._counted:
+                found = self._index.counts(keys, truth, lo=lo, hi=hi, n=n)
+                chosen = np.flatnonzero(found)
+                multiply(self._level.buffer[self._weight, :n], found)
+            else:
+                chosen = np.flatnonzero(self._index.exists(keys, truth, lo=lo, hi=hi, n=n))
+        if len(chosen) < n:
+            n = self._level.compress(self._live, chosen.astype(np.int32))
+        if n:
+            self.next.push(n)
+
+    def _push_all(self, n: int) -> None:
+        """Any fact of the relation agrees with every binding."""
+        count = count_rows(self._table, self.selection, stop_at_first=not self._counted)
+        if count:
+            if self._counted:
+                multiply(self._level.buffer[self._weight, :n], count)
+            self.next.push(n)
+
+
+def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int) -> None:
+    """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
+    product = weights * factor
+    if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):
+        raise OverflowError("more than 2^63 instances of one rule for one fact")
+    weights[:] = product
+
+
+class _Scan(Operation):
+    """The first atom, or one of which nothing is known: every binding meets every selected row."""
+
+    __slots__ = (
+        "_binds",
+        "_carry",
+        "_equal",
+        "_first",
+        "_inner",
+        "_keys",
+        "_level",
+        "_pipeline",
+        "_table",
+        "_weight_row",
+    )
+
+    def __init__(
+        self,
+        step: Match,
+        level: Level,
+        inner: Level,
+        table: Table,
+        dictionary: Dictionary,
+        pipeline: Figures,
+        *,
+        first: bool,
+    ) -> None:
+        super().__init__(step.role, step.relation, required=True)
+        self._pipeline = pipeline
+        self._table, self._level, self._inner, self._first = table, level, inner, first
+        self._carry = carried(level, inner)
+        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
+        # Known columns of an atom that is scanned are constants, tested on the row itself.
+        self._keys = [
+            (column, encode(known.value, known.type, dictionary))
+            for column, known in step.key
+            if isinstance(known, Constant)
+        ]
+        assert len(self._keys) == len(step.key)
+        self._equal = step.equal
+        self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
+
+    def push(self, n: int) -> None:
+        lo, hi, truth, listed = self.selection
+        if listed is None and truth is None and not self._keys and not self._equal and self._first:
+            inner, table = self._inner, self._table
+            buffer = inner.buffer
+            self._pipeline.matches += hi - lo
+            for first in range(lo, hi, buffers.CHUNK):
+                end = min(first + buffers.CHUNK, hi)
+                for column, row in self._binds:
+                    table.read(column, first, end, buffer, row)
+                if self._weight_row is not None:
+                    buffer[self._weight_row, : end - first] = 1
+                self.next.push(end - first)
+            return
+        chunks = (
+            self._table.scan(truth, lo, hi, buffers.CHUNK)
+            if listed is None
+            else (listed[first : first + buffers.CHUNK] for first in range(0, len(listed), buffers.CHUNK))
+        )
+        for rows in chunks:
+            self._pipeline.matches += len(rows) * n
+            chosen = self._agreeing(rows)
+            if len(chosen):
+                self._push_rows(chosen, n)
+
+    def _agreeing(self, rows: Rows) -> Rows:
+        """Those of the rows that hold the known constants and equal values where they must be equal."""
+        for column, value in self._keys:
+            rows = rows[self._table.rows[rows, column] == value]
+        for a, b in self._equal:
+            rows = rows[self._table.rows[rows, a] == self._table.rows[rows, b]]
+        return rows
+
+    def _push_rows(self, rows: Rows, n: int) -> None:
+        """A product: for every binding all rows, for as many bindings at once as there is room for."""
+        buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
+        size = len(rows)
+        together = max(buffers.CHUNK // size, 1)
+        for first in range(0, n, together):
+            count = min(together, n - first)
+            for column, row in self._binds:
+                self._table.gather(column, rows, buffer, row)
+                buffer[row, size : count * size] = np.tile(buffer[row, :size], count - 1)
+            for source, row in self._carry:
+                assert outer is not None
+                buffer[row, : count * size] = np.repeat(outer[source, first : first + count], size)
+            if self._weight_row is not None:
+                buffer[self._weight_row, : count * size] = 1
+            self.next.push(count * size)
+
+
+class _Join(Operation):
+    """An atom of which some columns are known: an index gives the rows of each binding."""
+
+    __slots__ = ("_binds", "_carry", "_equal", "_index", "_inner", "_keys", "_level", "_pipeline", "_table")
+
+    def __init__(
+        self, step: Match, level: Level, inner: Level, table: Table, dictionary: Dictionary, pipeline: Figures
+    ) -> None:
+        super().__init__(step.role, step.relation, required=True)
+        self._pipeline = pipeline
+        self._table, self._level, self._inner = table, level, inner
+        self._keys = Keys(step.key, level, dictionary)
+        self._carry = carried(level, inner)
+        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
+        self._equal = step.equal
+        self._index: Index | None = None
+
+    def push(self, n: int) -> None:
+        if self._index is None:
+            self._index = self._table.index(self._keys.columns)
+        lo, hi, truth, _ = self.selection
+        table, gather, push = self._table, kernels.gather_batch, self.next.push
+        outer, buffer = self._level.buffer, self._inner.buffer
+        for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
+            self._pipeline.matches += len(rows)
+            if self._equal:
+                agree = np.flatnonzero(
+                    np.logical_and.reduce([table.rows[rows, a] == table.rows[rows, b] for a, b in self._equal])
+                )
+                if not len(agree):
+                    continue
+                positions, rows = positions[agree], rows[agree]  # noqa: PLW2901
+            for source, row in self._carry:
+                gather(outer, source, positions, buffer, row)
+            for column, row in self._binds:
+                table.gather(column, rows, buffer, row)
+            push(len(rows))
+
+
+def matching(
+    step: Match,
+    level: Level,
+    inner: Level,
+    table: Table,
+    dictionary: Dictionary,
+    pipeline: Figures,
+    *,
+    first: bool,
+) -> Operation:
+    """A join where something is known of the atom that depends on the binding, else a scan."""
+    if step.key and not (first and step.role in STARTING):
+        return _Join(step, level, inner, table, dictionary, pipeline)
+    return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
+
+
+def carried(level: Level, inner: Level) -> list[tuple[int, int]]:
+    """Rows of variables that both buffers hold."""
+    return [(level.rows[v][0], row) for v, rows in inner.rows.items() if v in level.rows for row in rows]
+
+
+def live_rows(level: Level, live: set[Variable]) -> list[int]:
+    """Rows of variables that are still needed."""
+    return [row for variable, rows in level.rows.items() if variable in live for row in rows]

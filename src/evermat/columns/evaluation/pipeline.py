@@ -1,0 +1,130 @@
+"""Plans over columns: batches of bindings are extended literal by literal.
+
+A pipeline has one *level* for the start and one for each `Match`. A level owns a buffer with a row for every variable that is still
+needed there; filters and computations work in place on it, a join fills the buffer of the next level in chunks.
+So memory is bounded by the buffers however large a join, and every step is a few kernel calls per chunk. The last
+level's buffer is laid out like the head: what arrives there is handed to the sink as it is.
+
+A join sees its table as it was when the pipeline was started, although heads are appended to tables while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from evermat.columns.evaluation.buffers import WEIGHT, Buffers, Layout, Level, opens_level
+from evermat.columns.evaluation.operators import Absent, Computing, Emit, Exists, Filtering, Operation, Sink, matching
+from evermat.columns.evaluation.scheme_operators import AbsentInScheme, ExistsInScheme, JoinWithScheme
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.selection import Selection
+from evermat.columns.storage.table import Table
+from evermat.engine.run import Jobs
+from evermat.language.model import Relation, Variable, variables_of
+from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
+
+Select = Callable[[Role, Relation], Selection]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What pipelines work on."""
+
+    tables: Mapping[str, Table]
+    dictionary: Dictionary
+    buffers: Buffers
+    jobs: Jobs
+
+
+class Pipeline:
+    """A compiled plan.
+
+    With `counted`, every instance is reported: an atom that binds nothing multiplies the weight of a binding by the number
+    of facts that agree. Without, one such fact is enough.
+    """
+
+    def __init__(self, plan: Plan, store: Store, *, counted: bool) -> None:
+        tables, dictionary = store.tables, store.dictionary
+        self.plan = plan
+        self.matches = 0  # facts that were looked at
+        self.undefined = 0  # bindings dropped because something had no value
+        self.sink: Sink  # where the output goes, while it runs
+        counted = counted and any(_multiplies(step, tables) for step in plan.steps)  # else every weight is 1
+        needed = _needed_after(plan, counted=counted)
+        layout = Layout(plan.output, dictionary)
+        self._steps: list[Operation] = []
+        last = max((i for i, step in enumerate(plan.steps) if opens_level(step)), default=-1)
+        start = {WEIGHT} if counted else set()
+        level = Level(layout if last == -1 else None, start, plan.steps, store.buffers, 0)
+        self._start = level
+        for i, step in enumerate(plan.steps):
+            live = needed[i]
+            if opens_level(step):
+                assert isinstance(step, Match)
+                rest = plan.steps[i + 1 :]
+                inner = Level(layout if i == last else None, live, rest, store.buffers, level.depth + 1)
+                table = tables[step.relation.name]
+                if table.scheme is None or step.role is Role.ASKED:
+                    self._steps.append(matching(step, level, inner, table, dictionary, self, first=i == 0))
+                else:
+                    join = JoinWithScheme(step, level, inner, table.scheme, dictionary, self, first=i == 0)
+                    self._steps.append(join)
+                level = inner
+            elif isinstance(step, Match):
+                table = tables[step.relation.name]
+                self._steps.append(
+                    Exists(step, level, table, dictionary, counted=counted, live=live)
+                    if table.scheme is None
+                    else ExistsInScheme(step, level, table.scheme, dictionary, counted=counted, live=live)
+                )
+            elif isinstance(step, Check):
+                table = tables[step.relation.name]
+                self._steps.append(
+                    Absent(step, level, table, dictionary, live)
+                    if table.scheme is None
+                    else AbsentInScheme(step, level, table.scheme, dictionary, live)
+                )
+            elif isinstance(step, Compute):
+                self._steps.append(Computing(step, level, dictionary, live, self))
+            else:
+                self._steps.append(Filtering(step, level, dictionary, live, self))
+        self._steps.append(Emit(level, layout, dictionary, self))
+        for operation, following in zip(self._steps, self._steps[1:], strict=False):
+            operation.next = following
+        self._readers = [(operation.role, operation) for operation in self._steps if operation.role is not None]
+
+    def run(self, select: Select, sink: Sink) -> None:
+        """Sends the output of every binding to the sink."""
+        for role, operation in self._readers:
+            operation.selection = selection = select(role, operation.relation)
+            if operation.required and selection.hi <= selection.lo:
+                return
+        self.sink = sink
+        self._start.reset()
+        self._steps[0].push(1)
+
+
+def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:
+    """Whether several facts may agree with a binding that they do not extend."""
+    return isinstance(step, Match) and not opens_level(step) and len(step.key) < tables[step.relation.name].arity
+
+
+def _needed_after(plan: Plan, *, counted: bool) -> list[set[Variable]]:
+    """The variables that are read after each step, or handed out."""
+    needed = set(variables_of(*plan.output))
+    if counted:
+        needed.add(WEIGHT)
+    result: list[set[Variable]] = []
+    for step in reversed(plan.steps):
+        result.append(set(needed))
+        match step:
+            case Match() | Check():
+                if isinstance(step, Match):
+                    needed -= {variable for _, variable in step.binds}
+                needed |= {known for _, known in step.key if isinstance(known, Variable)}
+            case Compute():
+                needed.discard(step.variable)
+                needed |= set(variables_of(step.expression))
+            case Filter():
+                needed |= set(variables_of(step.test))
+    return result[::-1]

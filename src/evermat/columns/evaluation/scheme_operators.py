@@ -1,0 +1,145 @@
+"""The steps of a plan that read a relation with a storage scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from evermat.columns.evaluation import buffers
+from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
+from evermat.columns.evaluation.operators import Figures, Operation, carried, live_rows, multiply
+from evermat.columns.kernels import rows as kernels
+from evermat.columns.schemes.scheme import Scheme, contains
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Rows
+from evermat.language.model import Variable
+from evermat.plan.steps import Check, Match
+
+
+class _Reading(Operation):
+    """A step that reads a scheme."""
+
+    __slots__ = ("_keys", "_level", "_scheme")
+
+    def __init__(self, step: Match | Check, level: Level, scheme: Scheme, dictionary: Dictionary) -> None:
+        super().__init__(step.role, step.relation, required=isinstance(step, Match))
+        self._level, self._scheme = level, scheme
+        self._keys = Keys(step.key, level, dictionary)
+
+    @property
+    def _domain(self) -> int:
+        """Which facts are read."""
+        return 0 if self.selection.truth is None else self._scheme.domain(self.selection.truth)
+
+
+class AbsentInScheme(_Reading):
+    """A negated atom: keeps the bindings whose fact is not there."""
+
+    __slots__ = ("_live",)
+
+    def __init__(self, step: Check, level: Level, scheme: Scheme, dictionary: Dictionary, live: set[Variable]) -> None:
+        super().__init__(step, level, scheme, dictionary)
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        if domain := self._domain:
+            chosen = np.flatnonzero(~contains(self._scheme, self._keys.batch(n), n, domain))
+            if len(chosen) < n:
+                n = self._level.compress(self._live, chosen.astype(np.int32))
+        if n:
+            self.next.push(n)
+
+
+class ExistsInScheme(_Reading):
+    """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
+
+    __slots__ = ("_counted", "_full", "_live", "_weight")
+
+    def __init__(
+        self, step: Match, level: Level, scheme: Scheme, dictionary: Dictionary, *, counted: bool, live: set[Variable]
+    ) -> None:
+        super().__init__(step, level, scheme, dictionary)
+        self._full = len(step.key) == step.relation.arity
+        self._counted = counted
+        self._weight = level.rows[WEIGHT][0] if counted else -1
+        self._live = live_rows(level, live)
+
+    def push(self, n: int) -> None:
+        domain = self._domain
+        if self._full:
+            chosen = np.flatnonzero(contains(self._scheme, self._keys.batch(n), n, domain))
+        else:
+            found = (
+                self._scheme.counts(self._keys.columns, self._keys.batch(n), n, domain)
+                if self._keys.columns
+                else np.full(n, self._count(domain))
+            )
+            chosen = np.flatnonzero(found)
+            if self._counted:
+                multiply(self._level.buffer[self._weight, :n], found)
+        if len(chosen) < n:
+            n = self._level.compress(self._live, chosen.astype(np.int32))
+        if n:
+            self.next.push(n)
+
+    def _count(self, domain: int) -> int:
+        """How many facts there are; 1 if there are any, where it does not matter."""
+        if self._counted:
+            return self._scheme.count(domain)
+        return int(any(batch.shape[1] for batch in self._scheme.scan(domain, 1)))
+
+
+class JoinWithScheme(_Reading):
+    """An atom that binds variables: the facts that agree with each binding, or all."""
+
+    __slots__ = ("_binds", "_carry", "_equal", "_inner", "_pipeline", "_weight_row")
+
+    def __init__(
+        self,
+        step: Match,
+        level: Level,
+        inner: Level,
+        scheme: Scheme,
+        dictionary: Dictionary,
+        pipeline: Figures,
+        *,
+        first: bool,
+    ) -> None:
+        super().__init__(step, level, scheme, dictionary)
+        self._inner, self._pipeline = inner, pipeline
+        self._carry = carried(level, inner)
+        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
+        self._equal = step.equal
+        self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
+
+    def push(self, n: int) -> None:
+        buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
+        for positions, facts in self._matches(n):
+            self._pipeline.matches += len(positions)
+            for a, b in self._equal:
+                agree = np.flatnonzero(facts[a] == facts[b])
+                positions, facts = positions[agree], facts[:, agree]  # noqa: PLW2901
+            size = len(positions)
+            if not size:
+                continue
+            for source, row in self._carry:
+                assert outer is not None
+                kernels.gather_batch(outer, source, positions, buffer, row)
+            for column, row in self._binds:
+                buffer[row, :size] = facts[column]
+            if self._weight_row is not None:
+                buffer[self._weight_row, :size] = 1
+            self.next.push(size)
+
+    def _matches(self, n: int) -> Iterator[tuple[Rows, Batch]]:
+        """The facts that agree with each binding, with the positions of the bindings."""
+        domain = self._domain
+        if self._keys.columns:
+            # A copy: the buffer that keys lie in may be used again before all facts are read.
+            keys = np.ascontiguousarray(self._keys.batch(n)[:, :n])
+            yield from self._scheme.join(self._keys.columns, keys, n, domain, buffers.CHUNK)
+            return
+        for facts in self._scheme.scan(domain, buffers.CHUNK):
+            for position in range(n):
+                yield np.full(facts.shape[1], position, np.int32), facts

@@ -1,0 +1,79 @@
+"""How closures get at facts in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.pipeline import Store
+from evermat.columns.evaluation.rules import Bag
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.state.views import Listed, View, facts_in
+from evermat.columns.storage.table import Batch, Table
+from evermat.engine.run import Jobs
+from evermat.language.patterns.closures import Closure
+
+
+class InMemory:
+    """The facts of the in-memory engine; see `closures.Access`."""
+
+    def __init__(self, store: Store) -> None:
+        self._tables, self._jobs = store.tables, store.jobs
+
+    def facts(self, view: View, relation: str) -> Batch:
+        """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
+        return self._tables[relation].take(view.rows(relation))
+
+    def below(self, view: View, relation: str) -> Batch:
+        """The facts of a relation that are in a view, however it is stored."""
+        return np.concatenate([np.empty((2, 0), np.int64), *facts_in(view, relation)], axis=1)
+
+    def listed(self, facts: Mapping[str, list[Batch]]) -> Listed:
+        """Facts of I, by relation, as a view."""
+        found = {
+            name: [self._tables[name].find(np.ascontiguousarray(batch)) for batch in batches]
+            for name, batches in facts.items()
+        }
+        return Listed(self._tables, found)
+
+    def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
+        """Which facts of I are in a view."""
+        return view.mask(relation, self._tables[relation].find(facts))
+
+    def pairs(self, closure: Closure, connections: Connections) -> Pairs:
+        """The facts of the members of a closure that are connected."""
+        return Pairs(closure, connections, self._jobs)
+
+
+class Pairs(Bag):
+    """Facts of the members of a closure: pairs that are connected."""
+
+    def __init__(self, closure: Closure, connections: Connections, jobs: Jobs) -> None:
+        self._members, self._connections, self._jobs = closure.members, connections, jobs
+
+    @property
+    def heads(self) -> dict[str, None]:
+        return dict.fromkeys(member.relation for member in self._members) if self._connections else {}
+
+    def announce(self, tables: Mapping[str, Table]) -> None:
+        if self._connections:
+            count, greatest = self._connections.count(), self._connections.greatest()
+            for member in self._members:
+                tables[member.relation].expect(count, greatest[::-1] if member.flipped else greatest)
+
+    def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
+        """Sends the pairs to the members' sinks; where the run has outgrown this place, only some of them."""
+        assert not counted, "closures do not count derivations"
+        run, found = self._jobs.run, 0
+        for batch in self._connections.batches():
+            found += batch.shape[1]
+            for member in self._members:
+                facts = np.ascontiguousarray(batch[::-1]) if member.flipped else batch
+                sinks[member.relation](facts, facts.shape[1], None)
+            if run.outgrown:
+                break
+        if self._connections:
+            run.record("closure", len(self._connections.tails), found)

@@ -1,0 +1,264 @@
+"""The edges of a closure: a graph that facts enter and leave.
+
+An edge stands for external facts of a closure's members (see `program.closures`) and for steps of its bases. Where a storage scheme holds the closure,
+external facts that rules only copy from relations below have no rows of their own: edges stand for the facts that are copied. A linear closure, R = X ∘ B*, has values
+twice: as *sources*, from which external facts lead to the values proper, between which steps lead on. So in every closure
+its facts are the pairs that paths connect, in a linear one those that begin at a source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.kernels import graphs as kernels
+from evermat.columns.storage.table import STATES, Batch, Rows, Table, Truth
+from evermat.language.patterns.closures import Closure, Copy, Member
+
+Nodes: TypeAlias = npt.NDArray[np.int32]
+States: TypeAlias = npt.NDArray[np.uint16]
+
+CHANGED = 1 << 15  # of an edge's state: it is in question now. The other bits say what it stands for.
+_STATES = np.arange(STATES, dtype=np.uint32)
+LIVE: Truth = ((_STATES & (CHANGED - 1)) != 0).astype(np.uint8)
+LIVE_OR_CHANGED: Truth = (_STATES != 0).astype(np.uint8)
+
+
+class Part(NamedTuple):
+    """Facts that are edges, turned if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
+
+    relation: str
+    flipped: bool
+    is_below: bool
+    from_source: bool
+
+    def turned(self, batch: Batch) -> Batch:
+        """Facts as edges, or edges as facts."""
+        return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
+
+
+def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> list[Part]:
+    """The parts of a closure, or of one with all edges turned around. A symmetric one has each external fact in both directions."""
+    assert not turned or not closure.bases, "the sources of a linear closure are where its edges begin"
+    members = [part for member in closure.members for part in _external(closure, member, turned, is_below=False)]
+    bases = [Part(base.relation, base.flipped, is_below=True, from_source=False) for base in closure.bases]
+    sources = dict.fromkeys(copy.source for copy in copies)
+    return members + bases + [part for one in sources for part in _external(closure, one, turned, is_below=True)]
+
+
+def _external(closure: Closure, member: Member, turned: bool, *, is_below: bool) -> list[Part]:
+    """The parts of external facts that a relation has, in each direction that counts."""
+    turns = (False, True) if closure.symmetric else (False,)
+    return [
+        Part(member.relation, (member.flipped != turn) != turned, is_below, from_source=bool(closure.bases))
+        for turn in turns
+    ]
+
+
+class Edges:
+    """The edges of one closure, between numbered nodes.
+
+    Invariants: each edge has one row in `table`, with a bit of its state for each part of which it is a fact; one without any is not there.
+    The edges of a node are linked, in both directions.
+    """
+
+    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> None:
+        self._closure, self.turned = closure, turned
+        self.parts = parts_of(closure, copies, turned=turned)
+        self.linear, self.symmetric = bool(closure.bases), closure.symmetric
+        self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
+        self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
+        self._first_out, self._first_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._next_out, self._next_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
+        self._linked = 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+        arrays = (self._first_out, self._first_in, self._next_out, self._next_in, self.marks, self.positions)
+        return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
+
+    # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def insert(self, number: int, facts: Batch) -> Rows:
+        """Facts of a part become edges; the edges that were not there before."""
+        edges = self.table.locate(self._ends(number, facts, add=True))
+        self._link()
+        return self._change(edges, number, present=True)
+
+    def remove(self, number: int, facts: Batch) -> Rows:
+        """Facts of a part are edges no more, if they were; the edges that are not there any more."""
+        return self._change(self.find(number, facts), number, present=False)
+
+    def remove_all(self) -> Rows:
+        """No edge is there any more; those that were."""
+        edges = self.everything()
+        if self.noted is not None and len(edges):
+            self.noted(self, edges, self.table.state[edges])
+        self.table.state[edges] = 0
+        return edges
+
+    def spell_out(self, copies: Iterable[Copy]) -> None:
+        """What was there because it is copied is there as external facts of the members that it is copied into."""
+        states, members = self.table.state, {member.relation: member for member in self._closure.members}
+        for copy in copies:
+            into = members[copy.rule.head.relation.name]
+            copied = _external(self._closure, copy.source, self.turned, is_below=True)
+            external = _external(self._closure, into, self.turned, is_below=False)
+            for old, new in zip(copied, external, strict=True):
+                states[(states & (1 << self.parts.index(old))) != 0] |= np.uint16(1 << self.parts.index(new))
+        self.parts = parts_of(self._closure, turned=self.turned)
+        states &= np.uint16((1 << len(self.parts)) - 1)
+
+    def find(self, number: int, facts: Batch) -> Rows:
+        """The edges of those facts of a part that have one; it may be there for other reasons."""
+        ends = self._ends(number, facts, add=False)
+        edges = self.table.find(np.ascontiguousarray(ends[:, (ends >= 0).all(axis=0)]))
+        return edges[edges >= 0]
+
+    def get(self, edges: Rows) -> States:
+        """The states of edges."""
+        states: States = self.table.state[edges]
+        return states
+
+    def restore(self, edges: Rows, states: States) -> None:
+        """Gives edges the states that they had."""
+        self.table.state[edges] = states
+
+    def _change(self, edges: Rows, number: int, *, present: bool) -> Rows:
+        """Sets or clears the bit of a part; the edges that come or go by it."""
+        states, bit = self.table.state, np.uint16(1 << number)
+        edges = _distinct(edges[((states[edges] & bit) != 0) != present])
+        before = states[edges]
+        if self.noted is not None and len(edges):
+            self.noted(self, edges, before)
+        after = before | bit if present else before & ~bit
+        states[edges] = after
+        changed: Rows = edges[(before != 0) != (after != 0)]
+        return changed
+
+    def _link(self) -> None:
+        """Puts new edges into the lists of their nodes."""
+        if len(self._first_out) < self.nodes.count:
+            room = _room(self.nodes.count)
+            self._first_out, self._first_in = (_longer(a, room, -1) for a in (self._first_out, self._first_in))
+            self.marks, self.positions = _longer(self.marks, room, 0), _longer(self.positions, room, 0)
+        if len(self._next_out) < self.table.count:
+            room = _room(self.table.count)
+            self._next_out, self._next_in = (_longer(a, room, -1) for a in (self._next_out, self._next_in))
+        kernels.link(
+            self.table.rows, self._linked, self.table.count,
+            self._first_out, self._next_out, self._first_in, self._next_in,
+        )  # fmt: skip
+        self._linked = self.table.count
+
+    # ── Nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ends_of(self, number: int, facts: Batch) -> tuple[Nodes, Nodes]:
+        """The nodes of facts of a part, all of which have nodes."""
+        tails, heads = self._ends(number, facts, add=False).astype(np.int32)
+        assert int(min(tails.min(initial=0), heads.min(initial=0))) >= 0
+        return tails, heads
+
+    def _ends(self, number: int, facts: Batch, *, add: bool) -> Batch:
+        """The nodes of facts; with `add` they are made where there are none, else it is -1 there."""
+        part = self.parts[number]
+        tails, heads = part.turned(facts)
+        return np.stack([self._node(tails, add=add, source=part.from_source), self._node(heads, add=add)])
+
+    def _node(self, values: npt.NDArray[np.int64], *, add: bool, source: bool = False) -> npt.NDArray[np.int64]:
+        keys = np.empty((2, len(values)), np.int64)
+        keys[0], keys[1] = values, int(source)
+        return (self.nodes.locate(keys) if add else self.nodes.find(keys)).astype(np.int64)
+
+    def find_nodes(self, values: npt.NDArray[np.int64], *, source: bool) -> Nodes:
+        """The nodes of some values, or the sources; -1 where there is none."""
+        keys = np.empty((2, len(values)), np.int64)
+        keys[0], keys[1] = values, source
+        return self.nodes.find(keys)
+
+    def find_ends(self, tails: npt.NDArray[np.int64], heads: npt.NDArray[np.int64]) -> tuple[Nodes, Nodes]:
+        """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
+        n = len(tails)
+        keys = np.zeros((2, 2 * n), np.int64)
+        keys[0, :n], keys[0, n:], keys[1, :n] = tails, heads, self.linear
+        nodes = self.nodes.find(keys)
+        return nodes[:n], nodes[n:]
+
+    def values_of(self, nodes: Nodes) -> npt.NDArray[np.int64]:
+        """The values of nodes."""
+        values: npt.NDArray[np.int64] = self.nodes.rows[nodes, 0].astype(np.int64)
+        return values
+
+    def may_begin(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+        """Which nodes the paths of facts may begin at."""
+        begins: npt.NDArray[np.bool_] = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
+        return begins
+
+    # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:
+        """Those of some edges that are facts of a part, and these facts."""
+        chosen = edges[(self.table.state[edges] & (1 << number)) != 0]
+        return chosen, self.parts[number].turned(self.values_of(self.table.rows[chosen].T))
+
+    def everything(self) -> Rows:
+        """All edges that are there."""
+        return np.flatnonzero(self.table.state[: self.table.count]).astype(np.int32)
+
+    # ── Searches ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def ahead(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
+        """Some nodes and all that can be reached from them, over edges of `truth` and nodes marked `within`; they are marked."""
+        return self._reach(seeds, truth, self._first_out, self._next_out, 1, mark, within)
+
+    def behind(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
+        """Some nodes and all from which they can be reached."""
+        return self._reach(seeds, truth, self._first_in, self._next_in, 0, mark, within)
+
+    def live_behind(self, node: int) -> Nodes:
+        """A node and, after it, all from which live edges lead there; leaves no marks, so several may search at a time."""
+        out, marks = np.empty(self.nodes.count, np.int32), np.zeros(self.nodes.count, np.uint8)
+        found = kernels.reach(
+            np.array([node], np.int32), self.table.rows, self.table.state, LIVE, self._first_in, self._next_in,
+            0, marks, 1, 0, out,
+        )  # fmt: skip
+        return out[:found]
+
+    def _reach(
+        self, seeds: npt.NDArray[Any], truth: Truth, first: Nodes, following: Nodes, column: int, mark: int, within: int
+    ) -> Nodes:
+        out = np.empty(self.nodes.count, np.int32)
+        found = kernels.reach(
+            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth, first, following,
+            column, self.marks, mark, within, out,
+        )  # fmt: skip
+        return out[:found]
+
+    def between(self, nodes: Nodes, mark: int, truth: Truth) -> Rows:
+        """The edges of `truth` from some nodes to marked ones."""
+        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._first_out, self._next_out)
+        out = np.empty(kernels.edges_between(*given, np.empty(0, np.int32)), np.int32)
+        kernels.edges_between(*given, out)
+        return out
+
+
+def _room(count: int) -> int:
+    """How many to make room for, if there are so many now."""
+    return count + count // 8 + 16
+
+
+def _longer(array: Any, room: int, filler: int) -> Any:
+    longer = np.full(room, filler, array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _distinct(rows: Rows) -> Rows:
+    """The rows, each once, in order; np.unique is slow."""
+    ordered = np.sort(rows)
+    return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered

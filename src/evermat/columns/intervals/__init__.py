@@ -1,0 +1,1 @@
+"""Closures as intervals of node numbers."""

@@ -1,0 +1,153 @@
+"""How kernels are compiled: one decorator, one place for the cache, one list of all kernels.
+
+Every kernel names the signatures it is used with. They are compiled on first use, or all at once by
+`kernels.warm_up`; a test checks that nothing else is ever compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import platform
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import event, types
+from numba.extending import intrinsic
+
+from evermat.core.cache_dir import cache_folder
+
+JIT_DISABLED = bool(numba.config.DISABLE_JIT)
+
+#: (dispatcher, signatures) of every kernel, in order of definition
+KERNELS: list[tuple[Any, tuple[str, ...]]] = []
+
+
+def _source_digest() -> str:
+    """Names this version of the kernels on this machine.
+
+    numba notices a change of a kernel's own file, but not of a helper in another one, so the sources of all
+    kernels together name the cache folder.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    versions = (platform.python_version(), np.__version__, numba.__version__, platform.machine())
+    cpu = numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
+    digest.update(repr((versions, cpu, numba.config.BOUNDSCHECK)).encode())
+    return digest.hexdigest()[:16]
+
+
+def _find_cache_folder() -> Path | None:
+    """A folder that can be written to: below NUMBA_CACHE_DIR if that is set, else in the user's cache; or none."""
+    try:
+        base = Path(numba.config.CACHE_DIR) if numba.config.CACHE_DIR else cache_folder()
+        if base is None:
+            return None
+        folder = base / f"evermat-kernels-{_source_digest()}"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+CACHE_FOLDER = None if JIT_DISABLED else _find_cache_folder()
+
+
+def compiled(*signatures: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A numba kernel without the GIL, cached on disk where possible.
+
+    `signatures` lists the argument types it is called with; a helper that only kernels call lists none.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if JIT_DISABLED:
+            return _interpreted(function)
+        # Kernels neither make nor return arrays. Without numba's run-time there are no reference counts, whose
+        # atomic operations around calls of helpers cost more than the helpers.
+        dispatcher = numba.njit(nogil=True, _nrt=False, **options)(function)
+        if signatures:
+            _enable_cache(dispatcher)
+            KERNELS.append((dispatcher, signatures))
+        return dispatcher
+
+    return decorate
+
+
+def _enable_cache(dispatcher: Any) -> None:
+    if CACHE_FOLDER is None:
+        return
+    # The folder is read when caching is enabled. It is put back so that other users of numba in this process
+    # keep their own.
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(CACHE_FOLDER)
+    try:
+        dispatcher.enable_caching()
+    except (OSError, RuntimeError):  # not cacheable here: compiled anew in each process
+        pass
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+class _Watcher(event.Listener):  # type: ignore[misc]  # numba has no types
+    """Calls back when a kernel is compiled for the first time, not when it is loaded from the cache."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def on_start(self, event: Any) -> None:
+        del event
+        self._callback()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def watching_compilation(callback: Callable[[], None]) -> Iterator[None]:
+    """Calls back whenever a kernel has to be compiled within the block."""
+    with event.install_listener("numba:compile", _Watcher(callback)):
+        yield
+
+
+def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel as plain Python, whose integers must wrap as the compiled ones do."""
+
+    @functools.wraps(function)
+    def run(*arguments: Any) -> Any:
+        with np.errstate(over="ignore"):
+            return function(*arguments)
+
+    return run
+
+
+if JIT_DISABLED:
+
+    def prefetch(array: Any, index: Any) -> None:
+        """Ask for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def prefetch(_typing: Any, array: Any, index: Any) -> Any:
+        """Ask for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            element = builder.gep(data, [context.cast(builder, arguments[1], signature.args[1], types.intp)])
+            byte = ir.IntType(8).as_pointer()
+            i32 = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32])
+            llvm = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+            builder.call(llvm, [builder.bitcast(element, byte), i32(0), i32(3), i32(1)])
+            return context.get_dummy_value()
+
+        return types.void(array, index), generate

@@ -1,0 +1,267 @@
+"""Closures as intervals: the pairs that a graph connects, without a row for any of them.
+
+The graph is that of the closure's external facts (see `columns.edges`); for each of its nodes the numbers of those that it reaches are kept, as
+intervals (see `columns.intervals`). While an update is under way both versions are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.graph.dynamic_graph import Edges, Nodes
+from evermat.columns.intervals.interval_index import Intervals
+from evermat.columns.intervals.interval_reader import Reach, Version, covers
+from evermat.columns.kernels import interval_scan as kernels
+from evermat.columns.schemes.scheme import ANY, IN_UPDATE, KEPT, Counts, Kinds, contains, domain_of
+from evermat.columns.schemes.value_directory import Mentions
+from evermat.columns.storage.table import Batch, Rows, Truth, as_batch
+
+Values = npt.NDArray[np.int64]
+
+
+class ClosedPairs:
+    """The pairs of a closure, in the direction of its edges: what its members have in common."""
+
+    def __init__(self, edges: Edges, order: Nodes | None = None) -> None:
+        """What the edges connect; `order`: that of `covering.cover`, if it is known."""
+        self.edges = edges
+        self.intervals = Intervals(edges)
+        self.intervals.build(order)
+        edges.nodes.look_for_places()
+        self.states = IN_UPDATE
+        self._origin: tuple[Version, Rows] | None = None
+        self._counted: dict[int, int] = {}
+        self._reach: Reach | None = None
+        self._begins = np.empty(0, np.bool_)
+
+    def begin(self) -> None:
+        """An update begins, if it has not yet: from now on there are two versions."""
+        if self.intervals.before is None:
+            self.intervals.begin()
+
+    def change(self, come: Rows, gone: Rows) -> None:
+        """Edges have come and gone."""
+        self._counted.clear()
+        self.intervals.change(come, gone)
+
+    def end(self, *, keep: bool) -> None:
+        """An update has ended: the new version holds, or the old one."""
+        if self._origin is not None:
+            self.end_rounds()
+        if self.intervals.before is not None:
+            self._counted.clear()
+            if keep:
+                self.intervals.merge()
+                self.edges.nodes.look_for_places()
+            else:
+                self.intervals.undo()
+
+    # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin_rounds(self, states: Mapping[int, int], edges: Rows) -> None:
+        """What comes in one round is told from what came before, by states, until the rounds end; `edges` there were before the update."""
+        if self.intervals.before is not None:  # an update is under way
+            self._origin = self.intervals.before, edges
+        self.states = states
+
+    def next_round(self, come: Rows) -> None:
+        """What came in the last round is as any other from now on; edges have come."""
+        self.intervals.merge()
+        self.intervals.begin()
+        self.change(come, np.empty(0, np.int32))
+
+    def end_rounds(self) -> None:
+        """All is there: an update that is under way has the versions before it and now."""
+        self.states = IN_UPDATE
+        self._counted.clear()
+        self.intervals.merge()
+        self.edges.nodes.look_for_places()
+        if self._origin is not None:
+            before, edges = self._origin
+            self._origin = None
+            self.intervals.resume(before, np.setxor1d(edges, self.edges.everything()).astype(np.int32))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the intervals and of the graph."""
+        return self.intervals.nbytes + self.edges.nbytes + (0 if self._reach is None else self._reach.nbytes)
+
+    @property
+    def changes(self) -> bool:
+        """Whether there are two versions."""
+        return self.intervals.before is not None
+
+    def reach(self) -> Reach:
+        """Both versions as they are now; what is read from it later is the same."""
+        known = self._reach
+        if known is None or known.before is not self.intervals.before or known.now is not self.intervals.now:
+            known = self._reach = self.intervals.reach()
+        return known
+
+    def begins(self) -> npt.NDArray[np.bool_] | None:
+        """The nodes that pairs may begin at; None: all."""
+        if not self.edges.linear:
+            return None
+        if len(self._begins) != self.edges.nodes.count:
+            self._begins = self.edges.may_begin(np.arange(self.edges.nodes.count, dtype=np.int32))
+        return self._begins
+
+    def count(self, domain: int) -> int:
+        """How many pairs there are."""
+        if not self.changes:
+            domain = KEPT if domain & KEPT else 0
+        if domain not in self._counted:
+            self._counted[domain] = self.reach().count(domain, self.begins()) if domain else 0
+        return self._counted[domain]
+
+
+class ClosedRelation:
+    """A member of a closure; see `scheme.Scheme`. `flipped`: its facts are the pairs turned around.
+
+    If it is read `apart`, facts are left out that hold turned around as well, those of a strongly connected component; while an update is under way
+    none are.
+    """
+
+    name = "intervals"
+
+    def __init__(self, pairs: ClosedPairs, *, flipped: bool, apart: bool = False) -> None:
+        self.pairs, self.flipped, self._apart = pairs, flipped, apart
+
+    def apart_from_turned(self) -> ClosedRelation:
+        """The same without what the member has that is turned around."""
+        return ClosedRelation(self.pairs, flipped=self.flipped, apart=True)
+
+    @property
+    def mentions(self) -> Mentions:
+        """All values that its facts have, and had: those of its nodes."""
+        return Mentions(self.pairs.edges.nodes, 1)
+
+    def about(self, domain: int) -> int:
+        return self.count(domain)
+
+    @property
+    def nbytes(self) -> int:
+        """What all members share."""
+        return self.pairs.nbytes
+
+    def domain(self, truth: Truth) -> int:
+        return domain_of(truth, self.pairs.states)
+
+    def is_changed(self, changed: Collection[str]) -> bool:
+        """Whether an update has changed it: it has two versions then."""
+        del changed
+        return self.pairs.changes
+
+    def kinds(self, facts: Batch, n: int) -> Kinds:
+        if not self.pairs.changes:
+            return self._held(facts, n)
+        ends = self.pairs.edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))
+        return self.pairs.reach().classes(*ends)
+
+    def holds(self, fact: Batch) -> bool:
+        return bool(self._held(fact, 1)[0])
+
+    def _held(self, facts: Batch, n: int) -> Kinds:
+        """Which of n facts there are while there is one version: KEPT, or 0."""
+        edges, now = self.pairs.edges, self.pairs.intervals.now
+        places = edges.nodes.places()
+        if places is None:
+            return covers(now, *edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))).view(np.uint8)
+        held = np.zeros(n, np.uint8)
+        kernels.test_facts(as_batch(facts), n, self.flipped, int(edges.linear), *places, *now.slices, now.home, held)
+        return held
+
+    def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
+        return self.read(self.pairs.reach(), domain, chunk)
+
+    def read(self, reach: Reach, domain: int, chunk: int) -> Iterator[Batch]:
+        """All facts of a domain, of versions that may be old."""
+        edges = self.pairs.edges
+        values = edges.values_of(np.arange(edges.nodes.count, dtype=np.int32))
+        apart = self._apart and not self.pairs.changes
+        return reach.facts(domain, chunk, values, flipped=self.flipped, apart=apart, begins=self.pairs.begins())
+
+    def _wanted(self, reach: Reach, tails: Nodes, heads: Nodes) -> Any:
+        """Which pairs are read; None: all."""
+        if not self._apart or self.pairs.changes or not np.count_nonzero(reach.cyclic[tails]):
+            return None
+        component = reach.now.component
+        return np.flatnonzero(component[tails] != component[heads])
+
+    def join(
+        self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
+    ) -> Iterator[tuple[Rows, Batch]]:
+        if len(columns) == 2:
+            held = np.flatnonzero(self.kinds(keys, n) & np.uint8(domain)).astype(np.int32)
+            if len(held):
+                yield held, np.ascontiguousarray(keys[:2, held])
+            return
+        reach = self.pairs.reach()
+        forwards = (columns[0] == 0) != self.flipped
+        known = self._tails(keys[0, :n]) if forwards else self._heads(keys[0, :n])
+        found = (
+            reach.successors(known, domain, chunk)
+            if forwards
+            else reach.predecessors(known, domain, chunk, self.pairs.begins())
+        )
+        for positions, others in found:
+            tails, heads = (known[positions], others) if forwards else (others, known[positions])
+            wanted = self._wanted(reach, tails, heads)
+            if wanted is None:
+                yield positions, self._facts(tails, heads)
+            elif len(wanted):
+                yield positions[wanted], self._facts(tails[wanted], heads[wanted])
+
+    def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
+        if len(columns) == 2:
+            return contains(self, keys, n, domain).astype(np.int64)
+        reach = self.pairs.reach()
+        if (columns[0] == 0) != self.flipped:
+            return reach.counts(self._tails(keys[0, :n]), domain)
+        return reach.backward_counts(self._heads(keys[0, :n]), domain, self.pairs.begins())
+
+    def count(self, domain: int) -> int:
+        return self.pairs.count(domain & ANY)
+
+    def changed(self, kind: int) -> Batch | ChangedPairs:
+        if not self.pairs.changes:
+            return np.empty((2, 0), np.int64)
+        # Without the edges, which will be others when it is read.
+        return ChangedPairs(self, Reach(None, self.pairs.intervals.before, self.pairs.intervals.now), kind)
+
+    def _turned(self, first: Any, second: Any) -> tuple[Any, Any]:
+        return (second, first) if self.flipped else (first, second)
+
+    def _tails(self, values: Values) -> Nodes:
+        return self.pairs.edges.find_nodes(values, source=self.pairs.edges.linear)
+
+    def _heads(self, values: Values) -> Nodes:
+        return self.pairs.edges.find_nodes(values, source=False)
+
+    def _facts(self, tails: Nodes, heads: Nodes) -> Batch:
+        facts = np.empty((2, len(tails)), np.int64)
+        nodes = self.pairs.edges.nodes
+        for to, ends in enumerate(self._turned(tails, heads)):
+            nodes.gather(0, ends, facts, to)
+        return facts
+
+
+class ChangedPairs:
+    """Facts of a closure that an update gains, or loses: the two versions say which; see `scheme.Later`."""
+
+    def __init__(self, relation: ClosedRelation, reach: Reach, kind: int) -> None:
+        self._relation, self._reach, self._kind = relation, reach, kind
+
+    @cached_property
+    def count(self) -> int:
+        return self._reach.count(self._kind, self._relation.pairs.begins())
+
+    def batch(self) -> Batch:
+        return np.concatenate(
+            [np.empty((2, 0), np.int64), *self._relation.read(self._reach, self._kind, 1 << 16)], axis=1
+        )

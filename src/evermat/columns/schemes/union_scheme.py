@@ -1,0 +1,270 @@
+"""Relations that copy others: a fact holds if it is an input, or a fact of one of the sources.
+
+A view, without a copy of anything (the paper's C_T is not needed): U := L_U ∪ ⋃ sources, in each domain. Sources may be schemes
+themselves; of unions among them it is their sources that are read. A fact that several sources have is handed out by the first of them. Where there
+are many sources, a list of the values that they mention says which of them are looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from evermat.columns.schemes.interval_scheme import ClosedRelation
+from evermat.columns.schemes.scheme import (
+    AFTER,
+    ANY,
+    BEFORE,
+    GAINED,
+    KEPT,
+    LOST,
+    Counts,
+    Facts,
+    Kinds,
+    Scheme,
+    contains,
+    domain_of,
+)
+from evermat.columns.schemes.table_scheme import StoredRows
+from evermat.columns.schemes.value_directory import Directory, bit_of
+from evermat.columns.storage.table import Batch, Rows, Table, Truth
+
+#: so many sources have a list of the values that they mention; of so many facts only those are looked for in a source whose values it mentions
+MANY_SOURCES = 6
+MANY_FACTS = 512
+
+#: the kind of a fact, by the kinds that it is in several sources: these are bits. What one loses and another gains is kept.
+_KINDS_TOGETHER: Kinds = np.array([0, KEPT, LOST, KEPT, GAINED, KEPT, KEPT, KEPT], np.uint8)
+
+
+class UnionOfRelations:
+    """A union of relations; see `scheme.Scheme`."""
+
+    name = "union"
+
+    def __init__(self, inputs: Table, sources: Mapping[str, Table]) -> None:
+        self._names = set(sources)
+        self._tables = [inputs, *sources.values()]
+        self._rows = [StoredRows(table) for table in self._tables]
+        self._found: _Leaves | None = None
+
+    def domain(self, truth: Truth) -> int:
+        return domain_of(truth)
+
+    def is_changed(self, changed: Collection[str]) -> bool:
+        """Whether an update has changed a source."""
+        return not self._names.isdisjoint(changed) or any(
+            table.scheme is not None and table.scheme.is_changed(changed) for table in self._tables[1:]
+        )
+
+    @property
+    def _leaves(self) -> _Leaves:
+        """Inputs and sources; first those that have most facts, as far as that is known: the facts of the first are not looked up in others."""
+        known = self._found
+        if known is None or not known.is_valid:
+            closures: list[ClosedRelation] = []
+            tables: list[StoredRows] = []
+            watched: dict[int, tuple[Table, Scheme | None]] = {}
+            self.collect(closures, tables, watched)
+            tables.sort(key=len, reverse=True)
+            known = self._found = _Leaves([*_different(closures), *tables], list(watched.values()))
+        return known
+
+    def collect(
+        self, closures: list[ClosedRelation], tables: list[StoredRows], seen: dict[int, tuple[Table, Scheme | None]]
+    ) -> None:
+        """Adds inputs and sources that were not seen before, and those of unions among them."""
+        for number, (table, rows) in enumerate(zip(self._tables, self._rows, strict=True)):
+            if number and id(table) in seen:
+                continue
+            seen[id(table)] = table, table.scheme
+            scheme = table.scheme if number else None  # the rows of the union itself are its inputs
+            if isinstance(scheme, UnionOfRelations):
+                scheme.collect(closures, tables, seen)
+            elif isinstance(scheme, ClosedRelation):
+                closures.append(scheme)
+            else:
+                assert scheme is None, scheme
+                tables.append(rows)
+
+    def about(self, domain: int) -> int:
+        inputs, *others = self._tables
+        tables = [inputs, *(table for table in others if table.scheme is None)]
+        # What an update changes in tables is not known without looking.
+        rows = sum(map(len, tables)) if domain & KEPT else 0
+        return rows + sum(table.scheme.about(domain) for table in others if table.scheme is not None)
+
+    @property
+    def nbytes(self) -> int:
+        return 0 if self._found is None or self._found.directory is None else self._found.directory.nbytes
+
+    def kinds(self, facts: Batch, n: int) -> Kinds:
+        leaves = self._leaves
+        return _KINDS_TOGETHER[leaves.kinds(range(len(leaves.sources)), facts, n)]
+
+    def holds(self, fact: Batch) -> bool:
+        leaves = self._leaves
+        return any(leaves.sources[number].holds(fact) for number in leaves.mentioning_one(fact))
+
+    def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
+        return self._scan(domain, chunk, first=0)
+
+    def _scan(self, domain: int, chunk: int, *, first: int) -> Iterator[Batch]:
+        """The facts of a domain, without those of sources before the `first`."""
+        looked, leaves = _candidates(domain), self._leaves
+        for number in range(first, len(leaves.sources)):
+            earlier = leaves.earlier(number)
+            for facts in leaves.sources[number].scan(looked, chunk):
+                chosen = self._chosen(leaves, earlier, facts, domain)
+                if chosen is None:
+                    yield facts
+                elif len(chosen):
+                    yield np.ascontiguousarray(facts[:, chosen])
+
+    def join(
+        self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
+    ) -> Iterator[tuple[Rows, Batch]]:
+        return _together(self._join(columns, keys, n, domain, chunk), chunk)
+
+    def _join(
+        self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
+    ) -> Iterator[tuple[Rows, Batch]]:
+        """What comes of one source after the other."""
+        looked, leaves = _candidates(domain), self._leaves
+        for number in leaves.mentioning(keys, n):
+            earlier = leaves.earlier(number)
+            for positions, facts in leaves.sources[number].join(columns, keys, n, looked, chunk):
+                chosen = self._chosen(leaves, earlier, facts, domain)
+                if chosen is None:
+                    yield positions, facts
+                elif len(chosen):
+                    yield positions[chosen], np.ascontiguousarray(facts[:, chosen])
+
+    def _chosen(self, leaves: _Leaves, earlier: Sequence[int], facts: Batch, domain: int) -> Rows | None:
+        """Those of a source's facts that are in the domain, and that no earlier source hands out; None: all."""
+        n, looked = facts.shape[1], _candidates(domain)
+        # What one source gains or loses another may have kept.
+        is_certain = looked == domain and domain not in (GAINED, LOST)
+        if is_certain and not earlier:
+            return None
+        chosen = (leaves.kinds(earlier, facts, n) & looked) == 0
+        if not is_certain:
+            chosen &= contains(self, facts, n, domain)
+        return None if np.count_nonzero(chosen) == n else np.flatnonzero(chosen).astype(np.int32)
+
+    def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
+        counts = np.zeros(n, np.int64)
+        for positions, _ in self.join(columns, keys, n, domain, 1 << 16):
+            counts += np.bincount(positions, minlength=n)
+        return counts
+
+    def changed(self, kind: int) -> Batch:
+        return np.concatenate([np.empty((self._tables[0].arity, 0), np.int64), *self.scan(kind, 1 << 16)], axis=1)
+
+    def count(self, domain: int) -> int:
+        sources = self._leaves.sources
+        skipped = int(domain in (BEFORE, AFTER, ANY) and len(sources) > 0)  # of the first all facts count
+        counted = sources[0].count(domain) if skipped else 0
+        return counted + sum(int(batch.shape[1]) for batch in self._scan(domain, 1 << 16, first=skipped))
+
+
+def _together(parts: Iterable[tuple[Rows, Batch]], chunk: int) -> Iterator[tuple[Rows, Batch]]:
+    """The same matches in as few parts as a chunk allows: each costs whoever reads it as much as many facts."""
+    held: list[tuple[Rows, Batch]] = []
+    size = 0
+    for positions, facts in parts:
+        if size + len(positions) > chunk:
+            yield _joined(held)
+            held, size = [], 0
+        held.append((positions.copy(), facts))
+        size += len(positions)
+    if held:
+        yield _joined(held)
+
+
+def _joined(parts: list[tuple[Rows, Batch]]) -> tuple[Rows, Batch]:
+    if len(parts) == 1:
+        return parts[0]
+    return np.concatenate([positions for positions, _ in parts]), np.concatenate([facts for _, facts in parts], axis=1)
+
+
+class _Leaves:
+    """The sources of a union, and those of unions among them, as long as these are stored as they are now.
+
+    Attributes:
+        sources: Closures, then tables.
+        directory: Which of them mention a value; None if there are so few that they are asked.
+    """
+
+    def __init__(self, sources: list[ClosedRelation | StoredRows], watched: list[tuple[Table, Scheme | None]]) -> None:
+        self.sources, self._watched = sources, watched
+        self.directory = Directory([source.mentions for source in sources]) if len(sources) >= MANY_SOURCES else None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all are stored in the same way still."""
+        for table, scheme in self._watched:  # noqa: SIM110  (asked for every fact)
+            if table.scheme is not scheme:
+                return False
+        return True
+
+    def mentioning(self, keys: Batch, n: int) -> Iterable[int]:
+        """The numbers of sources that may have facts with some of n keys."""
+        found = None if self.directory is None else self.directory.of(keys, n)
+        return self._marked(range(len(self.sources)), None if found is None else found[1])
+
+    def mentioning_one(self, fact: Batch) -> Iterable[int]:
+        """The numbers of sources that may have a fact."""
+        mask = None if self.directory is None else self.directory.of_one(fact)
+        return self._marked(range(len(self.sources)), mask)
+
+    @staticmethod
+    def _marked(numbers: Sequence[int], mask: int | None) -> Sequence[int]:
+        """Those of some sources that are in a mask; None: all."""
+        return numbers if mask is None else [number for number in numbers if mask >> number & 1] if mask else ()
+
+    def kinds(self, numbers: Sequence[int], facts: Batch, n: int) -> Kinds:
+        """The kinds of n facts in some sources, as bits."""
+        together = np.zeros(n, np.uint8)
+        found = None if self.directory is None else self.directory.of(facts, n)
+        for number in self._marked(numbers, None if found is None else found[1]):
+            source = self.sources[number]
+            # Few of many facts are picked out; otherwise that takes longer than to look for all.
+            few = np.flatnonzero(found[0] & bit_of(number)) if found is not None and n >= MANY_FACTS else None
+            if few is not None and 4 * len(few) < n:
+                together[few] |= source.kinds(np.ascontiguousarray(facts[:, few]), len(few))
+            else:
+                together |= source.kinds(facts, n)
+            if np.count_nonzero(together & KEPT) == n:
+                break
+        return together
+
+    def earlier(self, number: int) -> Sequence[int]:
+        """The sources before one of them that may have facts which it has, too."""
+        source = self.sources[number]
+        if not isinstance(source, ClosedRelation) or source.pairs.changes:
+            return range(number)
+        return [i for i in range(number) if not _are_alike(self.sources[i], source)]
+
+
+def _different(closures: list[ClosedRelation]) -> list[ClosedRelation]:
+    """Closures without those that hold the same pairs as another; and apart from that if turned around, which is then simply told."""
+    found: list[ClosedRelation] = []
+    for closure in closures:
+        alike = [other for other in found if _are_alike(other, closure)]
+        if not alike:
+            found.append(closure)
+        elif all(other.flipped != closure.flipped for other in alike):
+            found.append(closure.apart_from_turned())
+    return found
+
+
+def _are_alike(source: Facts, closure: ClosedRelation) -> bool:
+    """Whether a source is a member of the same closure."""
+    return isinstance(source, ClosedRelation) and source.pairs is closure.pairs
+
+
+def _candidates(domain: int) -> int:
+    """Where facts of a domain are looked for in the sources: one may hold before in one source and after in another."""
+    return domain if domain in (GAINED, LOST, BEFORE, AFTER) else ANY if domain else 0

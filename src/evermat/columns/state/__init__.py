@@ -1,0 +1,1 @@
+"""The sets of a materialisation, and an update of them."""

@@ -1,0 +1,1 @@
+"""Tables of integers with their indexes, counters and dictionary."""

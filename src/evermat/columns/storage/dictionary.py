@@ -1,0 +1,218 @@
+"""Symbols and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.kernels import hash_set as tuples
+from evermat.columns.kernels import string_hash as texts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Ids = npt.NDArray[np.int32]
+_T = TypeVar("_T", bound=np.generic)
+
+_MAX_SYMBOLS = int(np.iinfo(np.int32).max)
+_INT32_BYTES = 1 << 31
+_LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
+_REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
+
+
+class Dictionary:
+    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither changes nor goes away."""
+
+    def __init__(self, symbols: Iterable[str] = ()) -> None:
+        self._count = 0
+        # As `kernels.string_hash` has it. What lies before `_ends[_count]` never changes.
+        self._pool = np.empty(1 << 10, np.uint8)
+        self._ends = np.zeros(1 << 6, np.int64)
+        self._slots = np.zeros(1 << 7, np.uint64)
+        self._symbols: list[str] = []  # the first ones, as far as somebody has asked for them
+        self._rank: Ids | None = None
+        self._hashes = np.empty(0, np.uint64)  # of the first ones
+        # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
+        # often share one.
+        self._recent: list[tuple[pa.Array, Ids]] = []
+        self.encode(symbols)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
+        return self._pool, self._ends
+
+    def lookup(self, symbol: str) -> int:
+        """Id of a symbol, -1 if it has none."""
+        text = np.frombuffer(symbol.encode(), np.uint8)
+        return int(texts.find_text(text, self._pool, self._ends, self._slots))
+
+    def symbol(self, number: int) -> str:
+        """The symbol with this id."""
+        if not 0 <= number < self._count:
+            raise IndexError(number)
+        return self._pool[self._ends[number] : self._ends[number + 1]].tobytes().decode()
+
+    def encode(self, symbols: Iterable[str]) -> Ids:
+        """Ids of the symbols; new ones get the next ids in order of appearance."""
+        encoded = [symbol.encode() for symbol in symbols]
+        offsets = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+        return self._encode(np.frombuffer(b"".join(encoded), np.uint8), offsets)
+
+    def _encode(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> Ids:
+        """Ids of texts that lie one after the other."""
+        n = len(offsets) - 1
+        data.flags.writeable = offsets.flags.writeable = False  # as the kernel is compiled for
+        out, scratch = np.empty(n, np.int32), tuples.scratch()
+        done = 0
+        while done < n:
+            done, self._count = texts.encode_texts(
+                data, offsets, done, n, self._pool, self._ends, self._count, self._slots, out, scratch
+            )
+            if done < n:
+                self._make_room(int(offsets[done + 1] - offsets[done]))
+        return out
+
+    def _make_room(self, length: int) -> None:
+        """Grows whatever is full, for a text of this length."""
+        if self._count >= _MAX_SYMBOLS:
+            raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
+        used = int(self._ends[self._count])
+        if len(self._pool) - used < length:
+            self._pool = _larger(self._pool, used, used + length)
+        if self._count + 1 >= len(self._ends):
+            self._ends = _larger(self._ends, self._count + 1, self._count + 2)
+        if 2 * self._count >= len(self._slots):
+            slots = np.zeros(2 * len(self._slots), np.uint64)
+            texts.move_slots(self._slots, slots)
+            self._slots = slots
+
+    def encode_arrow(self, array: pa.Array | pa.ChunkedArray) -> Ids:
+        """Ids of a string, large_string or dictionary-encoded Arrow array, chunked or not; it must not hold nulls."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        if array.null_count:
+            raise ValueError("a symbol column must not hold nulls")
+        if isinstance(array, pa.ChunkedArray):
+            parts = [self.encode_arrow(chunk) for chunk in array.chunks]
+            return np.concatenate(parts) if parts else np.empty(0, np.int32)
+        if pa.types.is_dictionary(array.type):
+            return self._encode_codes(array.indices.to_numpy(), array.dictionary)
+        if not len(array):
+            return np.empty(0, np.int32)
+        if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+            array = array.cast(pa.large_string())
+        _, offsets, data = array.buffers()
+        places = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
+            array.offset : array.offset + len(array) + 1
+        ]
+        return self._encode(np.frombuffer(data or b"", np.uint8), places)
+
+    def forget_arrow(self) -> None:
+        """Lets go of the Arrow dictionaries that are remembered because more columns may come with them."""
+        self._recent = []
+
+    def _encode_codes(self, codes: npt.NDArray[np.integer], values: pa.Array) -> Ids:
+        """Ids of values of an Arrow dictionary, which may hold more, in any order: only what is used may get an id."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        known = next((ids for other, ids in self._recent if other.equals(values)), None)
+        if known is None:
+            known = np.full(len(values), -1, np.int32)
+            if len(values) >= _LARGE:
+                self._recent = [*self._recent[1 - _REMEMBERED :], (values, known)]
+        found: Ids = known[codes]
+        if len(found) and int(found.min()) < 0:
+            missing = _distinct(codes[found < 0], len(values))
+            known[missing] = self.encode_arrow(values.take(pa.array(missing)))
+            found = known[codes]
+        return found
+
+    def decode(self, ids: Ids) -> list[str]:
+        """Symbols of the ids."""
+        return list(map(self._list().__getitem__, ids.tolist()))
+
+    def decode_arrow(self, ids: Ids) -> pa.ChunkedArray:
+        """Symbols of the ids as an Arrow large_string array."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        return pa.chunked_array([self._whole().take(pa.array(ids, pa.int32()))])
+
+    def decode_compactly(self, ids: Ids) -> pa.DictionaryArray:
+        """Symbols of the ids as a dictionary-encoded Arrow array: of those that occur, or of all if most occur."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        used = _distinct(ids, len(self))
+        if 2 * len(used) > len(self) >= _LARGE and int(self._ends[self._count]) < _INT32_BYTES:
+            # All symbols then, so that all columns like this one, in all their files, share one dictionary.
+            return pa.DictionaryArray.from_arrays(pa.array(ids, pa.int32()), self._whole().cast(pa.string()))
+        codes = np.searchsorted(used, ids) if 8 * len(used) < len(self) else _places(used, len(self))[ids]
+        values = pa.array(self.decode(used.astype(np.int32)), pa.string())
+        return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
+
+    def rank(self) -> Ids:
+        """The position of each id's symbol in the order of UTF-8 bytes. Not to be changed by the caller."""
+        if self._rank is None or len(self._rank) != len(self):
+            # Python compares strings by code point, which is the order of their UTF-8 bytes.
+            order = sorted(range(len(self)), key=self._list().__getitem__)
+            rank = np.empty(len(order), np.int32)
+            rank[np.array(order, np.int64)] = np.arange(len(order), dtype=np.int32)
+            rank.flags.writeable = False
+            self._rank = rank
+        return self._rank
+
+    def hashes(self) -> npt.NDArray[np.uint64]:
+        """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
+        known = len(self._hashes)
+        if known < self._count:
+            self._hashes = _larger(self._hashes, known, self._count)[: self._count]
+            texts.hash_texts(self._pool, self._ends, known, self._count, self._hashes)
+        return self._hashes
+
+    def _list(self) -> list[str]:
+        """All symbols by id; extended when asked for, as a dictionary that only encodes needs no list."""
+        known = len(self._symbols)
+        if known < self._count:
+            ends = self._ends[known : self._count + 1]
+            raw = self._pool[ends[0] : ends[-1]].tobytes()
+            places = (ends - ends[0]).tolist()
+            self._symbols += [raw[start:end].decode() for start, end in pairwise(places)]
+        return self._symbols
+
+    def _whole(self) -> pa.Array:
+        """All symbols as one Arrow array, which shares our memory."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+
+        ends = pa.py_buffer(self._ends[: self._count + 1])
+        return pa.LargeStringArray.from_buffers(self._count, ends, pa.py_buffer(self._pool))
+
+
+def _larger(array: npt.NDArray[_T], used: int, needed: int) -> npt.NDArray[_T]:
+    """A copy with room for more: at least twice as much."""
+    grown = np.empty(max(needed, 2 * len(array)), array.dtype)
+    grown[:used] = array[:used]
+    return grown
+
+
+def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:
+    """The codes below `size` that occur, ascending."""
+    if 8 * len(codes) < size:
+        return np.unique(codes)
+    occurs = np.zeros(size, np.bool_)
+    occurs[codes] = True
+    return np.flatnonzero(occurs)
+
+
+def _places(used: npt.NDArray[np.integer], size: int) -> Ids:
+    """For each code below `size` its place among those that are used."""
+    places = np.zeros(size, np.int32)
+    places[used] = np.arange(len(used), dtype=np.int32)
+    return places

@@ -1,0 +1,132 @@
+"""Values as 64-bit integers: symbols and terms by their id, floats and unsigned numbers by their bits.
+
+Equality of values is equality of integers; anything else asks the type.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.language.builtins import MAX_NUMBER, Type
+from evermat.language.model import Relation
+from evermat.language.terms import Value
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Column = npt.NDArray[np.int64]
+
+_BY_ID = (Type.SYMBOL, Type.TERM)
+
+
+class Encodable(ABC):
+    """Facts of a relation that somebody has read and checked, and that are yet to be encoded."""
+
+    @abstractmethod
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+        """The facts, encoded; can be asked for once."""
+
+
+class Tables(Encodable):
+    """The facts of a relation in Arrow tables with its columns."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self.tables = tables
+
+    def with_table(self, table: pa.Table) -> Tables:
+        """These facts and some more."""
+        return Tables([*self.tables, table])
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+        for table in self.tables:
+            yield encode_table(table, relation, dictionary)
+        dictionary.forget_arrow()
+
+
+def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:
+    """One value as an integer."""
+    if type_ in _BY_ID:
+        return int(dictionary.encode([str(value)])[0])
+    if type_ is Type.FLOAT:
+        return int(np.float64(value).view(np.int64))
+    if type_ is Type.UNSIGNED and int(value) > MAX_NUMBER:
+        return int(value) - 2**64
+    return int(value)
+
+
+def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictionary: Dictionary) -> Column:
+    """Rows of values of the right types, as a batch [arity, n]."""
+    listed = rows if isinstance(rows, list) else list(rows)
+    out = np.empty((len(types), len(listed)), np.int64)
+    for i, type_ in enumerate(types):
+        column = [row[i] for row in listed]
+        if type_ in _BY_ID:
+            out[i] = dictionary.encode(column)  # type: ignore[arg-type]
+        elif type_ is Type.FLOAT:
+            out[i] = (np.array(column, np.float64) + 0.0).view(np.int64)
+        elif type_ is Type.UNSIGNED:
+            out[i] = np.array(column, np.uint64).view(np.int64)
+        else:
+            out[i] = np.array(column, np.int64)
+    return out
+
+
+def decode_rows(batch: Column, types: Sequence[Type], dictionary: Dictionary) -> list[tuple[Value, ...]]:
+    """The rows of a batch as tuples of Python values."""
+    if not types:
+        return [()] * batch.shape[1]
+    columns = [decode_column(batch[i], type_, dictionary) for i, type_ in enumerate(types)]
+    return list(zip(*columns, strict=True))
+
+
+def decode_column(column: Column, type_: Type, dictionary: Dictionary) -> list[Value]:
+    """A column as Python values."""
+    if type_ in _BY_ID:
+        return list(dictionary.decode(column.astype(np.int32)))
+    return typed(column, type_).tolist()  # type: ignore[no-any-return]
+
+
+def typed(column: Column, type_: Type) -> npt.NDArray[np.generic]:
+    """A number column with the type that it stands for."""
+    if type_ is Type.FLOAT:
+        return column.view(np.float64)
+    return column.view(np.uint64) if type_ is Type.UNSIGNED else column
+
+
+def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -> Column:
+    """A column of an Arrow table of the right type, without nulls, as integers."""
+    if type_ in _BY_ID:
+        return dictionary.encode_arrow(column).astype(np.int64)
+    values: npt.NDArray[Any] = column.to_numpy()
+    if type_ is Type.FLOAT:
+        return (values.astype(np.float64) + 0.0).view(np.int64)  # −0.0 becomes 0.0
+    if type_ is Type.UNSIGNED:
+        return values.astype(np.uint64).view(np.int64)
+    return values.astype(np.int64, copy=False)
+
+
+def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Column:
+    """The facts in Arrow columns of a relation as a batch [arity, n]."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    out = np.empty((relation.arity, facts.num_rows), np.int64)
+    for position, type_ in enumerate(relation.types):
+        column = facts.column(position)
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        out[position] = encode_arrow(whole, type_, dictionary)
+    return out
+
+
+def decode_arrow(column: Column, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:
+    """A column of integers as an Arrow array."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    if type_ in _BY_ID:
+        return dictionary.decode_arrow(column.astype(np.int32)).cast(pa.string())
+    return pa.chunked_array([pa.array(np.ascontiguousarray(typed(column, type_)))])
