@@ -16,11 +16,11 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.files import arrow_schema
-from evermat.files.jsonl import write_jsonl
-from evermat.files.ordering import sorted_batches
-from evermat.files.parquet import write_parquet
-from evermat.files.text_writer import spell, write_text
+from evermat.io import arrow_schema
+from evermat.io.formats.csv_writer import spell, write_text
+from evermat.io.formats.jsonl_reader import write_jsonl
+from evermat.io.formats.parquet import write_parquet
+from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
 from evermat.query import Answer

@@ -42,7 +42,7 @@ class ChangedFacts:
         """An Arrow table with the relation's columns."""
         import pyarrow as pa  # noqa: PLC0415
 
-        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+        from evermat.io import arrow_schema, nullary  # noqa: PLC0415
 
         if not self._relation.columns:
             return nullary(present=len(self) > 0)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 from evermat.core.errors import CANNOT_READ, NO_SOURCE, DataError
-from evermat.files.change_rdf import rdf_change, updates_of
-from evermat.files.changes import read_update
-from evermat.files.findings import fail
-from evermat.files.triples import AS_IT_IS, RdfOptions
+from evermat.io.changes.rdf import rdf_change, updates_of
+from evermat.io.changes.read import read_update
+from evermat.io.error_report import fail
+from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
 from evermat.streaming import ROOM, StreamedUpdate
 
 if TYPE_CHECKING:

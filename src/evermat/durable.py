@@ -30,7 +30,7 @@ from evermat.core import errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
 from evermat.engine.run import Run
-from evermat.files.layout import ARROW_TYPES
+from evermat.io.schema import ARROW_TYPES
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.compile import compile_program

@@ -23,7 +23,7 @@ from evermat.streaming import Once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.files.graphs import GraphFiles
+    from evermat.io.rdf.inputs import GraphFiles
 
 _SHOWN = 10  # errors of one relation that are reported
 _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
@@ -61,9 +61,9 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from evermat.files import arrow_schema  # noqa: PLC0415
-    from evermat.files.arrow import conform  # noqa: PLC0415
-    from evermat.files.layout import nullary  # noqa: PLC0415
+    from evermat.io import arrow_schema  # noqa: PLC0415
+    from evermat.io.conform import conform  # noqa: PLC0415
+    from evermat.io.schema import nullary  # noqa: PLC0415
 
     relation = relation_of(name, program)
     if _is_tabular(given):
@@ -82,7 +82,7 @@ def read_graphs(program: Program, files: GraphFiles, triples: pa.Table | None = 
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    from evermat.files.routing import Router  # noqa: PLC0415
+    from evermat.io.rdf.router import Router  # noqa: PLC0415
 
     found: dict[str, list[pa.Table]] = {}
     for name, table in files.with_inputs((), Path()).facts(Router.of(program.relations), triples):
@@ -152,7 +152,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    from evermat.files.arrow import conform  # noqa: PLC0415
+    from evermat.io.conform import conform  # noqa: PLC0415
 
     table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.files import FileChanges
-    from evermat.files.triples import RdfOptions
+    from evermat.io import FileChanges
+    from evermat.io.rdf.terms import RdfOptions
     from evermat.language.model import Relation
     from evermat.materialisation import Materialisation
     from evermat.streaming import StreamedUpdate
@@ -138,7 +138,7 @@ def follow_files(
         DataError: there is no such folder.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.files.triples import RdfOptions  # noqa: PLC0415
+    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
     from evermat.spark.streaming.files import arriving_files, updates_in  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
@@ -200,7 +200,7 @@ def _position(text: str) -> tuple[int, int]:
 
 def _read(updates: Iterable[Sequence[Path]], m: Materialisation, options: RdfOptions) -> list[FileChanges]:
     """The changes in all files; what is wrong with any of them is told together."""
-    from evermat.files.changes import read_update  # noqa: PLC0415
+    from evermat.io.changes.read import read_update  # noqa: PLC0415
 
     found: list[FileChanges] = []
     problems: list[Problem] = []

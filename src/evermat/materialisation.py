@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from evermat.durable import Keeper
-    from evermat.files.rdf_writer import Written
+    from evermat.io.rdf.writer import Written
 
 
 _SORTED = 5_000_000  # triples on a cluster that are sorted
@@ -439,7 +439,7 @@ class Materialisation(Mapping[str, "Facts"]):
             DataError: the name is that of no RDF file.
             ResourceError: it could not be written.
         """
-        from evermat.files import Outputs  # noqa: PLC0415
+        from evermat.io import Outputs  # noqa: PLC0415
 
         with Outputs() as outputs:
             written = outputs.write_graph(Path(path), self.triples(facts, representatives=representatives))

@@ -74,7 +74,7 @@ class Tabular(ABC):
         """Arrow batches with these columns, one after the other: never all rows at once."""
         import pyarrow as pa  # noqa: PLC0415
 
-        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+        from evermat.io import arrow_schema, nullary  # noqa: PLC0415
 
         if not self._relation.columns:
             yield from nullary(present=len(self) > 0).to_batches()
@@ -89,7 +89,7 @@ class Tabular(ABC):
         """An Arrow table with these columns."""
         import pyarrow as pa  # noqa: PLC0415
 
-        from evermat.files import arrow_schema, nullary  # noqa: PLC0415
+        from evermat.io import arrow_schema, nullary  # noqa: PLC0415
 
         if not self._relation.columns:
             return nullary(present=len(self) > 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from evermat.files import Outputs, arrow_schema, nullary
+from evermat.io import Outputs, arrow_schema, nullary
 from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
 from evermat.language.model import Column, Io, Relation
 

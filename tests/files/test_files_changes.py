@@ -23,9 +23,10 @@ import evermat
 from evermat.core import errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.core.source import Source
-from evermat.files import RdfOptions, change_jsonl, change_text, read_changes, read_update, updates_of, write_changes
-from evermat.files.blocks import Block
-from evermat.files.findings import Findings, FullError
+from evermat.io import RdfOptions, read_changes, read_update, updates_of, write_changes
+from evermat.io.blocks import Block
+from evermat.io.changes import jsonl, text
+from evermat.io.error_report import Findings, FullError
 from evermat.language.compile import compile_program
 from evermat.language.model import Program
 from tests.files.helpers import facts, in_order, relation, rows_of, symbols, table
@@ -342,8 +343,8 @@ def test_text_is_read_alike(good, odd, end):
     block = Block(1, "".join(line + end for line in [*good, *odd]).encode())
     if not block.data:
         return
-    quick = change_text.read_quickly(block.data, PROGRAM.relations)
-    compare(quick, lambda findings: change_text.read_slowly(block, PROGRAM.relations, findings))
+    quick = text.read_quickly(block.data, PROGRAM.relations)
+    compare(quick, lambda findings: text.read_slowly(block, PROGRAM.relations, findings))
     if not odd:
         assert quick is not None
 
@@ -357,8 +358,8 @@ def test_json_is_read_alike(good, odd):
         lines.append(f'{{"op": "{sign}", "relation": "{name}", "values": [{", ".join(spelled)}]}}')
     lines += [f'{{"op": "+", "relation": "node", "values": [{piece}]}}' for piece in odd]
     block = Block(1, "\n".join(lines).encode())
-    quick = change_jsonl.read_quickly(block, PROGRAM.relations)
-    compare(quick, lambda findings: change_jsonl.read_slowly(block, PROGRAM.relations, findings))
+    quick = jsonl.read_quickly(block, PROGRAM.relations)
+    compare(quick, lambda findings: jsonl.read_slowly(block, PROGRAM.relations, findings))
     if not odd:
         assert quick is not None
 

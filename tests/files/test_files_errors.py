@@ -18,7 +18,7 @@ import pytest
 
 from evermat.core import errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
-from evermat.files import Outputs, RdfOptions, read_relation, read_triples
+from evermat.io import Outputs, RdfOptions, read_relation, read_triples
 from evermat.language.model import Io
 from tests.files.helpers import relation, table, write
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.errors import DataError
-from evermat.files import jsonl
-from evermat.files.blocks import Block, blocks
-from evermat.files.findings import Findings, FullError
-from evermat.files.text import read_block, read_fast, read_slowly, read_text
+from evermat.io.blocks import Block, blocks
+from evermat.io.error_report import Findings, FullError
+from evermat.io.formats import jsonl_reader
+from evermat.io.formats.csv_fast import read_block, read_fast, read_slowly, read_text
 from evermat.language.model import Io
 from tests.files.helpers import relation, rows_of
 
@@ -134,7 +134,7 @@ def test_one_odd_block_does_not_make_the_others_slow(monkeypatch):
         slow.append(block.first_line)
         return read_slowly(block, io, findings)
 
-    monkeypatch.setattr("evermat.files.text.read_slowly", spy)
+    monkeypatch.setattr("evermat.io.formats.csv_fast.read_slowly", spy)
     content = b"1\n" * 20 + b"+2\n" + b"3\n" * 20
     found = read_text(streams.BytesIO(content), Io(relation("n")), Findings("r"), 10)
     assert rows_of(found) == [(1,)] * 20 + [(2,)] + [(3,)] * 20
@@ -187,9 +187,9 @@ def test_json_fast_and_exact_agree(lines, types):
     block = Block(1, "\n".join(lines).encode())
     if not block.data:
         return
-    fast = jsonl.read_fast(block, relation(types))
+    fast = jsonl_reader.read_fast(block, relation(types))
     findings = Findings("r")
-    slow = jsonl.read_slowly(block, relation(types), findings)
+    slow = jsonl_reader.read_slowly(block, relation(types), findings)
     if fast is not None:
         assert not findings.problems
         assert str(rows_of(fast)) == str(rows_of(slow))
@@ -197,7 +197,7 @@ def test_json_fast_and_exact_agree(lines, types):
 
 def test_ordinary_json_takes_the_fast_path():
     block = Block(1, b'["a", 1, 2, -0.0, "<b>"]\n{"y": 1, "x": "c", "z": 0, "w": "<d>", "v": 2}\n')
-    found = jsonl.read_fast(block, relation("snuft"))
+    found = jsonl_reader.read_fast(block, relation("snuft"))
     assert str(rows_of(found)) == "[('a', 1, 2, 0.0, '<b>'), ('c', 1, 0, 2.0, '<d>')]"
 
 
@@ -208,7 +208,7 @@ def test_of_an_odd_block_only_a_piece_is_read_slowly(monkeypatch):
         slow.append(block)
         return read_slowly(block, io, findings)
 
-    monkeypatch.setattr("evermat.files.text.read_slowly", spy)
+    monkeypatch.setattr("evermat.io.formats.csv_fast.read_slowly", spy)
     content = "\ufeffa\t1\n".encode() * 40_000 + b"b\t+2\n" + "\ufeffc\t3\n".encode() * 40_000
     found = read_text(streams.BytesIO(content), Io(relation("sn")), Findings("r"))
     assert found.num_rows == 80_001

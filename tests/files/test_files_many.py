@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.errors import BAD_GZIP, DataError
-from evermat.files import nullary, read_relation
-from evermat.files.findings import Findings
-from evermat.files.layout import table_of
-from evermat.files.places import input_places, place_of
-from evermat.files.ranges import can_split, merge_findings, read_range, relocate
-from evermat.files.reading import read_place, read_stream
+from evermat.io import nullary, read_relation
+from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
+from evermat.io.error_report import Findings
+from evermat.io.locate import input_places, place_of
+from evermat.io.read import read_place, read_stream
+from evermat.io.schema import table_of
 from evermat.language.model import Io
 from tests.files.helpers import relation, rows_of
 

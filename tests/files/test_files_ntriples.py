@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.core.errors import DataError
-from evermat.files import ntriples, read_relation
-from evermat.files.findings import Findings
-from evermat.files.layout import table_of
-from evermat.files.rdf import read_rdf
-from evermat.files.triples import AS_IT_IS, Quads, encode, facts_of
+from evermat.io import read_relation
+from evermat.io.error_report import Findings
+from evermat.io.rdf import ntriples
+from evermat.io.rdf.read import read_rdf
+from evermat.io.rdf.terms import AS_IT_IS, Quads, encode, facts_of
+from evermat.io.schema import table_of
 from evermat.language.model import Io
 from evermat.language.terms import literal_term
 from tests.files.helpers import relation, rows_of

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from evermat.core.errors import DataError, ResourceError
-from evermat.files import Outputs, printsize
+from evermat.io import Outputs, printsize
 from evermat.language.model import Io
 from tests.files.helpers import relation, table, write
 
@@ -66,7 +66,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evermat.files.outputs.write_jsonl", interrupt)
+    monkeypatch.setattr("evermat.io.atomic_outputs.write_jsonl", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_both(tmp_path, ONE, Io(relation("n"), path="b.jsonl"))
     assert everything(tmp_path) == {}

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evermat.files import arrow_schema, nullary, read_relation
-from evermat.files.findings import Findings
-from evermat.files.text import read_text
+from evermat.io import arrow_schema, nullary, read_relation
+from evermat.io.error_report import Findings
+from evermat.io.formats.csv_fast import read_text
 from evermat.language.model import Io
 from tests.files.helpers import TYPES, facts, in_order, relation, rows_of, table, write
 

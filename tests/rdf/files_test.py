@@ -18,12 +18,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.errors import DataError, ResourceError
-from evermat.files import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
-from evermat.files.arrow import conform
-from evermat.files.layout import arrow_schema
-from evermat.files.rdf import sniff
-from evermat.files.reading import blank_prefixes, rdf_inputs
-from evermat.files.triples import ENCODED, SCHEMA
+from evermat.io import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
+from evermat.io.conform import conform
+from evermat.io.rdf.read import sniff
+from evermat.io.rdf.terms import ENCODED, SCHEMA
+from evermat.io.read import blank_prefixes, rdf_inputs
+from evermat.io.schema import arrow_schema
 from evermat.language.model import Io, Relation
 from evermat.language.terms import RDF_TYPE, literal_term
 from tests.files.helpers import relation, rows_of, table

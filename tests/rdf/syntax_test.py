@@ -12,9 +12,9 @@ import pyoxigraph as rdf
 import pytest
 
 from evermat.core.errors import DataError
-from evermat.files import Outputs, RdfOptions, read_triples
-from evermat.files.findings import Findings
-from evermat.files.parsing import Careful
+from evermat.io import Outputs, RdfOptions, read_triples
+from evermat.io.error_report import Findings
+from evermat.io.rdf.turtle import Careful
 from tests.files.helpers import rows_of
 
 DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))

@@ -10,7 +10,7 @@ import pytest
 
 import evermat
 from evermat.cli.run import read_inputs
-from evermat.files import read_relation
+from evermat.io import read_relation
 from tests import oracle
 from tests.cli.commands import Evermat
 from tests.runs.running import CASES, cases, expected_rows, name_of, pack, unpack

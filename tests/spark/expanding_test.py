@@ -272,7 +272,7 @@ def test_a_task_is_loaded_with_little() -> None:
     import subprocess
     import sys
 
-    code = "import sys, evermat.spark.expanding; print([m for m in ('pyspark', 'evermat.files', 'evermat.spark.frames', 'evermat.columns.schemes') if m in sys.modules])"
+    code = "import sys, evermat.spark.expanding; print([m for m in ('pyspark', 'evermat.io', 'evermat.spark.frames', 'evermat.columns.schemes') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

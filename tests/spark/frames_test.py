@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from evermat.core.errors import DataError
-from evermat.files.arrow import conform
-from evermat.files.layout import arrow_schema, nullary
+from evermat.io.conform import conform
+from evermat.io.schema import arrow_schema, nullary
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
 from evermat.spark import frames

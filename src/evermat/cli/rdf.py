@@ -13,8 +13,8 @@ from evermat.assembly import Assembled, Knowledge, assemble
 from evermat.core import errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
-from evermat.files.graphs import GraphFiles
-from evermat.files.triples import RdfOptions
+from evermat.io.rdf.inputs import GraphFiles
+from evermat.io.rdf.terms import RdfOptions
 from evermat.language.compile import read_source
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def translate_ontologies(
     if output is None:
         sys.stdout.write(text)
     else:
-        from evermat.files import Outputs
+        from evermat.io import Outputs
 
         with Outputs() as outputs:
             outputs.write_file(output, text.encode())

@@ -24,8 +24,8 @@ from evermat.core import errors
 from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import Phases
 from evermat.engine.run import Limits
-from evermat.files import Outputs, read_relation
-from evermat.files.routing import Router
+from evermat.io import Outputs, read_relation
+from evermat.io.rdf.router import Router
 from evermat.language.model import Program, Relation
 from evermat.materialisation import Facts, Materialisation, materialise_program
 

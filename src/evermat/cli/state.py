@@ -20,10 +20,10 @@ from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.core.timing import Phases
 from evermat.durable import ask_state
 from evermat.engine.run import Limits
-from evermat.files import FileChanges, write_changes
-from evermat.files.change_rdf import updates_of
-from evermat.files.changes import read_update
-from evermat.files.triples import RdfOptions
+from evermat.io import FileChanges, write_changes
+from evermat.io.changes.rdf import updates_of
+from evermat.io.changes.read import read_update
+from evermat.io.rdf.terms import RdfOptions
 from evermat.materialisation import Materialisation
 from evermat.store import Version
 

@@ -23,9 +23,9 @@ from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceErr
 from evermat.core.timing import Phases
 from evermat.directory import Directory, FileUpdate, list_folder, stream_name
 from evermat.engine.run import Limits
-from evermat.files import write_changes
-from evermat.files.change_feed import Changed
-from evermat.files.triples import RdfOptions
+from evermat.io import write_changes
+from evermat.io.changes.writer import Changed
+from evermat.io.rdf.terms import RdfOptions
 from evermat.materialisation import Materialisation
 from evermat.store import Version
 from evermat.store.disk import sync

@@ -109,10 +109,10 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
 
 def _read(path: Path, base: str | None) -> _File:
     """The ontology in a file."""
-    from evermat.files.opening import failing, open_text  # noqa: PLC0415
-    from evermat.files.places import FilePlace, Format  # noqa: PLC0415
-    from evermat.files.rdf import read_triples, sniff  # noqa: PLC0415
-    from evermat.files.triples import RdfOptions  # noqa: PLC0415
+    from evermat.io.locate import FilePlace, Format  # noqa: PLC0415
+    from evermat.io.open import failing, open_text  # noqa: PLC0415
+    from evermat.io.rdf.read import read_triples, sniff  # noqa: PLC0415
+    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
 
     with (
         failing(path, "an ontology is"),
@@ -218,7 +218,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
     """The names of ontologies and their places, as a catalogue beside them says."""
     from xml.parsers import expat  # noqa: PLC0415
 
-    from evermat.files.opening import failing  # noqa: PLC0415
+    from evermat.io.open import failing  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
 

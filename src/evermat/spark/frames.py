@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evermat.core.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
-from evermat.files.arrow import conform
-from evermat.files.layout import nullary, where
-from evermat.files.parquet import parquet_schema
+from evermat.io.conform import conform
+from evermat.io.formats.parquet import parquet_schema
+from evermat.io.schema import nullary, where
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.spark.exchange import Exchanged, exchanged

@@ -19,14 +19,14 @@ from uuid import uuid4
 import pyarrow as pa
 
 from evermat.core.errors import DataError, Problem
-from evermat.files.arrow import conform
-from evermat.files.findings import Findings, Skipped
-from evermat.files.opening import failing
-from evermat.files.places import Format, place_of
-from evermat.files.ranges import read_range
-from evermat.files.reading import read_place, read_stream
-from evermat.files.routing import Router
-from evermat.files.triples import AS_IT_IS, RdfOptions
+from evermat.io.byte_ranges import read_range
+from evermat.io.conform import conform
+from evermat.io.error_report import Findings, Skipped
+from evermat.io.locate import Format, place_of
+from evermat.io.open import failing
+from evermat.io.rdf.router import Router
+from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
+from evermat.io.read import read_place, read_stream
 from evermat.language.model import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time

@@ -17,13 +17,13 @@ from evermat.columns.storage.encoding import Tables
 from evermat.core import errors
 from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source
-from evermat.files.findings import fail
-from evermat.files.graphs import TRIPLES, GraphFiles
-from evermat.files.opening import failing
-from evermat.files.places import input_places, is_remote
-from evermat.files.ranges import can_split, merge_findings, relocate
-from evermat.files.reading import read_relation
-from evermat.files.routing import Router
+from evermat.io.byte_ranges import can_split, merge_findings, relocate
+from evermat.io.error_report import fail
+from evermat.io.locate import input_places, is_remote
+from evermat.io.open import failing
+from evermat.io.rdf.inputs import TRIPLES, GraphFiles
+from evermat.io.rdf.router import Router
+from evermat.io.read import read_relation
 from evermat.language.model import Io, Program
 from evermat.spark import frames
 from evermat.spark.exchange import Exchanged, Several, exchanged

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.core.errors import CANNOT_READ
-from evermat.files.change_rdf import rdf_change, updates_of
-from evermat.files.findings import fail
+from evermat.io.changes.rdf import rdf_change, updates_of
+from evermat.io.error_report import fail
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.core.errors import ADDITIONAL_COLUMN, BOTH_SIGNS, MISSING_COLUMN, NULL_VALUE, STREAM_COLUMNS, did_you_mean
-from evermat.files.arrow import conform
-from evermat.files.change_parquet import ChangedTable
-from evermat.files.changed import ChangedRows
-from evermat.files.changes import FileChanges
-from evermat.files.findings import Findings, FullError
-from evermat.files.layout import names, nullary
+from evermat.io.changes.model import ChangedRows
+from evermat.io.changes.parquet import ChangedTable
+from evermat.io.changes.read import FileChanges
+from evermat.io.conform import conform
+from evermat.io.error_report import Findings, FullError
+from evermat.io.schema import names, nullary
 from evermat.language.model import Atom, Constant, Relation
 
 if TYPE_CHECKING:

@@ -1,0 +1,249 @@
+"""Writes relations so that no half-written output is ever seen.
+
+Everything is first written beside its target under a hidden name; only when all of it is there, `commit` renames
+it and prints what goes to standard output. On any error, Ctrl-C included, the hidden files are removed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from io import BytesIO
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self, cast
+
+import pyarrow as pa
+
+from evermat.core.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, DataError, Problem, ResourceError
+from evermat.io.error_report import fail
+from evermat.io.formats.csv_writer import write_rows, write_text
+from evermat.io.formats.jsonl_reader import write_jsonl
+from evermat.io.formats.parquet import write_parquet
+from evermat.io.locate import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
+from evermat.io.rdf.writer import WITH_GRAPHS, Written, triples_of, write_graph
+from evermat.io.schema import columns_text
+from evermat.io.sort import sorted_batches
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
+
+STDOUT = "<stdout>"
+_UNTOUCHED = "no output file was changed"
+
+
+def printsize(name: str, count: int) -> str:
+    """The line that tells the size of a relation."""
+    return f"{name}\t{count}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """A complete file that waits for its name; a device or pipe is not replaced but filled."""
+
+    relation: str
+    shown: Path
+    target: Path
+    temporary: Path
+    special: bool
+
+
+class Outputs:
+    """The outputs of one run, all or nothing.
+
+    >>> with Outputs() as out:      # doctest: +SKIP
+    ...     out.write(table, io, folder)
+    ...     out.commit()
+    """
+
+    def __init__(self) -> None:
+        self._staged: dict[Path, _Staged] = {}
+        self._temporary: list[Path] = []
+        self._folders: list[Path] = []
+        self._printed: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clean_up()
+
+    def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> int:
+        """Prepares the output of a relation; nothing is seen of it before `commit`.
+
+        A table is sorted; batches are written as they come, one at a time.
+
+        Returns:
+            How many facts are left out, for they are no RDF, and the file is.
+        """
+        batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
+        if io.medium == "stdout":
+            self.print(_for_stdout(batches, io))
+            return 0
+        place = file_place(io, folder, ".csv")
+        if place.format is Format.RDF:
+            _refuse_columns(place, io.relation)
+            return self._write_graph(place, io.relation.name, triples_of(batches, io.relation)).left_out
+        self.fill(place, io.relation.name, lambda sink: _write(sink, batches, io, place))
+        return 0
+
+    def write_graph(
+        self, place: FilePlace | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
+    ) -> Written:
+        """Prepares an RDF file; `name` is what it holds.
+
+        Args:
+            place: the file, whose name says the format.
+            triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
+                sorted; batches, or several tables, are written as they come.
+            name: what the file holds: two things are not written to one file.
+
+        Raises:
+            DataError: the name is not that of an RDF file.
+        """
+        if isinstance(place, Path):
+            place = place_of(place)
+        if place.format is not Format.RDF:
+            why = "its name is not that of an RDF file"
+            raise fail(RDF_OUTPUT, path=place.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
+        if isinstance(triples, pa.Table):
+            columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
+            triples = sorted_batches(triples, Relation(name, tuple(columns)))
+        return self._write_graph(place, name, triples)
+
+    def _write_graph(self, place: FilePlace, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
+        done: list[Written] = []
+        self.fill(place, name, lambda sink: done.append(write_graph(sink, triples, place.syntax)))
+        return done[0]
+
+    def write_file(self, path: Path, content: bytes) -> None:
+        """Prepares a file with this content."""
+
+        def write(sink: BinaryIO) -> None:
+            sink.write(content)
+
+        self.fill(FilePlace(path, Format.TEXT, gzip=False), str(path), write)
+
+    def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
+        """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
+        target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
+        before = self._staged.get(target)
+        if before is not None and before.relation != name:
+            raise fail(SAME_FILE, path=place.path, first=before.relation, second=name)
+        with _failing(place.path, _UNTOUCHED):
+            special = target.exists() and not target.is_file()
+            if target.is_dir():
+                raise IsADirectoryError(None, "it is a folder")
+            home = Path(tempfile.gettempdir()) if special else target.parent
+            self._make_folder(home)
+            temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
+            self._temporary.append(temporary)
+            with temporary.open("xb") as file, _compressed(file, place) as sink:
+                write(sink)
+            if target.is_file():
+                shutil.copymode(target, temporary)
+        self._staged[target] = _Staged(name, place.path, target, temporary, special)
+
+    def print_size(self, name: str, count: int) -> None:
+        """Prepares the line about the size of a relation for standard output."""
+        self.print(f"{printsize(name, count)}\n".encode())
+
+    def print(self, text: bytes) -> None:
+        """Prepares some text for standard output."""
+        self._printed.append(text)
+
+    def commit(self) -> None:
+        """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
+        for changed, staged in enumerate(self._staged.values()):
+            rest = f"{changed} of {len(self._staged)} output files were already replaced" if changed else _UNTOUCHED
+            with _failing(staged.shown, rest):
+                if staged.special:
+                    with staged.temporary.open("rb") as source, staged.target.open("wb") as sink:
+                        shutil.copyfileobj(source, sink)
+                else:
+                    staged.temporary.replace(staged.target)
+        self._staged.clear()
+        self._folders.clear()
+        for part in self._printed:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(part)
+        if self._printed:
+            sys.stdout.buffer.flush()
+        self._printed.clear()
+
+    def _make_folder(self, folder: Path) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise NotADirectoryError(None, "its folder is a file")
+        missing = [part for part in (folder, *folder.parents) if not part.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folders += missing
+
+    def _clean_up(self) -> None:
+        """Removes what was not given a name, and folders that were made for it and are still empty."""
+        for temporary in self._temporary:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
+            with suppress(OSError):
+                folder.rmdir()
+        self._temporary.clear()
+        self._folders.clear()
+        self._staged.clear()
+        self._printed.clear()
+
+
+@contextmanager
+def _failing(path: Path, rest: str) -> Iterator[None]:
+    """Turns what the system says about a file into an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ResourceError(Problem(CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
+
+
+@contextmanager
+def _compressed(file: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+    """The file, or what compresses into it; neither name nor time is stored, so that equal facts give equal files."""
+    if not place.gzip:
+        yield file
+        return
+    with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
+        yield cast(BinaryIO, stream)
+
+
+def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, place: FilePlace) -> None:
+    if place.format is Format.PARQUET:
+        write_parquet(sink, io.relation, batches)
+    elif place.format is Format.JSONL:
+        write_jsonl(sink, io.relation, batches)
+    else:
+        write_text(sink, io, batches, str(place.path))
+
+
+def _refuse_columns(place: FilePlace, relation: Relation) -> None:
+    """Raises an error if the facts of a relation are no triples, or have graphs, and the format has none."""
+    problem = misfit(place, relation)
+    if problem is not None:
+        raise DataError(problem)
+    if relation.arity == 4 and place.syntax not in WITH_GRAPHS:
+        why = f"`{relation.name}` has {columns_text(4)}, but the format has no graphs"
+        raise fail(RDF_OUTPUT, path=place.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
+
+
+def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:
+    """A relation as Soufflé prints it: its name, its columns and its facts between rulers."""
+    sink = BytesIO()
+    relation = io.relation
+    columns = "\t".join(column.name for column in relation.columns)
+    sink.write(f"---------------\n{relation.name}\n{columns}\n===============\n".encode())
+    write_rows(sink, replace(io, headers=True), batches, STDOUT)
+    sink.write(b"===============\n")
+    return sink.getvalue()

@@ -1,0 +1,116 @@
+"""Cuts a text into blocks of whole records, so that no file has to fit into memory as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
+from typing import BinaryIO, NamedTuple
+
+import pyarrow as pa
+
+from evermat.io.error_report import Findings, FullError
+from evermat.io.schema import table_of
+from evermat.language.model import Relation
+
+BLOCK = 8 << 20
+BOM = b"\xef\xbb\xbf"
+
+
+class Block(NamedTuple):
+    """Some whole records; every one ends with a newline, except perhaps the last one of the file."""
+
+    first_line: int
+    data: bytes
+
+
+def blocks(
+    stream: BinaryIO,
+    *,
+    quoted: bool = False,
+    headers: bool = False,
+    keep_empty: bool = False,
+    marked: bool = True,
+    size: int = BLOCK,
+) -> Iterator[Block]:
+    """The records of a text: without BOM, without the header, and without an empty last line unless `keep_empty`.
+
+    `quoted` texts may have newlines within quotes; a block never ends there. What is not `marked` is not the beginning
+    of a file: a BOM belongs to a value there.
+    """
+    begin = stream.read(max(size, len(BOM) + 1))
+    start = Block(1, begin.removeprefix(BOM) if marked else begin)
+    return _cut(start, stream, quoted=quoted, headers=headers, keep_empty=keep_empty, size=size)
+
+
+def pieces(block: Block, *, quoted: bool, size: int) -> Iterator[Block]:
+    """The same records in smaller blocks."""
+    stream = BytesIO(block.data)
+    start = Block(block.first_line, stream.read(size))
+    return _cut(start, stream, quoted=quoted, headers=False, keep_empty=True, size=size)
+
+
+def read_blocks(
+    text: Iterable[Block], read: Callable[[Block], pa.Table], relation: Relation, findings: Findings
+) -> pa.Table:
+    """The facts of all blocks. If there are errors they are noted, and what is handed back is only a part."""
+    parts: list[pa.Table] = []
+    try:
+        for block in text:
+            part = read(block)
+            if not findings.problems:
+                parts.append(part)
+    except FullError:
+        pass
+    return table_of(relation, parts)
+
+
+def _cut(
+    start: Block, stream: BinaryIO, *, quoted: bool, headers: bool, keep_empty: bool, size: int
+) -> Iterator[Block]:
+    """The blocks of a text that begins with `start` and goes on in `stream`."""
+    line, data = start
+    while data:
+        more = stream.read(size)
+        cut = _end_of_records(data, quoted=quoted) if more else len(data)
+        if headers and cut:
+            begin = _end_of_first(data, quoted=quoted)
+            line, data, cut, headers = line + data.count(b"\n", 0, begin), data[begin:], cut - begin, False
+        if cut:
+            part = data[:cut]
+            if not more and not keep_empty:
+                part = _without_empty_end(part)
+            if part:
+                yield Block(line, part)
+            line += part.count(b"\n")
+            data = data[cut:] + more
+        else:
+            data, size = data + more, max(size, len(data))  # one long record: read in growing steps
+
+
+def _end_of_records(data: bytes, *, quoted: bool) -> int:
+    """The end of the last record that is complete, or 0: the last newline outside of quotes."""
+    at = data.rfind(b"\n")
+    if quoted:
+        odd = data.count(b'"', 0, at + 1) % 2
+        while odd and at >= 0:
+            before = data.rfind(b"\n", 0, at)
+            odd ^= data.count(b'"', before + 1, at + 1) % 2
+            at = before
+    return at + 1
+
+
+def _end_of_first(data: bytes, *, quoted: bool) -> int:
+    """The end of the first record."""
+    at = data.find(b"\n")
+    while quoted and at >= 0 and data.count(b'"', 0, at) % 2:
+        at = data.find(b"\n", at + 1)
+    return at + 1 if at >= 0 else len(data)
+
+
+def _without_empty_end(data: bytes) -> bytes:
+    """The records without a wholly empty last line."""
+    for end in (b"\r\n", b"\n", b"\r"):
+        rest = data.removesuffix(end)
+        if rest != data:
+            return rest if not rest or rest.endswith(b"\n") else data
+    return data

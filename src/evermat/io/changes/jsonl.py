@@ -1,0 +1,132 @@
+"""Changes as JSON lines: each line is an object with `op`, `relation` and `values`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from evermat.core.errors import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION, Kind, did_you_mean
+from evermat.core.source import Span
+from evermat.io.blocks import Block
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
+from evermat.io.error_report import Findings
+from evermat.io.formats.jsonl_reader import (
+    NOT_PLAIN,
+    JsonFact,
+    Pairs,
+    elements,
+    kind_of,
+    plain_lines,
+    plain_row,
+    plain_table,
+    read_lines,
+)
+from evermat.io.schema import nullary, shown
+from evermat.language.model import Relation
+
+NAMES = ("op", "relation", "values")
+
+
+def read_changed_jsonl(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+    """The changes of a block; errors are noted."""
+    found = read_quickly(block, relations)
+    yield from read_slowly(block, relations, findings) if found is None else found
+
+
+def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
+    """The changes of a block of ordinary lines, or None where one is not: checked by column, not by value."""
+    rows: dict[str, list[Sequence[Any]]] = {name: [] for name in relations}
+    signs: dict[str, list[bool]] = {name: [] for name in relations}
+    columns = {name: tuple(column.name for column in relation.columns) for name, relation in relations.items()}
+    try:
+        for record in plain_lines(block):
+            (first, sign), (second, name), (third, values) = record
+            if (first, second, third) != NAMES:
+                by_name = dict(record)
+                sign, name, values = by_name["op"], by_name["relation"], by_name["values"]
+            signs[name].append(SIGNS[sign])
+            rows[name].append(plain_row(values, columns[name]))
+    except (*NOT_PLAIN, TypeError):  # what is no name, no pair or no list
+        return None
+    found = []
+    for name, facts in rows.items():
+        if facts:
+            relation = relations[name]
+            table = plain_table(facts, relation) if relation.columns else nullary(present=True)
+            if table is None:
+                return None
+            found.append(ChangedRows(relation, table, np.array(signs[name], np.bool_)))
+    return found
+
+
+def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+    """The changes of a block, value by value; errors are noted and their lines left out."""
+    found = Grouped()
+    for number, text, record in read_lines(block, findings):
+        line = _Line(text, number, findings)
+        if not line.has_shape(record):
+            continue
+        relation = line.relation(record, relations)
+        if relation is not None:
+            fact = JsonFact(text, line.places["values"], number, relation, findings)
+            values = fact.values(record["values"])
+            if values is not None:
+                found.add(relation, values, insert=SIGNS[record["op"]])
+    return found.facts(relations)
+
+
+class _Line:
+    """One line and what is wrong with it."""
+
+    def __init__(self, text: str, number: int, findings: Findings) -> None:
+        self.text, self.number, self._findings = text, number, findings
+        self.places: dict[str, Span] = {}
+
+    def has_shape(self, record: Any) -> bool:
+        """Whether a line is an object with the names that a change has; if not, that is noted."""
+        if not isinstance(record, Pairs):
+            return self._wrong(CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
+        self.places = dict(elements(self.text))
+        if record.twice is not None:
+            found = f"an object with two values for `{record.twice}`"
+            return self._wrong(CHANGE_RECORD, self.places[record.twice], found=found)
+        end = self.text.rstrip().rfind("}")
+        strange = [name for name in record if name not in NAMES]
+        missing = [name for name in NAMES if name not in record]
+        for name in strange:
+            hint = did_you_mean(name, missing)
+            self._wrong(CHANGE_RECORD, self.places[name], help=hint, found=f"an object with the name {shown(name)}")
+        for name in missing if not strange else ():
+            self._wrong(CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
+        if strange or missing:
+            return False
+        values = record["values"]
+        if not isinstance(values, list | Pairs):
+            found = f"an object whose `values` is {kind_of(values)}"
+            return self._wrong(CHANGE_RECORD, self.places["values"], found=found)
+        return True
+
+    def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
+        """The relation of a change, or None, noted, where that or the sign is wrong."""
+        for name, kind in (("op", CHANGE_SIGN), ("relation", NO_SUCH_RELATION)):
+            span, value = self.places[name], record[name]
+            written = self.text[span.start : span.end]
+            if kind is CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
+                self._wrong(kind, span, value=shown(written))
+                return None
+            if kind is NO_SUCH_RELATION and not isinstance(value, str):
+                self._wrong(CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
+                return None
+        name = record["relation"]
+        if name not in relations:
+            self._wrong(
+                NO_SUCH_RELATION, self.places["relation"], help=did_you_mean(name, relations), name=shown(name)[1:-1]
+            )
+        return relations.get(name)
+
+    def _wrong(self, kind: Kind, span: Span, help: str = "", **details: object) -> bool:  # noqa: A002
+        """Notes an error and hands back False."""
+        self._findings.at(kind, self.text, self.number, span, help, **details)
+        return False

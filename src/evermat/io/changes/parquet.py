@@ -1,0 +1,239 @@
+"""Changes in Parquet, one file or a folder of files.
+
+- The column `op` holds `+` or `-`. The column `relation`, if there is one, names the relation of each row; without it
+  the relation is the file's name up to the first dot (`edge.parquet`, `edge.2024-05-01.parquet`).
+- The other columns are those of the relation, matched as in a relation's own file: by name or else by position. One
+  file has one schema, so that all its relations have as many columns, of types that suit them all.
+- Beside `op` and `relation` there may be, instead, one column `values` with lists of texts, spelled as in a text file:
+  that holds changes of any relations, and is what is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.core.errors import (
+    CHANGE_COLUMNS,
+    CHANGE_SIGN,
+    NO_SUCH_RELATION,
+    NULL_VALUE,
+    TOO_FEW_COLUMNS,
+    TOO_MANY_COLUMNS,
+    DataError,
+    Kind,
+    did_you_mean,
+)
+from evermat.io.changes.model import DELETE, INSERT, ChangedRows
+from evermat.io.conform import conform, is_text
+from evermat.io.error_report import Findings, FullError
+from evermat.io.formats.csv_exact import number_details
+from evermat.io.formats.csv_fast import convert
+from evermat.io.formats.parquet import read_tables
+from evermat.io.number_text import number
+from evermat.io.schema import TEXTS, arrow_schema, columns_text, names, nullary, shown
+from evermat.language.analysis.type_inference import count_of
+from evermat.language.model import Relation
+
+Rows = npt.NDArray[np.int64]
+
+
+def read_changed_parquet(path: Path, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
+    """The changes of a Parquet file, or of all Parquet files of a folder in the order of their names."""
+    for part, table, row_name in read_tables(path, "changes are"):
+        yield from ChangedTable(part, path.name.partition(".")[0], table, relations, row_name).facts()
+
+
+class ChangedTable:
+    """One table of changes."""
+
+    def __init__(
+        self,
+        path: Path,
+        default: str,
+        table: pa.Table,
+        relations: Mapping[str, Relation],
+        row_name: Callable[[int], str],
+    ) -> None:
+        self._path, self._default, self._table = path, default, table
+        self._relations, self._row_name = relations, row_name
+        self._findings = Findings(str(path))
+
+    def facts(self) -> Iterator[ChangedRows]:
+        """The changes by relation; everything that is wrong with any of them is raised at once."""
+        found: list[ChangedRows] = []
+        try:
+            insert = self._signs()
+            groups = list(self._groups())
+            if not self._findings.problems:
+                rest = self._rest()
+                found = [self._read(relation, rest, rows, insert) for relation, rows in groups]
+        except FullError:
+            pass
+        self._findings.raise_if_any()
+        return iter(found)
+
+    # --- signs and relations ---
+
+    def _texts(self, name: str) -> Any | None:
+        """The texts of the column of that name, or None if there is none; what is no text is noted."""
+        places = [i for i, column in enumerate(self._table.column_names) if column == name]
+        if not places:
+            return None
+        column = self._table.column(places[0])
+        if not is_text(column.type):
+            self._findings.whole(
+                CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
+            )
+            return None
+        if column.null_count:
+            row = pc.index(pc.is_null(column), True).as_py()
+            self._findings.whole(NULL_VALUE, where=self._place(row, name))
+            return None
+        return pc.cast(column, pa.large_string()).combine_chunks()
+
+    def _place(self, row: int, column: str) -> str:
+        return f"{self._row_name(row)}, column `{column}`"
+
+    def _signs(self) -> npt.NDArray[np.bool_]:
+        """Whether each row is inserted."""
+        if "op" not in self._table.column_names:
+            hint = did_you_mean("op", self._table.column_names)
+            self._findings.whole(CHANGE_COLUMNS, hint, what="there is no column `op`", path=self._path)
+        signs = self._texts("op")
+        if signs is None:
+            return np.empty(0, np.bool_)
+        insert: npt.NDArray[np.bool_] = pc.equal(signs, INSERT).to_numpy(zero_copy_only=False)
+        delete = pc.equal(signs, DELETE).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(~(insert | delete)).tolist():
+            value = f"{shown(signs[row].as_py())} in {self._place(row, 'op')},"
+            self._findings.whole(CHANGE_SIGN, value=value)
+        return insert
+
+    def _groups(self) -> Iterator[tuple[Relation, Rows]]:
+        """The relations of the rows; those that are not known are noted."""
+        if "relation" not in self._table.column_names:
+            relation = self._known(self._default, "the file's name up to the first dot names the relation")
+            if relation is not None:
+                yield relation, np.arange(self._table.num_rows)
+            return
+        column = self._texts("relation")
+        if column is None or not len(column):
+            return
+        encoded = column.dictionary_encode()
+        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        order = np.argsort(codes, kind="stable")
+        ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
+        for name, rows in zip(encoded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=True):
+            relation = self._known(name, f"it stands in {self._place(int(rows[0]), 'relation')}")
+            if relation is not None:
+                yield relation, rows
+
+    def _known(self, name: str, why: str) -> Relation | None:
+        relation = self._relations.get(name)
+        if relation is None:
+            hint = did_you_mean(name, self._relations)
+            self._findings.whole(NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
+        return relation
+
+    # --- values ---
+
+    def _rest(self) -> pa.Table:
+        """The columns that hold values: all but the first `op` and the first `relation`."""
+        every = self._table.column_names
+        taken = {every.index(name) for name in ("op", "relation") if name in every}
+        return self._table.select([i for i in range(len(every)) if i not in taken])
+
+    def _read(self, relation: Relation, rest: pa.Table, rows: Rows, insert: npt.NDArray[np.bool_]) -> ChangedRows:
+        chosen = rest if len(rows) == rest.num_rows else rest.take(pa.array(rows))
+        if _is_spelled(rest):
+            table = self._spelled(relation, chosen.column(0), rows)
+        elif not relation.columns and not rest.num_columns:
+            table = nullary(present=True)
+        else:
+            table = self._conformed(relation, chosen, rows)
+        return ChangedRows(relation, table, insert[rows])
+
+    def _conformed(self, relation: Relation, table: pa.Table, rows: Rows) -> pa.Table:
+        try:
+            return conform(table, relation, str(self._path), lambda row: self._row_name(int(rows[row])))
+        except DataError as error:
+            for problem in error.problems:
+                self._findings.add(problem)
+            return arrow_schema(relation).empty_table()
+
+    def _spelled(self, relation: Relation, column: Any, rows: Rows) -> pa.Table:
+        """The facts of a relation whose values are spelled as texts."""
+        lists = column.combine_chunks()
+        counts = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False)
+        for row in np.flatnonzero(counts != relation.arity).tolist():
+            self._wrong_count(relation, int(counts[row]), self._row_name(int(rows[row])))
+        empty = arrow_schema(relation).empty_table()
+        if self._findings.problems or not relation.columns:
+            return nullary(present=True) if not relation.columns else empty
+        flat = pc.cast(lists.flatten(), pa.string())
+        columns = []
+        for position, type_ in enumerate(relation.types):
+            texts = flat.take(pa.array(np.arange(position, len(flat), relation.arity)))
+            if texts.null_count:
+                row = int(rows[pc.index(pc.is_null(texts), True).as_py()])
+                self._findings.whole(NULL_VALUE, where=self._value_place(relation, position, row))
+                return empty
+            values = None
+            with suppress(pa.ArrowInvalid):
+                values = convert(pa.chunked_array([texts]), type_)
+            columns.append(values if values is not None else self._one_by_one(relation, position, texts, rows))
+        if self._findings.problems:
+            return empty
+        return pa.Table.from_arrays(columns, schema=arrow_schema(relation))
+
+    def _one_by_one(self, relation: Relation, position: int, texts: Any, rows: Rows) -> Any:
+        """The numbers of a column that some texts spell in an unusual way, or not at all."""
+        type_ = relation.columns[position].type
+        assert type_ not in TEXTS
+        values = []
+        for row, text in zip(rows.tolist(), texts.to_pylist(), strict=True):
+            value = number(text, type_)
+            if isinstance(value, Kind):
+                details = number_details(relation, position, text, value)
+                details["where"] = self._value_place(relation, position, row)
+                self._findings.whole(value, **details)
+            else:
+                values.append(value)
+        return pa.array(values, arrow_schema(relation).field(position).type)
+
+    def _value_place(self, relation: Relation, position: int, row: int) -> str:
+        return f"{self._row_name(row)}, value {position + 1} (`{relation.columns[position].name}`)"
+
+    def _wrong_count(self, relation: Relation, count: int, place: str) -> None:
+        if count < 0:
+            self._findings.whole(NULL_VALUE, where=f"{place}, column `values`")
+            return
+        details: dict[str, Any] = {
+            "what": f"the change in {place}",
+            "found": count_of(count, "value"),
+            "relation": relation.name,
+            "expected": columns_text(relation.arity) if relation.arity else "no columns",
+        }
+        if count < relation.arity:
+            absent = [column.name for column in relation.columns[count:]]
+            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+            self._findings.whole(TOO_FEW_COLUMNS, **details, missing=missing)
+        else:
+            last = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
+            self._findings.whole(TOO_MANY_COLUMNS, **details, why=last)
+
+
+def _is_spelled(rest: pa.Table) -> bool:
+    """Whether the only column holds lists of texts."""
+    if rest.column_names != ["values"]:
+        return False
+    type_ = rest.schema.field(0).type
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_text(type_.value_type)

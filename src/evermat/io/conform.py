@@ -1,0 +1,189 @@
+"""Arrow tables that are to be the facts of a relation: columns matched, types converted, misfits named.
+
+The columns match by name, in any order, if the names are those of the relation; otherwise by position, unless a name
+stands at another place than in the relation. Rows are counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.core.errors import (
+    ADDITIONAL_COLUMN,
+    COLUMN_ORDER,
+    COLUMN_TYPE,
+    DOES_NOT_FIT,
+    MISSING_COLUMN,
+    NAN_VALUE,
+    NEGATIVE,
+    NULL_VALUE,
+    Kind,
+    did_you_mean,
+)
+from evermat.io.error_report import Findings, FullError
+from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
+from evermat.language.builtins import RANGES, Type
+from evermat.language.model import Relation
+
+
+def conform(
+    table: pa.Table,
+    relation: Relation,
+    name: str,
+    place_of: Callable[[int], str] = lambda row: f"row {row + 1}",
+    *,
+    encoded: bool = False,
+) -> pa.Table:
+    """The table with exactly the relation's columns and types.
+
+    Args:
+        table: what somebody has.
+        relation: what it is to be.
+        name: what errors call the table.
+        place_of: what errors call a row, counted from 0.
+        encoded: whether texts that are dictionary-encoded may stay so.
+
+    Raises:
+        DataError: it does not fit.
+    """
+    return _Conforming(table, relation, Findings(name), place_of, encoded=encoded).table()
+
+
+class _Conforming:
+    """Notes what is wrong with the columns of one table."""
+
+    def __init__(
+        self,
+        found: pa.Table,
+        relation: Relation,
+        findings: Findings,
+        place_of: Callable[[int], str],
+        *,
+        encoded: bool,
+    ) -> None:
+        self.found, self.relation, self.findings, self.place_of = found, relation, findings, place_of
+        self.encoded = encoded
+
+    def table(self) -> pa.Table:
+        """The facts."""
+        if not self.relation.columns:
+            return nullary(present=self.found.num_rows > 0)
+        columns: list[Any] = []
+        try:
+            order, matched = self._order()
+            for position, index in enumerate(order):
+                self._check_type(position, self.found.schema.field(index), matched)
+            if not self.findings.problems:
+                columns = [self._column(position, self.found.column(index)) for position, index in enumerate(order)]
+        except FullError:
+            pass
+        self.findings.raise_if_any()
+        if self.encoded:
+            fields = [field.with_type(c.type) for field, c in zip(arrow_schema(self.relation), columns, strict=True)]
+            return pa.Table.from_arrays(columns, schema=pa.schema(fields))
+        return pa.Table.from_arrays(columns, schema=arrow_schema(self.relation))
+
+    def _order(self) -> tuple[list[int], str]:
+        """The index in the file of each column of the relation, and how they were matched."""
+        found, expected = list(self.found.schema.names), [column.name for column in self.relation.columns]
+        if sorted(found) == sorted(expected):
+            return [found.index(name) for name in expected], ""
+        about = {"relation": self.relation.name, "expected": names(expected), "found": names(found)}
+        if len(found) == len(expected):
+            if any(a != b and a in expected for a, b in zip(found, expected, strict=True)):
+                self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+                return [], ""
+            return list(range(len(expected))), "the columns are matched by position: their names differ"
+        for name in expected:
+            if name not in found and len(found) < len(expected):
+                help_ = did_you_mean(name, found)
+                self.findings.whole(MISSING_COLUMN, help_, column=name, things="columns", **about)
+        for name in found:
+            if name not in expected and len(found) > len(expected):
+                self.findings.whole(ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
+        if not self.findings.problems:  # a name stands twice in the file
+            self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+        return [], ""
+
+    def _check_type(self, position: int, field: Any, matched: str) -> None:
+        type_ = self.relation.columns[position].type
+        test, accepted = _ACCEPTED[type_]
+        if not test(field.type) and not pa.types.is_null(field.type):  # of no value, or of NULLs, the type is not known
+            details = {
+                "where": where(self.relation, position),
+                "found": field.type,
+                "type": type_,
+                "accepted": accepted,
+            }
+            self.findings.whole(COLUMN_TYPE, matched, **details)
+
+    def _column(self, position: int, column: Any) -> Any:
+        """The values of a column in the relation's type; what does not fit is noted."""
+        type_ = self.relation.columns[position].type
+        if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
+            column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
+        if column.null_count:
+            self._bad_value(NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
+            return column
+        if pa.types.is_dictionary(column.type):
+            if self.encoded and type_ in TEXTS:
+                return column
+            column = pc.cast(column, column.type.value_type)
+        try:
+            values = pc.cast(column, ARROW_TYPES[type_], safe=type_ is not Type.FLOAT)
+        except pa.ArrowInvalid:
+            self._first_misfit(position, column)
+            return column
+        if type_ is Type.FLOAT:
+            nans = pc.is_nan(values)
+            if pc.any(nans, min_count=0).as_py():
+                self._bad_value(NAN_VALUE, position, pc.index(nans, True).as_py(), None)
+            return pc.add(values, 0.0)  # −0.0 becomes 0.0
+        return values
+
+    def _first_misfit(self, position: int, column: Any) -> None:
+        """Notes the first integer that the column's type cannot hold."""
+        type_ = self.relation.columns[position].type
+        low, high = RANGES[type_]
+        row = 0
+        for chunk in column.chunks:
+            for value in chunk.to_pylist():
+                if not low <= value <= high:
+                    kind = NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
+                    return self._bad_value(kind, position, row, value)
+                row += 1
+        return None
+
+    def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
+        """Notes a value; its place is told by row and column."""
+        type_ = self.relation.columns[position].type
+        place = f"{self.place_of(row)}, {where(self.relation, position)}"
+        details: dict[str, Any] = {"where": place, "value": shown(str(value)), "type": type_}
+        if type_ in RANGES:
+            details["range"] = range_of(type_)
+        self.findings.whole(kind, **details)
+
+
+def is_text(type_: Any) -> bool:
+    """Whether an Arrow type is one of texts."""
+    if pa.types.is_dictionary(type_):
+        return is_text(type_.value_type)
+    return type_ in (pa.string(), pa.large_string(), pa.string_view())
+
+
+def _is_integer(type_: Any) -> bool:
+    return bool(pa.types.is_integer(type_) or (pa.types.is_decimal(type_) and type_.scale == 0))
+
+
+def _is_float(type_: Any) -> bool:
+    return bool(pa.types.is_floating(type_) or pa.types.is_integer(type_))
+
+
+_TEXT: tuple[Callable[[Any], bool], str] = (is_text, "string columns, also large or dictionary-encoded ones")
+_INTEGER: tuple[Callable[[Any], bool], str] = (_is_integer, "integer columns and decimals without a fraction")
+_FLOAT: tuple[Callable[[Any], bool], str] = (_is_float, "float, double and integer columns")
+_ACCEPTED = {Type.SYMBOL: _TEXT, Type.TERM: _TEXT, Type.NUMBER: _INTEGER, Type.UNSIGNED: _INTEGER, Type.FLOAT: _FLOAT}

@@ -1,0 +1,1 @@
+"""Relations in delimited text, JSON lines and Parquet."""

@@ -1,0 +1,160 @@
+"""Reads delimiter-separated text fast: Arrow splits the fields, and only what looks odd is read by `records`.
+
+Arrow's reader takes several things that are not meant: it ends records at a lone carriage return, fills up empty
+lines with empty fields, skips a BOM, reads hexadecimal numbers, NaN and `Infinity`, and is not strict about quotes.
+`read_fast` looks for each of them and gives the block back; `records` then reads it, or names what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv
+
+from evermat.io.blocks import BLOCK, BOM, Block, blocks, pieces, read_blocks
+from evermat.io.error_report import Findings
+from evermat.io.formats.csv_exact import count_nullary, read_records
+from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
+from evermat.language.builtins import Type
+from evermat.language.model import Io, Relation
+
+_PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
+_INFINITIES = ["inf", "+inf", "-inf"]
+
+
+def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
+    """The facts of a text, as the `.input` describes it."""
+    text = blocks(stream, quoted=io.rfc4180, headers=io.headers, keep_empty=may_be_empty(io.relation), size=size)
+    table = read_blocks(text, lambda block: read_block(block, io, findings), io.relation, findings)
+    findings.raise_if_any()
+    return table
+
+
+def may_be_empty(relation: Relation) -> bool:
+    """Whether an empty line is a fact, also at the end of a file."""
+    return relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
+
+
+def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
+    """The facts of a block; errors are noted."""
+    if not io.relation.columns:
+        return nullary(present=count_nullary(block, io.relation, findings) > 0)
+    table = read_fast(block.data, io)
+    if table is not None:
+        return table
+    if len(block.data) <= _PIECE:
+        return read_slowly(block, io, findings)
+    parts = [
+        read_block(piece, io, findings) for piece in pieces(block, quoted=io.rfc4180, size=len(block.data) // 8 + 1)
+    ]
+    return table_of(io.relation, parts)
+
+
+def read_slowly(block: Block, io: Io, findings: Findings) -> pa.Table:
+    """The facts of a block, field by field."""
+    return table_from_values(io.relation, read_records(block, io, findings))
+
+
+def read_fast(data: bytes, io: Io) -> pa.Table | None:
+    """The facts of a block, or None where it is wrong or would be misread."""
+    relation = io.relation
+    quotes = io.rfc4180 and b'"' in data
+    if not io.delimiter.isascii() or io.delimiter in '\r\n"':
+        return None
+    if data.startswith(BOM):
+        data = BOM + data  # Arrow takes one away, and here it belongs to a value
+    if b"\r" in data and (data.endswith(b"\r") or data.count(b"\r") != data.count(b"\r\n")):
+        return None
+    texts_only = all(type_ in TEXTS for type_ in relation.types)
+    if relation.arity > 1 and texts_only and _has_empty_line(data):
+        return None
+    if quotes and not _well_quoted(data, io.delimiter):
+        return None
+    fields = [f"f{position}" for position in range(relation.arity)]
+    try:
+        table = csv.read_csv(
+            pa.BufferReader(_arrow_owned(data)),
+            read_options=csv.ReadOptions(column_names=fields, block_size=max(1 << 20, len(data) // 8)),
+            parse_options=csv.ParseOptions(
+                delimiter=io.delimiter,
+                quote_char='"' if quotes else False,
+                double_quote=quotes,
+                escape_char=False,
+                newlines_in_values=quotes,
+                ignore_empty_lines=False,
+            ),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(fields, pa.string()),
+                null_values=[],
+                strings_can_be_null=False,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+        columns = [convert(column, type_) for column, type_ in zip(table.columns, relation.types, strict=True)]
+    except pa.ArrowInvalid:
+        return None
+    if any(column is None for column in columns):
+        return None
+    return pa.Table.from_arrays(columns, schema=arrow_schema(relation))
+
+
+def _arrow_owned(data: bytes) -> Any:
+    """A copy that Arrow's threads may let go of at any time: freeing Python's memory in them can abort the process.
+
+    A thread that still holds Python's buffer when the interpreter ends would wait for a lock that is gone.
+    """
+    buffer = pa.allocate_buffer(len(data))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
+    return buffer
+
+
+def _has_empty_line(data: bytes) -> bool:
+    return data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
+
+
+def _well_quoted(data: bytes, delimiter: str) -> bool:
+    """Whether every quote opens or closes a field, or is doubled inside a quoted field.
+
+    Quotes alternate between opening and closing; a doubled quote closes and opens again. So every first, third, …
+    quote must follow the beginning of a field or a quote, and every other one be followed by the end or a quote.
+    """
+    text = np.frombuffer(b"\n" + data + b"\n", np.uint8)
+    at = np.flatnonzero(text == ord('"'))
+    if len(at) % 2:
+        return False
+    opens, closes = at[0::2], at[1::2]
+    doubled = opens[1:] == closes[:-1] + 1
+    before, after = text[opens - 1], text[closes + 1]
+    begins = (before == ord(delimiter)) | (before == ord("\n"))
+    ends = (after == ord(delimiter)) | (after == ord("\n")) | (after == ord("\r"))
+    begins[1:] |= doubled
+    ends[:-1] |= doubled
+    return bool(begins.all() and ends.all())
+
+
+def convert(column: Any, type_: Type) -> Any | None:
+    """A column of texts as values; None, or an error from Arrow, where a text does not spell a value."""
+    if type_ in TEXTS:
+        return column
+    values = pc.cast(column, ARROW_TYPES[type_])
+    if type_ is not Type.FLOAT:
+        hexadecimal = any(_has_x(chunk) for chunk in column.chunks)
+        return None if hexadecimal else values
+    finite = pc.is_finite(values)
+    if not pc.all(finite, min_count=0).as_py():
+        odd = column.filter(pc.invert(finite))
+        if not pc.all(pc.is_in(odd, pa.array(_INFINITIES))).as_py():
+            return None
+    return pc.add(values, 0.0)  # −0.0 becomes 0.0
+
+
+def _has_x(chunk: Any) -> bool:
+    """Whether a text of an Arrow array has an x, as hexadecimal numbers do."""
+    data = chunk.buffers()[2]
+    if data is None:
+        return False
+    text = np.frombuffer(data, np.uint8)
+    return bool(((text | 0x20) == ord("x")).any())

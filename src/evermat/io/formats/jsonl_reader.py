@@ -1,0 +1,389 @@
+"""Relations as JSON lines: each line is one array, by position, or one object, by name.
+
+The names in an object are exactly those of the columns; JSON gives them no order, so they never match by position.
+JSON has no infinity: it is written as the string "inf" or "-inf", and also read as `Infinity`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from json.encoder import encode_basestring
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.core.errors import (
+    ADDITIONAL_COLUMN,
+    BAD_JSON,
+    DOES_NOT_FIT,
+    JSON_TYPE,
+    MISSING_COLUMN,
+    NAN_VALUE,
+    NEGATIVE,
+    NOT_A_RECORD,
+    NULL_VALUE,
+    TOO_FEW_COLUMNS,
+    TOO_MANY_COLUMNS,
+    Kind,
+)
+from evermat.core.source import Span
+from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
+from evermat.io.error_report import Findings
+from evermat.io.formats.csv_exact import decode
+from evermat.io.schema import TEXTS, columns_text, names, nullary, range_of, shown, table_from_values, where
+from evermat.language.builtins import RANGES, Type, format_float
+from evermat.language.model import Relation
+from evermat.language.terms import Value
+
+_CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
+_INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
+
+
+class Pairs(dict[str, Any]):
+    """A JSON object; `twice` is a name that it gives two values to."""
+
+    twice: str | None = None
+
+
+class _Constant(str):
+    """`NaN`, `Infinity` or `-Infinity`, which are numbers for some writers of JSON."""
+
+    __slots__ = ()
+
+
+def _pairs(found: list[tuple[str, Any]]) -> Pairs:
+    pairs = Pairs(found)
+    if len(pairs) < len(found):
+        seen: set[str] = set()
+        for name, _ in found:
+            pairs.twice = name if name in seen else pairs.twice
+            seen.add(name)
+    return pairs
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name: _Constant(_CONSTANTS[name]))
+
+
+# --- reading -----------------------------------------------------------------------------------------------
+
+
+def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: int = BLOCK) -> pa.Table:
+    """The facts of a relation, one in each line; only the last line may be empty."""
+    text = blocks(stream, size=size)
+    table = read_blocks(text, lambda block: read_block(block, relation, findings), relation, findings)
+    findings.raise_if_any()
+    return table
+
+
+def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:
+    """The facts of a block; errors are noted."""
+    table = read_fast(block, relation)
+    return read_slowly(block, relation, findings) if table is None else table
+
+
+def read_slowly(block: Block, relation: Relation, findings: Findings) -> pa.Table:
+    """The facts of a block, value by value; errors are noted and their lines left out."""
+    rows = []
+    for number, text, record in read_lines(block, findings):
+        row = JsonFact(text, Span(0, len(text)), number, relation, findings).values(record)
+        if row is not None:
+            rows.append(row)
+    if not relation.columns:
+        return nullary(present=bool(rows))
+    return table_from_values(relation, list(zip(*rows, strict=True)) or [()] * relation.arity)
+
+
+def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any]]:
+    """The lines of a block: their number, their text, and what they spell; lines that are not JSON are noted."""
+    lines = block.data.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    for number, line in enumerate(lines, block.first_line):
+        text = decode(line.removesuffix(b"\r"), number, findings)
+        if text is None:
+            continue
+        try:
+            record = _DECODER.decode(text)
+        except json.JSONDecodeError as error:
+            why = error.msg[0].lower() + error.msg[1:] if text.strip() else "nothing is in it"
+            findings.at(BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
+        except (RecursionError, ValueError) as error:
+            why = "it is nested too deep" if isinstance(error, RecursionError) else "a number in it is too long"
+            findings.at(BAD_JSON, text, number, Span(0, 1), why=why)
+        else:
+            yield number, text, record
+
+
+def read_fast(block: Block, relation: Relation) -> pa.Table | None:
+    """The facts of a block of ordinary lines, or None where one is not: checked by column, not by value."""
+    expected = tuple(column.name for column in relation.columns)
+    try:
+        rows = [plain_row(record, expected) for record in plain_lines(block)]
+    except NOT_PLAIN:
+        return None
+    return plain_table(rows, relation) if relation.columns else None
+
+
+def plain_lines(block: Block) -> Iterator[Any]:
+    """What the lines of a block spell; objects are lists of pairs. A line that is not ordinary raises an error."""
+    scan: Callable[[str, int], tuple[Any, int]] = _PLAIN_DECODER.scan_once  # type: ignore[attr-defined]
+    for line in block.data.replace(b"\r\n", b"\n").decode().removesuffix("\n").split("\n"):
+        record, end = scan(line, 0)
+        if end != len(line):
+            raise ValueError(line)
+        yield record
+
+
+def plain_row(record: Any, expected: tuple[str, ...]) -> Sequence[Any]:
+    """The values of an ordinary record in the order of the columns; any other raises an error."""
+    if type(record) is not list or len(record) != len(expected):
+        raise ValueError(record)
+    if record and type(record[0]) is tuple:  # only objects, decoded as pairs, hold tuples
+        found, values = zip(*record, strict=True)
+        if found == expected:
+            return values
+        by_name = dict(record)
+        return [by_name[name] for name in expected]
+    return record
+
+
+def plain_table(rows: Sequence[Sequence[Any]], relation: Relation) -> pa.Table | None:
+    """The facts of ordinary rows, or None where a value does not have its column's type."""
+    try:
+        columns = list(zip(*rows, strict=True))
+        for column, values in zip(relation.columns, columns, strict=True):
+            if not _PLAIN_TYPES[column.type].issuperset(map(type, values)):
+                return None
+        table = table_from_values(relation, columns)
+    except NOT_PLAIN:
+        return None
+    for position, column in enumerate(relation.columns):
+        if column.type is Type.FLOAT:
+            values = table.column(position)
+            if not pc.all(pc.is_finite(values)).as_py():
+                return None
+            table = table.set_column(position, table.schema.field(position), pc.add(values, 0.0))
+    return table
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(name)
+
+
+# ValueError: also Arrow's and UTF-8's. StopIteration inside of a generator becomes a RuntimeError.
+NOT_PLAIN = (ValueError, KeyError, RuntimeError, RecursionError, OverflowError)
+_PLAIN_DECODER = json.JSONDecoder(object_pairs_hook=list, parse_constant=_refuse)
+_PLAIN_TYPES: dict[Type, frozenset[type]] = {
+    Type.SYMBOL: frozenset([str]),
+    Type.TERM: frozenset([str]),
+    Type.NUMBER: frozenset([int]),
+    Type.UNSIGNED: frozenset([int]),
+    Type.FLOAT: frozenset([int, float]),
+}
+
+
+class JsonFact:
+    """An array or object that is to be a fact; it spans a line or a part of one."""
+
+    def __init__(self, text: str, span: Span, number: int, relation: Relation, findings: Findings) -> None:
+        self.text, self.span, self.number = text, span, number
+        self.relation, self.findings = relation, findings
+
+    def values(self, record: Any) -> list[Value] | None:
+        """The values of the fact, or None where there are errors, which are noted."""
+        if isinstance(record, Pairs):
+            return self._object(record)
+        if isinstance(record, list):
+            return self._array(record)
+        return self._wrong(NOT_A_RECORD, self.span, found=kind_of(record))
+
+    def _wrong(self, kind: Kind, span: Span, **details: Any) -> list[Value] | None:
+        """Notes an error and hands back None, the values of a line with errors."""
+        self.findings.at(kind, self.text, self.number, span, relation=self.relation.name, **details)
+        return None
+
+    def _array(self, record: list[Any]) -> list[Value] | None:
+        arity = self.relation.arity
+        if len(record) == arity:
+            return self._values(record, list(range(arity)))
+        spans = [span for _, span in elements(self.text, self.span.start)]
+        details = {"what": "this array", "found": columns_text(len(record)), "expected": columns_text(arity)}
+        if len(record) < arity:
+            end = self.text.rfind("]", 0, self.span.end)
+            absent = [column.name for column in self.relation.columns[len(record) :]]
+            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+            return self._wrong(TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
+        why = f"the last column is `{self.relation.columns[-1].name}`" if arity else "its fact is written `[]`"
+        return self._wrong(TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
+
+    def _object(self, record: Pairs) -> list[Value] | None:
+        columns = [column.name for column in self.relation.columns]
+        if record.twice is not None:
+            span = [span for name, span in elements(self.text, self.span.start) if name == record.twice][-1]
+            return self._wrong(NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
+        if len(record) == len(columns):
+            try:
+                values = [record[name] for name in columns]
+            except KeyError:
+                pass
+            else:
+                return self._values(values, columns)
+        for name, span in elements(self.text, self.span.start):
+            if name not in columns:
+                self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=names(columns))
+        end = self.text.rfind("}", 0, self.span.end)
+        for name in columns:
+            if name not in record:
+                found = names([*record])
+                self._wrong(MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
+        return None
+
+    def _values(self, values: list[Any], keys: list[int] | list[str]) -> list[Value] | None:
+        """The values in the types of the columns; `keys` tell where they stand in the line."""
+        checked: list[Value] = []
+        for position, value in enumerate(values):
+            type_ = self.relation.columns[position].type
+            result = _CHECKS[type_](value)
+            if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
+                result = JSON_TYPE
+            if isinstance(result, Kind):
+                span = dict(elements(self.text, self.span.start))[keys[position]]
+                self._wrong(result, span, **self._details(position, value, span))
+            else:
+                checked.append(result)
+        return checked if len(checked) == len(values) else None
+
+    def _details(self, position: int, value: object, span: Span) -> dict[str, object]:
+        type_ = self.relation.columns[position].type
+        details: dict[str, object] = {"where": where(self.relation, position), "type": type_}
+        details["value"] = shown(self.text[span.start : span.end])
+        details["found"] = kind_of(value)
+        if type_ in TEXTS and isinstance(value, str) and not isinstance(value, _Constant):
+            details["found"] = "text with half of a surrogate pair"
+        elif type_ not in TEXTS:
+            details["range"] = range_of(type_)
+        return details
+
+
+def _encodable(value: Value) -> bool:
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def kind_of(value: object) -> str:
+    """What a value of JSON is, in words."""
+    if isinstance(value, bool):
+        return "a truth value"
+    if isinstance(value, (float, _Constant)):
+        return "a float"
+    if isinstance(value, int):
+        return "a number"
+    if isinstance(value, str):
+        return "a string"
+    if value is None:
+        return "null"
+    return "an array" if isinstance(value, list) else "an object"
+
+
+def _text(value: Any) -> str | Kind:
+    if type(value) is str:
+        return value
+    return NULL_VALUE if value is None else JSON_TYPE
+
+
+def _integer(type_: Type) -> Callable[[Any], int | Kind]:
+    low, high = RANGES[type_]
+
+    def check(value: Any) -> int | Kind:
+        if type(value) is int:
+            if low <= value <= high:
+                return value
+            return NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
+        return NULL_VALUE if value is None else JSON_TYPE
+
+    return check
+
+
+def _float(value: Any) -> float | Kind:
+    if type(value) is float:
+        return DOES_NOT_FIT if math.isinf(value) else value + 0.0
+    if type(value) is int:
+        try:
+            return float(value)
+        except OverflowError:
+            return DOES_NOT_FIT
+    if isinstance(value, str):
+        if isinstance(value, _Constant) and value == "nan":
+            return NAN_VALUE
+        return _INFINITIES.get(value, JSON_TYPE)
+    return NULL_VALUE if value is None else JSON_TYPE
+
+
+_CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
+    Type.SYMBOL: _text,
+    Type.TERM: _text,
+    Type.NUMBER: _integer(Type.NUMBER),
+    Type.UNSIGNED: _integer(Type.UNSIGNED),
+    Type.FLOAT: _float,
+}
+
+
+def elements(text: str, start: int = 0) -> list[tuple[Any, Span]]:
+    """The places of the values of an array, by position, or of an object, by name. The text is known to be right."""
+    begin = _skip(text, start)
+    is_object = text.startswith("{", begin)
+    places: list[tuple[Any, Span]] = []
+    at = _skip(text, begin + 1)
+    while at < len(text) and text[at] not in "]}":
+        key: Any = len(places)
+        if is_object:
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, at)
+        _, end = _DECODER.raw_decode(text, at)
+        places.append((key, Span(at, end)))
+        at = _skip(text, end)
+    return places
+
+
+def _skip(text: str, at: int) -> int:
+    """The place of the next value or closing bracket."""
+    while at < len(text) and text[at] in " \t\r\n,:":
+        at += 1
+    return at
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_jsonl(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes one object, keyed by the names of the columns, for each fact."""
+    keys = [f"{encode_basestring(column.name)}: " for column in relation.columns]
+    for batch in batches:
+        if not relation.columns:
+            sink.write(b"{}\n" * batch.num_rows)
+            continue
+        spelled = [
+            [key + SPELL[column.type](value) for value in array.to_pylist()]
+            for key, column, array in zip(keys, relation.columns, batch.columns, strict=True)
+        ]
+        sink.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*spelled, strict=True)).encode())
+
+
+def _spell_float(value: float) -> str:
+    text = format_float(value)
+    return f'"{text}"' if math.isinf(value) else text
+
+
+SPELL: dict[Type, Callable[[Any], str]] = {
+    Type.SYMBOL: encode_basestring,
+    Type.TERM: encode_basestring,
+    Type.NUMBER: str,
+    Type.UNSIGNED: str,
+    Type.FLOAT: _spell_float,
+}

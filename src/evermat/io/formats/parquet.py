@@ -1,0 +1,94 @@
+"""Relations in Parquet: one file, or a folder of files as Spark writes it.
+
+How columns match is said in `arrow`. Rows and row groups are counted from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evermat.core.errors import BAD_PARQUET
+from evermat.io.conform import conform
+from evermat.io.error_report import fail
+from evermat.io.locate import files_of
+from evermat.io.schema import ARROW_TYPES
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
+
+UNSIGNED = pa.decimal128(20, 0)
+_ROW_GROUP = 1 << 20
+
+
+# --- reading -----------------------------------------------------------------------------------------------
+
+
+def read_parquet(file: Any, name: str, relation: Relation) -> pa.Table:
+    """The facts of a relation from one Parquet file: a path, or a stream or buffer that errors call `name`."""
+    table, row_name = _read_file(file, name)
+    return conform(table, relation, name, row_name)
+
+
+def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:
+    """The tables of a file, or of all Parquet files of a folder in the order of their names.
+
+    With each comes its file, and what errors call a row of it, counted from 0.
+    """
+    for part in files_of(path, what) if path.is_dir() else [path]:
+        yield part, *_read_file(part, str(part))
+
+
+def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
+    try:
+        with pq.ParquetFile(source) as file:
+            return file.read(), _row_names(file.metadata)
+    except pa.ArrowInvalid as error:
+        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).split("\n")[0].split(". ")[0].rstrip(".")
+
+
+def _row_names(metadata: Any) -> Callable[[int], str]:
+    """What errors call a row: its place is told by row group, too."""
+
+    def place_of(row: int) -> str:
+        group, begin = 0, 0
+        while row >= begin + metadata.row_group(group).num_rows:
+            begin += metadata.row_group(group).num_rows
+            group += 1
+        return f"row {row + 1} (row group {group + 1})"
+
+    return place_of
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_parquet(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
+    """Writes one Parquet file; the fact of a nullary relation is a row of a column `present`."""
+    schema = parquet_schema(relation)
+    with pq.ParquetWriter(sink, schema) as writer:
+        for batch in batches:
+            arrays = [pc.cast(array, field.type) for array, field in zip(batch.columns, schema, strict=False)]
+            if not relation.columns:
+                arrays = [pa.array([True] * batch.num_rows)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=_ROW_GROUP)
+
+
+def parquet_schema(relation: Relation) -> pa.Schema:
+    """The schema of a relation's Parquet file: an unsigned is decimal(20,0), which Spark can read."""
+    if not relation.columns:
+        return pa.schema([pa.field("present", pa.bool_(), nullable=False)])
+    types = ARROW_TYPES | {Type.UNSIGNED: UNSIGNED}
+    return pa.schema([pa.field(column.name, types[column.type], nullable=False) for column in relation.columns])

@@ -1,0 +1,68 @@
+"""Opens files for reading: what the system says about them becomes an error of ours, and what is compressed is not seen."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader, BytesIO
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from evermat.core.errors import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP, DataError, did_you_mean
+from evermat.io.error_report import fail
+from evermat.io.locate import FilePlace
+
+
+@contextmanager
+def failing(path: Path, what: str) -> Iterator[None]:
+    """Turns what the system says about a file into an error of ours; `what` is read from it ('changes are')."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise _no_file(path, what) from error
+    except OSError as error:
+        raise fail(CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
+
+
+@contextmanager
+def open_text(place: FilePlace) -> Iterator[BinaryIO]:
+    """The text of a file, decompressed where its name says so; an empty file is an empty text also then."""
+    refuse_folder(place.path)
+    with place.path.open("rb") as file, decompressed(file, place) as text:
+        yield text
+
+
+def refuse_folder(path: Path) -> None:
+    """Raises an error if the file is a folder."""
+    if path.is_dir():
+        raise fail(IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
+
+
+@contextmanager
+def decompressed(stream: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+    """The text of a file whose bytes come from a stream; RDF without lines can be read a second time."""
+    if place.is_parsed_rdf and not stream.seekable():
+        stream = BytesIO(stream.read())
+    if not place.gzip:
+        yield stream
+        return
+    file = stream if isinstance(stream, BufferedReader) else BufferedReader(cast(Any, stream))
+    start = file.peek(2)[:2]
+    if start and start != b"\x1f\x8b":
+        raise fail(NOT_GZIP, path=place.path)
+    with gzip.open(file) as text:
+        try:
+            yield cast(BinaryIO, text)
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            why = "it breaks off" if isinstance(error, EOFError) else str(error)
+            raise fail(BAD_GZIP, path=place.path, why=why) from error
+
+
+def _no_file(path: Path, what: str) -> DataError:
+    try:
+        known = [other.name for other in path.parent.iterdir()]
+    except OSError:
+        return fail(NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
+    return fail(NO_FILE, did_you_mean(path.name, known), path=path, what=what)

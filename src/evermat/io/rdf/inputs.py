@@ -1,0 +1,84 @@
+"""The RDF files of a run: each keeps its blank nodes to itself, and their triples are facts of whatever relations they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.core import errors
+from evermat.core.errors import DataError, Problem, ProgramError
+from evermat.io.locate import input_places, is_remote
+from evermat.io.rdf.read import read_triples
+from evermat.io.rdf.router import Router
+from evermat.io.rdf.terms import RdfOptions
+from evermat.io.read import blank_prefixes, rdf_inputs
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Io, Relation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: What triples are before it is known which relations they belong to.
+TRIPLES = Relation("triples", tuple(Column(name, Type.TERM, "term") for name in "spo"))
+
+
+@dataclass(frozen=True)
+class GraphFiles:
+    """RDF files, and how they are read.
+
+    `apart` is whether blank nodes come from elsewhere, too. `skipped` tells of how many malformed statements of which file were left out.
+    """
+
+    files: tuple[str, ...] = ()  # also folders, patterns and, on Spark, URIs
+    options: RdfOptions = RdfOptions()  # noqa: RUF009 - it is frozen
+    apart: bool = False
+    blanks: Mapping[Path, str] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def with_inputs(self, inputs: Iterable[Io], folder: Path) -> GraphFiles:
+        """The same, knowing all other RDF files of the run: labels of blank nodes are different in all of them."""
+        files = [*rdf_inputs(inputs, folder), *self._places()]
+        blanks = blank_prefixes([*files, Path("<ontology>")] if self.apart else files)
+        return replace(self, blanks=blanks)
+
+    def _places(self) -> Iterator[Path]:
+        """The files that are not on other machines, those of folders included."""
+        for path in self.files:
+            if not is_remote(path):
+                yield from (place.path for place in input_places(Io(TRIPLES, path=path), Path()))
+
+    def options_for(self, path: Path) -> RdfOptions:
+        """How one file is read."""
+        return replace(self.options, blank=self.blanks.get(path, ""))
+
+    def skip(self, path: str, count: int) -> None:
+        """Notes how many statements of a file were left out."""
+        if count:
+            self.skipped[path] = self.skipped.get(path, 0) + count
+
+    def facts(self, router: Router, triples: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
+        """The facts of all files by relation, file after file, those of some triples before them.
+
+        Raises:
+            DataError: with everything that is wrong with any of them.
+            ProgramError: one is on another machine.
+        """
+        problems: list[Problem] = []
+        for path in filter(is_remote, self.files):
+            what = f"`{path}` is read by Spark only: use `--engine spark`"
+            raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+        if triples is not None:
+            yield from router.route(triples)[0].items()
+        for place in self._places():
+            try:
+                found = read_triples(place, self.options_for(place))
+            except DataError as error:
+                problems += error.problems
+                continue
+            self.skip(str(place), found.skipped)
+            if not problems:
+                yield from router.route(found.encoded)[0].items()
+        if problems:
+            raise DataError(problems)

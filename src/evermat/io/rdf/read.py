@@ -1,0 +1,169 @@
+"""RDF in all its formats: which one a file has, and the triples in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Protocol, TypeVar
+
+from evermat.core.errors import BAD_RDF, RDF_INPUT
+from evermat.io.blocks import BOM, blocks
+from evermat.io.error_report import Findings, FullError, Skipped, fail
+from evermat.io.locate import FilePlace, Format
+from evermat.io.open import failing, open_text
+from evermat.io.rdf.error_recovery import NotXmlError
+from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_place
+from evermat.io.rdf.terms import AS_IT_IS, Numbered, Prefixed, Quads, RdfOptions, Triples, triples_table
+from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
+
+SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf", "ofn", "owx")
+_ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
+_NAMED = {f".{syntax}": syntax for syntax in SYNTAXES if syntax != "rdf"}
+_START = 1 << 16  # bytes that tell the format
+_T = TypeVar("_T")
+
+
+def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
+    """The triples of an RDF file, the names of graphs dropped; duplicates are kept.
+
+    Raises:
+        DataError: with everything that is wrong with the file, or if it cannot be read.
+    """
+    with failing(path, "triples are"), open_text(_rdf_place(path)) as text:
+        return _triples(text, path.name, options, str(path))
+
+
+def _rdf_place(path: Path) -> FilePlace:
+    """A file that is RDF whatever its name says."""
+    return FilePlace(path, Format.RDF, gzip=path.suffix.lower() == ".gz")
+
+
+def _triples(text: BinaryIO, name: str, options: RdfOptions, path: str) -> Triples:
+    findings = Skipped(path) if options.skip else Findings(path)
+    parts = read_rdf(text, name, options, findings, lambda quads: quads)
+    return Triples(triples_table(parts), findings.count if isinstance(findings, Skipped) else 0)
+
+
+class Labels(Protocol):
+    """What the blank nodes of a file are called."""
+
+    def rename(self, quads: Quads) -> Quads:
+        """The triples with their new labels."""
+
+
+def read_rdf(
+    stream: BinaryIO,
+    name: str,
+    options: RdfOptions,
+    findings: Findings,
+    keep: Callable[[Quads], _T],
+    labels: Callable[[], Labels] | None = None,
+    size: int = LINES,
+) -> list[_T]:
+    """What is kept of the triples of a text, block by block.
+
+    Args:
+        stream: the text; one in a format without lines is perhaps read twice.
+        name: the name of the file, which says the format, as far as names do.
+        options: how it is read.
+        findings: takes what is wrong; if it is `Skipped`, mistakes are only counted.
+        keep: what becomes of a block.
+        labels: what blank nodes are called, if not as everywhere.
+        size: how many bytes are read at a time where that is for us to say.
+
+    Raises:
+        DataError: with everything that is wrong.
+    """
+    syntax = _syntax(stream, name)
+    if syntax in _ONTOLOGIES:
+        raise fail(RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
+    kept: list[_T] = []
+    try:
+        if syntax in ("nt", "nq"):
+            called = labels() if labels is not None else Prefixed(options.blank)
+            for block in blocks(stream, size=size):
+                quads = read_block(block, findings, graphs=syntax == "nq")
+                if not findings.problems:
+                    kept.append(keep(called.rename(quads)))
+        else:
+            kept = _read_parsed(stream, syntax, options, findings, keep, labels or (lambda: Numbered(options.blank)))
+    except FullError:
+        pass
+    findings.raise_if_any()
+    return kept
+
+
+def _read_parsed(
+    stream: BinaryIO,
+    syntax: str,
+    options: RdfOptions,
+    findings: Findings,
+    keep: Callable[[Quads], _T],
+    labels: Callable[[], Labels],
+) -> list[_T]:
+    """The same for formats without lines."""
+    start = stream.tell()
+    if stream.read(len(BOM)) == BOM:
+        start += len(BOM)
+    stream.seek(start)
+    called = labels()
+    try:
+        return [keep(called.rename(quads)) for quads in read_parsed(stream, syntax, options.base)]
+    except (SyntaxError, UnsupportedError, NotXmlError) as error:
+        wrong = error
+    stream.seek(start)
+    called = labels()
+    careful = Careful(stream.read(), syntax, options.base, findings)
+    kept = [keep(called.rename(quads)) for quads in careful.read()]
+    if not careful.wrong and isinstance(wrong, SyntaxError):  # what only the text as a whole shows: a name given twice
+        why = " ".join(in_our_words(without_place(wrong.msg)).split())
+        findings.whole(BAD_RDF, form=FORMS[syntax], why=why)
+    return kept
+
+
+# --- formats -------------------------------------------------------------------------------------------------
+
+_COMMENTS = re.compile(rb"(?:\s+|#[^\r\n]*)*")
+_FUNCTIONAL = re.compile(rb"(?:Prefix|Ontology)\s*\(")
+_TURTLE = re.compile(rb"@prefix\b|@base\b|(?i:PREFIX\s|BASE\s*<)|<[^<>\s]*:[^<>\s]*>|_:|\[|$")
+_BEFORE_ROOT = re.compile(
+    rb"(?:\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[(?:\"[^\"]*\"|'[^']*'|<!--.*?-->|[^\]])*\]\s*)?>)*", re.DOTALL
+)
+_ONTOLOGY_XML = re.compile(rb"<(?:[^\s<>/:]+:)?Ontology[\s>/]")
+
+
+def sniff(start: bytes, name: str) -> str:
+    """The format of a file: one of `SYNTAXES`.
+
+    The ending says it, or for `.owl`, `.xml`, `.rdf` and endings that are not those of RDF the beginning of the text.
+
+    Args:
+        start: how the text, decompressed, begins; some ten thousand bytes are enough.
+        name: the name of the file, perhaps with `.gz`.
+    """
+    ending = Path(name.lower().removesuffix(".gz")).suffix
+    if ending in _NAMED:
+        return _NAMED[ending]
+    start = start.removeprefix(BOM)
+    comments = _COMMENTS.match(start)
+    begin = comments.end() if comments else 0
+    if _FUNCTIONAL.match(start, begin):
+        return "ofn"
+    before = _BEFORE_ROOT.match(start)
+    root = before.end() if before else 0
+    if _ONTOLOGY_XML.match(start, root):
+        return "owx"
+    if _TURTLE.match(start, begin) and (begin < len(start) or start.lstrip().startswith(b"#")):
+        return "ttl"
+    return "rdf"
+
+
+def _syntax(stream: BinaryIO, name: str) -> str:
+    """The format of a text, which is then read from where it was."""
+    if Path(name.lower().removesuffix(".gz")).suffix in _NAMED:
+        return sniff(b"", name)
+    at = stream.tell()
+    start = stream.read(_START)
+    stream.seek(at)
+    return sniff(start, name)

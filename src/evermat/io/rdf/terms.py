@@ -1,0 +1,192 @@
+"""Triples on their way from files to relations.
+
+They travel in columns of terms that are dictionary-encoded, block by block: terms repeat, and whatever is to be said or
+changed about a term is then said once. A term is its N-Triples text (see `program.terms`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.io.schema import arrow_schema
+from evermat.language.model import Relation
+from evermat.language.terms import RDF_TYPE
+
+DEFAULT_GRAPH = '""'  # what stands for the graph that has no name
+SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in "spo"])
+ENCODED = pa.schema([pa.field(name, pa.dictionary(pa.int32(), pa.string()), nullable=False) for name in "spo"])
+BLANK = "_:"
+
+
+@dataclass(frozen=True, slots=True)
+class RdfOptions:
+    """How RDF is read."""
+
+    base: str | None = None  # what relative IRIs are relative to, if the file does not say it
+    skip: bool = False  # whether malformed statements are left out and counted
+    blank: str = ""  # what the labels of blank nodes begin with
+
+
+AS_IT_IS = RdfOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """The triples of a file, and how many malformed statements were left out."""
+
+    encoded: pa.Table
+    skipped: int = 0
+
+    @property
+    def table(self) -> pa.Table:
+        """The triples as a table with the columns `s`, `p` and `o` of strings."""
+        return self.encoded.cast(SCHEMA)
+
+
+class Quads(NamedTuple):
+    """Some triples in their order: dictionary-encoded columns; no `g` is the default graph for all of them."""
+
+    s: Any
+    p: Any
+    o: Any
+    g: Any = None
+
+    @property
+    def columns(self) -> list[Any]:
+        """The columns that there are."""
+        return [column for column in self if column is not None]
+
+    def encoded(self) -> pa.Table:
+        """The triples as a table, whatever their graphs are."""
+        return pa.Table.from_arrays([self.s, self.p, self.o], schema=ENCODED)
+
+
+def encode(values: Any) -> Any:
+    """A column from an Arrow array, or a sequence, of texts."""
+    array = values if isinstance(values, pa.Array) else pa.array(values, pa.string())
+    return array.dictionary_encode()
+
+
+def column_of(codes: Any, terms: Any) -> Any:
+    """A column from codes and the terms that they stand for, of which some may be the same, or not be used."""
+    used = np.zeros(len(terms), np.bool_)
+    numbers = codes.to_numpy(zero_copy_only=False)
+    used[numbers] = True
+    encoded = terms.dictionary_encode()
+    if used.all() and len(encoded.dictionary) == len(terms):
+        return pa.DictionaryArray.from_arrays(codes, terms)
+    kept = terms.filter(pa.array(used)).dictionary_encode()
+    place = np.zeros(len(terms), np.int32)
+    place[used] = kept.indices.to_numpy()
+    return pa.DictionaryArray.from_arrays(pa.array(place[numbers]), kept.dictionary)
+
+
+def with_terms(column: Any, change: Callable[[Any], Any]) -> Any:
+    """The column with its terms changed: different ones must stay different."""
+    return pa.DictionaryArray.from_arrays(column.indices, change(column.dictionary))
+
+
+def is_blank(terms: Any) -> npt.NDArray[np.bool_]:
+    """Which terms of an Arrow array are blank nodes."""
+    found: npt.NDArray[np.bool_] = pc.starts_with(terms, BLANK).to_numpy(zero_copy_only=False)
+    return found
+
+
+# --- labels of blank nodes -----------------------------------------------------------------------------------
+
+
+class Prefixed:
+    """Labels stay, behind a prefix."""
+
+    def __init__(self, blank: str) -> None:
+        self._blank = blank
+
+    def rename(self, quads: Quads) -> Quads:
+        """The triples with their new labels."""
+        if not self._blank:
+            return quads
+        return Quads(*(with_terms(column, self._renamed) for column in quads.columns))
+
+    def _renamed(self, terms: Any) -> Any:
+        if not is_blank(terms).any():
+            return terms
+        return pc.replace_substring_regex(terms, "^_:", BLANK + self._blank)
+
+
+class Numbered:
+    """Labels count blank nodes, or only some of them, in the order of their first appearance: `b1`, `b2`, …, behind a prefix."""
+
+    def __init__(self, blank: str, only: Collection[str] | None = None) -> None:
+        self._blank, self._only = blank, only
+        self._known: dict[str, str] = {}
+
+    def rename(self, quads: Quads) -> Quads:
+        """The triples with their new labels."""
+        found: list[tuple[int, str]] = []
+        columns = quads.columns
+        for position, column in enumerate(columns):
+            blank = np.flatnonzero(is_blank(column.dictionary))
+            if len(blank):
+                codes = column.indices.to_numpy()
+                first = np.empty(len(column.dictionary), np.int64)
+                first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several places the last one written is the first
+                labels = column.dictionary.take(pa.array(blank)).to_pylist()
+                found += zip((first[blank] * len(columns) + position).tolist(), labels, strict=True)
+        if not found:
+            return quads
+        for _, label in sorted(found):
+            if label not in self._known and (self._only is None or label in self._only):
+                self._known[label] = f"{BLANK}{self._blank}b{len(self._known) + 1}"
+        return Quads(*(with_terms(column, self._renamed) for column in columns))
+
+    def _renamed(self, terms: Any) -> Any:
+        blank = is_blank(terms)
+        if not blank.any():
+            return terms
+        labels = terms.filter(pa.array(blank)).to_pylist()
+        new = pa.array([self._known.get(label, label) for label in labels], pa.string())
+        return pc.replace_with_mask(terms, pa.array(blank), new)
+
+
+# --- relations -----------------------------------------------------------------------------------------------
+
+
+RDF_NAMED = (1, 2, 3, 4)  # columns that a relation may have which is named by an IRI: as a class, as a property, or
+RDF_PLAIN = (3, 4)  # as all others: subject, property, object, and perhaps the graph
+
+
+def is_rdf_name(name: str) -> bool:
+    """Whether a relation is named by an IRI."""
+    return name.startswith("<")
+
+
+def facts_of(quads: Quads, relation: Relation) -> pa.Table:
+    """The facts of a relation that some triples are; it has columns for them."""
+    s, p, o, g = quads
+    if relation.arity == 1:
+        columns = [s.filter(pc.and_(_equals(p, RDF_TYPE), _equals(o, relation.name)))]
+    elif relation.arity == 2:
+        chosen = _equals(p, relation.name)
+        columns = [s.filter(chosen), o.filter(chosen)]
+    elif relation.arity == 3:
+        columns = [s, p, o]
+    else:
+        columns = [s, p, o, g if g is not None else pa.repeat(pa.scalar(DEFAULT_GRAPH, pa.string()), len(s))]
+    return pa.Table.from_arrays([column.cast(pa.string()) for column in columns], schema=arrow_schema(relation))
+
+
+def _equals(column: Any, term: str) -> Any:
+    """Whether the terms of a column are this one."""
+    return pc.equal(column.indices, pa.scalar(column.dictionary.index(term).as_py(), pa.int32()))
+
+
+def triples_table(parts: Sequence[Quads]) -> pa.Table:
+    """All triples as one encoded table."""
+    return pa.concat_tables([part.encoded() for part in parts]) if parts else ENCODED.empty_table()

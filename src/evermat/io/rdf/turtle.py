@@ -1,0 +1,324 @@
+"""Formats of RDF without lines (Turtle, TriG, RDF/XML): pyoxigraph parses them.
+
+Triples come out of it as N-Triples text, a block at a time, which is then cut at its blanks: that takes less than to look
+at each term from Python. If anything is wrong with a text, it is read again, statement by statement, to say what and where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evermat.core.errors import BAD_BASE, BAD_RDF, RELATIVE_IRI, DataError, Kind, Problem
+from evermat.core.source import Source, Span
+from evermat.io.error_report import Findings, fail
+from evermat.io.rdf.error_recovery import (
+    Lines,
+    NotXmlError,
+    Statement,
+    check_xml,
+    markup,
+    turtle_statements,
+    xml_statements,
+)
+from evermat.io.rdf.ntriples import (
+    DIRECTION,
+    RELATIVE,
+    TRIPLE_TERM,
+    UnsupportedError,
+    cut_lines,
+    in_our_words,
+    without_place,
+)
+from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
+from evermat.language.terms import quote, unescape
+
+if TYPE_CHECKING:
+    from pyoxigraph import Quad, RdfFormat
+
+FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
+_BLOCK = 1 << 14  # triples that are handed on at a time
+_GROUP = 256  # statements that are tried together
+_START = 1 << 16  # bytes in which a document type is looked for
+_ENTITY = b"<!ENTITY"
+_PIECE = 1 << 16  # bytes of a document that are read at a time
+_END = 1 << 12  # bytes in which the end of a document is looked for
+
+
+def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Quads]:
+    """The triples of a text without mistakes.
+
+    Raises:
+        SyntaxError, UnsupportedError, NotXmlError: it has some; who reads it statement by statement learns more.
+        DataError: the base is none.
+    """
+    if syntax != "rdf":
+        yield from _blocks(_parse(stream, syntax, base), syntax)
+        return
+    start = stream.tell()
+    entities = _ENTITY in stream.read(_START)
+    stream.seek(start)
+    if entities:
+        check_xml(stream.read)
+        stream.seek(start)
+    watched = _Watched(stream, checked=entities)
+    yield from _blocks(_parse(watched, syntax, base), syntax)
+    if not watched.closed:
+        raise NotXmlError("it breaks off", 1, 1)  # pyoxigraph takes that for complete
+
+
+class _Watched:
+    """A stream of an XML document that knows how the document began and ended; it has no entities that nobody checked."""
+
+    _NAME = re.compile(rb"<([^\s<>/?!=]+)")
+
+    def __init__(self, stream: BinaryIO, *, checked: bool) -> None:
+        self._stream, self._checked = stream, checked
+        self._start = self._end = self._rest = b""
+        self._at = 0
+
+    def read(self, size: int) -> bytes:
+        if not self._rest:
+            self._rest = self._stream.read(_PIECE)
+            if len(self._start) < _START:
+                self._start += self._rest
+            end = self._end + self._rest
+            if not self._checked and _ENTITY in end:
+                raise NotXmlError("it has entities", 1, 1)
+            self._end = end[-_END:]
+            self._at = 0
+        data = self._rest[self._at : self._at + size]
+        self._at += len(data)
+        if self._at >= len(self._rest):
+            self._rest = b""
+        return data
+
+    @property
+    def closed(self) -> bool:
+        """Whether the document ends with the end of the element that it begins with; comments may follow."""
+        root = self._NAME.search(_without_comments(self._start))
+        end = _without_comments(self._end).rstrip()
+        return root is None or re.search(rb"(?:</%b\s*|<%b\s[^<]*/)>$" % ((re.escape(root[1]),) * 2), end) is not None
+
+
+def _without_comments(text: bytes) -> bytes:
+    return re.sub(rb"<!--.*?-->|<\?.*?\?>|<!DOCTYPE[^\[>]*(?:\[.*?\]\s*)?>", b"", text, flags=re.DOTALL)
+
+
+def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
+    import pyoxigraph as rdf  # noqa: PLC0415
+
+    try:
+        return iter(rdf.parse(source, format=_format(syntax), base_iri=base))
+    except ValueError as error:
+        if isinstance(error, SyntaxError):
+            raise
+        raise fail(BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
+
+
+def _format(syntax: str) -> RdfFormat:
+    import pyoxigraph as rdf  # noqa: PLC0415
+
+    return {"ttl": rdf.RdfFormat.TURTLE, "trig": rdf.RdfFormat.TRIG, "rdf": rdf.RdfFormat.RDF_XML}[syntax]
+
+
+def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
+    """The triples, a block at a time."""
+    import pyoxigraph as rdf  # noqa: PLC0415
+
+    graphs = syntax == "trig"
+    form = rdf.RdfFormat.N_QUADS if graphs else rdf.RdfFormat.N_TRIPLES
+    rest = iter(quads)
+    while text := rdf.serialize(islice(rest, _BLOCK), format=form):
+        yield _held(text, graphs=graphs)
+
+
+def _held(text: bytes, *, graphs: bool) -> Quads:
+    """The triples of a text that pyoxigraph has written."""
+    cut = cut_lines(text, graphs=graphs)
+    columns = [column.dictionary_encode() for column in cut.columns]
+    columns = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(pa.string())) for c in columns]
+    objects = columns[2].dictionary
+    if pc.any(pc.starts_with(objects, "<<"), min_count=0).as_py():
+        raise UnsupportedError(*TRIPLE_TERM)
+    if pc.any(pc.match_substring_regex(objects, '"@[A-Za-z0-9-]*--[a-z]+$'), min_count=0).as_py():
+        raise UnsupportedError(*DIRECTION)
+    # pyoxigraph escapes two characters more than the engine does.
+    odd = pc.match_substring_regex(objects, r"\\uFFF[EF]")
+    if pc.any(odd, min_count=0).as_py():
+        terms = [
+            _respelled(term) if is_odd.as_py() else term for term, is_odd in zip(objects.to_pylist(), odd, strict=True)
+        ]
+        columns[2] = column_of(columns[2].indices, pa.array(terms, pa.string()))
+    if graphs:
+        names = columns[3].dictionary
+        columns[3] = column_of(columns[3].indices, pc.if_else(pc.equal(names, ""), DEFAULT_GRAPH, names))
+    return Quads(*columns)
+
+
+def _respelled(literal: str) -> str:
+    end = literal.rindex('"')
+    return quote(unescape(literal[1:end])) + literal[end + 1 :]
+
+
+# --- statement by statement ----------------------------------------------------------------------------------
+
+_IRI_OF_XML = re.compile(r"^error while parsing IRI '(.*)': ", re.DOTALL)
+_BASES = {"ttl": "`@base <IRI> .`", "trig": "`@base <IRI> .`", "rdf": '`xml:base="IRI"`'}
+
+
+class _Place(NamedTuple):
+    """Some characters of a line."""
+
+    line: int
+    span: Span
+
+
+class Careful:
+    """Reads a text statement by statement: those that are wrong are noted, each with its first mistake, and left out."""
+
+    def __init__(self, text: bytes, syntax: str, base: str | None, findings: Findings) -> None:
+        self._text, self._syntax, self._base, self._findings = text, syntax, base, findings
+        self._lines = Lines(text)
+        self.wrong = 0  # statements that were left out
+
+    def read(self) -> Iterator[Quads]:
+        """The triples of all other statements.
+
+        Raises:
+            DataError: there are no statements, for the text is no XML: also where mistakes are only counted.
+        """
+        for group in _grouped(self._statements()):
+            quads = self._quads(group)
+            if quads is not None:
+                yield from quads
+                continue
+            for statement in group:
+                quads = self._quads([statement])
+                if quads is not None:
+                    yield from quads
+                else:
+                    self._complain(statement)
+
+    def _statements(self) -> Iterable[Statement]:
+        if self._syntax != "rdf":
+            return turtle_statements(self._text, self._accepts, graphs=self._syntax == "trig")
+        try:
+            return xml_statements(self._text)
+        except NotXmlError as error:
+            why, line, column = error.args
+            place = _Place(line, Span(column - 1, column))
+            raise DataError(self._at(place, BAD_RDF, form="XML", why=in_our_words(why))) from error
+
+    def _accepts(self, text: bytes) -> bool:
+        try:
+            return not list(_parse(text, self._syntax, self._base))
+        except SyntaxError:
+            return False
+
+    def _quads(self, group: list[Statement]) -> list[Quads] | None:
+        """The triples of some statements with the same lead, or None if something is wrong with them."""
+        pieces = [self._text[statement.start : statement.end] for statement in group]
+        whole = group[0].lead + b"\n".join(pieces) + group[0].tail
+        try:
+            return list(_blocks(_parse(whole, self._syntax, self._base), self._syntax))
+        except (SyntaxError, UnsupportedError):
+            return None
+
+    def _complain(self, statement: Statement) -> None:
+        """Notes what is wrong with a statement."""
+        self.wrong += 1
+        text = self._text[statement.start : statement.end]
+        pieces = _Pieces(markup(statement.lead + text + statement.tail))
+        source: Any = pieces if self._syntax == "rdf" else statement.lead + text + statement.tail
+        try:
+            for _ in _blocks(_parse(source, self._syntax, self._base), self._syntax):
+                pass
+        except SyntaxError as error:
+            if self._syntax == "rdf" and statement.start and pieces.last[1] <= len(statement.lead):
+                raise DataError(
+                    self._problem(error, self._in_xml(statement, pieces))
+                ) from error  # it would be so for all
+            place = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
+            self._findings.add(self._problem(error, place))
+        except UnsupportedError as error:
+            why, sign = error.args
+            at = statement.start + max(text.rfind(sign.encode()), 0)
+            self._findings.add(self._at(self._between(at, at + len(sign)), BAD_RDF, form=FORMS[self._syntax], why=why))
+
+    def _between(self, start: int, end: int) -> _Place:
+        """The place of some bytes, as far as they are in one line."""
+        number, column = self._lines.number(start), self._lines.column(start)
+        last = self._lines.column(end) if self._lines.number(end) == number else len(self._lines.line(number))
+        return _Place(number, Span(column, max(last, column + 1)))
+
+    def _in_turtle(self, error: SyntaxError, statement: Statement) -> _Place:
+        """Where an error is: pyoxigraph counts lines and columns from 1, beginning with the lead."""
+        first, lead = self._lines.number(statement.start), statement.lead.count(b"\n")
+        last = self._lines.number(max(statement.end - 1, statement.start))
+        line = first + (error.lineno or 1) - 1 - lead
+        if line < first:
+            return self._between(statement.start, statement.end)
+        if line > last:
+            return self._between(statement.end, statement.end)
+        before = self._lines.column(statement.start) if line == first else 0
+        start = before + max((error.offset or 1) - 1, 0)
+        end = before + (error.end_offset or 1) - 1 if error.end_lineno == error.lineno else len(self._lines.line(line))
+        return _Place(line, Span(start, max(end, start + 1)))
+
+    def _in_xml(self, statement: Statement, pieces: _Pieces) -> _Place:
+        """Where an error is: in the piece that was read last."""
+        start, end = pieces.last
+        lead = len(statement.lead)
+        if end > lead:
+            start, end = max(start, lead) - lead + statement.start, end - lead + statement.start
+        end = min(end, len(self._text))
+        start += len(self._text[start:end]) - len(self._text[start:end].lstrip())
+        return self._between(min(start, end), end)
+
+    def _problem(self, error: SyntaxError, place: _Place) -> Problem:
+        """A mistake at its place."""
+        line = self._lines.line(place.line)
+        why = without_place(error.msg)
+        if why.endswith(RELATIVE):
+            found = _IRI_OF_XML.match(why)
+            iri = found[1] if found else line[place.span.start : place.span.end].strip("<>")
+            return self._at(place, RELATIVE_IRI, iri=iri, how=_BASES[self._syntax])
+        return self._at(place, BAD_RDF, form=FORMS[self._syntax], why=" ".join(in_our_words(why).split()))
+
+    def _at(self, place: _Place, kind: Kind, **details: object) -> Problem:
+        source = Source(self._findings.path, self._lines.line(place.line), place.line)
+        return Problem(kind, details, source, place.span)
+
+
+def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
+    """Statements that can be parsed together."""
+    group: list[Statement] = []
+    for statement in statements:
+        if group and (len(group) == _GROUP or (statement.lead, statement.tail) != (group[0].lead, group[0].tail)):
+            yield group
+            group = []
+        group.append(statement)
+    if group:
+        yield group
+
+
+class _Pieces:
+    """A stream that hands out one piece at a time, and knows which one was the last."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._rest = pieces, b""
+        self.last = (0, 0)
+
+    def read(self, size: int) -> bytes:
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+            if self._rest:
+                self.last = (self.last[1], self.last[1] + len(self._rest))
+        piece, self._rest = self._rest[:size], self._rest[size:]
+        return piece
