@@ -28,7 +28,7 @@ from evermat.language.terms import SAME_AS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.rdf.translation import Note, Translation
+    from evermat.owl.translate import Note, Translation
 
 ENTAILMENTS = RDFS, OWL2RL = ("rdfs", "owl2rl")
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -98,7 +98,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
     """The ontologies, if there are any."""
     if not knowledge.ontology:
         return None
-    from evermat.rdf.translation import translate  # noqa: PLC0415
+    from evermat.owl.translate import translate  # noqa: PLC0415
 
     imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
     return translate(knowledge.ontology, base=knowledge.base, imports=imports)
@@ -106,7 +106,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
 
 def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has all triples in one relation."""
-    from evermat.rdf.entailment import entailment  # noqa: PLC0415
+    from evermat.owl.entailment import entailment  # noqa: PLC0415
 
     parts: list[str] = []
     regime: Any = knowledge.entailment
@@ -119,7 +119,7 @@ def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list
 
 def _over_relations(own: Program, knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
-    from evermat.rdf.entailment import schema_rules, trivial_rules  # noqa: PLC0415
+    from evermat.owl.entailment import schema_rules, trivial_rules  # noqa: PLC0415
 
     rules = [trivial_rules()] if knowledge.trivial else []
     rules += [schema_rules()] if translation is not None else []

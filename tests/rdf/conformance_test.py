@@ -14,8 +14,8 @@ from xml.etree import ElementTree as ET
 import pyoxigraph as ox
 import pytest
 
-from evermat.rdf.entailment import Regime
-from evermat.rdf.vocabulary import RDF
+from evermat.owl.entailment import Regime
+from evermat.owl.vocabulary import RDF
 from tests.rdf.graphs import Triple, closure, entails, read, spelling
 
 DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))

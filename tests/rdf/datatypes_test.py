@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from evermat.language.builtins import fault_of_pattern
 from evermat.language.terms import literal_term, quote
-from evermat.rdf.datatypes import DISTINCT, datatype_pattern, restriction_patterns, value_pattern
-from evermat.rdf.numbers import between, integers_between
-from evermat.rdf.patterns import UnreadableError, translated
-from evermat.rdf.vocabulary import XSD, owl, rdf, rdfs, xsd
+from evermat.owl.literals.datatypes import DISTINCT, datatype_pattern, restriction_patterns, value_pattern
+from evermat.owl.literals.number_ranges import between, integers_between
+from evermat.owl.literals.xsd_regex import UnreadableError, translated
+from evermat.owl.vocabulary import XSD, owl, rdf, rdfs, xsd
 
 
 def matches(pattern: str, texts: list[str]) -> list[bool]:

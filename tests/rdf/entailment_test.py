@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.language.builtins import full_match
-from evermat.rdf.entailment import REGIMES, Regime, entailment, schema_rules
-from evermat.rdf.rules.datatypes import SPELLINGS
-from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD, owl, rdf, rdfs, xsd
+from evermat.owl.entailment import REGIMES, Regime, entailment, schema_rules
+from evermat.owl.rulesets.datatypes import SPELLINGS
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD, owl, rdf, rdfs, xsd
 from tests.rdf.graphs import Triple, closure, parse
 from tests.rdf.naive import NAMES, naive
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
-from evermat.rdf.vocabulary import owl, rdf, rdfs
+from evermat.owl.vocabulary import owl, rdf, rdfs
 from tests.rdf.graphs import Triple
 
 NAMES = {

@@ -14,8 +14,8 @@ import pytest
 
 import evermat
 from evermat.language.terms import RDF_TYPE
-from evermat.rdf.entailment import REGIMES, Regime, entailment
-from evermat.rdf.vocabulary import DOMAIN, RANGE, SUB_CLASS, SUB_PROPERTY
+from evermat.owl.entailment import REGIMES, Regime, entailment
+from evermat.owl.vocabulary import DOMAIN, RANGE, SUB_CLASS, SUB_PROPERTY
 from tests.maintenance.updates import ALGORITHMS
 from tests.rdf.graphs import Triple, read
 

@@ -20,7 +20,7 @@ from evermat.language.compile import read_source
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.rdf.translation import Note
+    from evermat.owl.translate import Note
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def translate_ontologies(
     ontology: Sequence[Path], output: Path | None, base: str | None, *, ignore_imports: bool
 ) -> None:
     """Prints the rules of ontologies, and on standard error what rules cannot say."""
-    from evermat.rdf.translation import translate
+    from evermat.owl.translate import translate
 
     translation = translate(ontology, base=base, imports="ignore" if ignore_imports else "require")
     text = translation.text(facts=True)

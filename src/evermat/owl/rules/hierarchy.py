@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from evermat.rdf.axioms import Axiom
-from evermat.rdf.expressions import (
+from evermat.owl.ontology.axioms import Axiom
+from evermat.owl.ontology.expressions import (
     TOP_CLASS,
     TOP_RANGE,
     All,
@@ -26,7 +26,7 @@ from evermat.rdf.expressions import (
     Range,
     Some,
 )
-from evermat.rdf.vocabulary import NOTHING
+from evermat.owl.vocabulary import NOTHING
 
 _Node = TypeVar("_Node")
 _DEEPEST = 4  # expressions within expressions that are looked at

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from evermat.rdf.hierarchy import Hierarchy
-from evermat.rdf.model import Helper, Member, Rule
+from evermat.owl.rules.hierarchy import Hierarchy
+from evermat.owl.rules.model import Helper, Member, Rule
 
 
 def without_idle_rules(rules: Iterable[Rule], names: Collection[str], hierarchy: Hierarchy) -> list[Rule]:

@@ -9,8 +9,8 @@ from functools import cache
 from importlib import resources
 from typing import Literal, get_args
 
-from evermat.rdf.rules.datatypes import datatype_rules
-from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.rulesets.datatypes import datatype_rules
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
 Regime = Literal["rdfs", "owl2rl"]
 REGIMES: tuple[Regime, ...] = get_args(Regime)
@@ -71,4 +71,4 @@ def _prefixes() -> str:
 
 @cache
 def _rules(file: str) -> str:
-    return resources.files("evermat.rdf").joinpath("rules", f"{file}.dl").read_text(encoding="utf-8")
+    return resources.files("evermat.owl").joinpath("rulesets", f"{file}.dl").read_text(encoding="utf-8")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from evermat.rdf.expressions import Namer, Reader, written
-from evermat.rdf.graph import MalformedError
-from evermat.rdf.vocabulary import SWRL, TYPE
+from evermat.owl.ontology.expressions import Namer, Reader, written
+from evermat.owl.ontology.graph import MalformedError
+from evermat.owl.vocabulary import SWRL, TYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from evermat.language.terms import quote
-from evermat.rdf.axioms import Axiom, Axioms
-from evermat.rdf.expressions import TOP_CLASS, All, And, Class, Named, Not, OneOf, Or, Property, Some, written
-from evermat.rdf.hierarchy import (
+from evermat.owl.ontology.axioms import Axiom, Axioms
+from evermat.owl.ontology.expressions import TOP_CLASS, All, And, Class, Named, Not, OneOf, Or, Property, Some, written
+from evermat.owl.ontology.swrl import RuleAtom
+from evermat.owl.rules.collect import Note, Output
+from evermat.owl.rules.hierarchy import (
     Hierarchy,
     alternatives,
     canonical,
@@ -19,12 +21,10 @@ from evermat.rdf.hierarchy import (
     on_the_left,
     on_the_right,
 )
-from evermat.rdf.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Member
-from evermat.rdf.output import Note, Output
-from evermat.rdf.pruning import without_idle_rules
-from evermat.rdf.sides import Sides, different_literals, link
-from evermat.rdf.swrl import RuleAtom
-from evermat.rdf.vocabulary import DIFFERENT, EVERYTHING, NOTHING, SAME
+from evermat.owl.rules.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Member
+from evermat.owl.rules.pruning import without_idle_rules
+from evermat.owl.rules.subsumption import Sides, different_literals, link
+from evermat.owl.vocabulary import DIFFERENT, EVERYTHING, NOTHING, SAME
 
 _PAIRS = 30  # members of a list that are compared pair by pair; of more, a relation is made
 _FALSE = Inconsistent("")

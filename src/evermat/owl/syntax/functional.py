@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from evermat.language.terms import literal_term
-from evermat.rdf.trees import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
-from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
 _TOKEN = re.compile(
     r"""(?P<blank>(?:\s+|\#[^\n]*)+)

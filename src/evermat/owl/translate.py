@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evermat.rdf.axioms import read_axioms
-from evermat.rdf.entities import Entities
-from evermat.rdf.expressions import Reader
-from evermat.rdf.graph import Graph, Triple
-from evermat.rdf.loading import load
-from evermat.rdf.model import Equal, Link, Member, Rule
-from evermat.rdf.names import Names, prefixes_for
-from evermat.rdf.output import HelperRelation, Note, Output
-from evermat.rdf.sides import Sides
-from evermat.rdf.text import Layout, Printer
-from evermat.rdf.translator import Translator
-from evermat.rdf.vocabulary import CLASS_TYPES, PROPERTY_TYPES, SAME, TYPE, is_built_in, is_iri
+from evermat.owl.load import load
+from evermat.owl.ontology.axioms import read_axioms
+from evermat.owl.ontology.entities import Entities
+from evermat.owl.ontology.expressions import Reader
+from evermat.owl.ontology.graph import Graph, Triple
+from evermat.owl.print.prefixes import Names, prefixes_for
+from evermat.owl.print.program_text import Layout, Printer
+from evermat.owl.rules.collect import HelperRelation, Note, Output
+from evermat.owl.rules.model import Equal, Link, Member, Rule
+from evermat.owl.rules.subsumption import Sides
+from evermat.owl.rules.translator import Translator
+from evermat.owl.vocabulary import CLASS_TYPES, PROPERTY_TYPES, SAME, TYPE, is_built_in, is_iri
 
 if TYPE_CHECKING:
     import pyarrow as pa

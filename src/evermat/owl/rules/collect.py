@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evermat.rdf.axioms import Axiom
-from evermat.rdf.expressions import Namer, written
-from evermat.rdf.graph import Triple
-from evermat.rdf.model import (
+from evermat.owl.ontology.axioms import Axiom
+from evermat.owl.ontology.expressions import Namer, written
+from evermat.owl.ontology.graph import Triple
+from evermat.owl.rules.model import (
     Atom,
     Body,
     Differ,
@@ -23,7 +23,7 @@ from evermat.rdf.model import (
     terms_of,
     with_helpers,
 )
-from evermat.rdf.vocabulary import (
+from evermat.owl.vocabulary import (
     BOTTOM,
     CHARACTERISTICS,
     DOMAIN,

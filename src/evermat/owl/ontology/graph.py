@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from evermat.rdf.vocabulary import FIRST, NIL, REST
+from evermat.owl.vocabulary import FIRST, NIL, REST
 
 Triple = tuple[str, str, str]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.rdf.graph import Graph
-from evermat.rdf.vocabulary import (
+from evermat.owl.ontology.graph import Graph
+from evermat.owl.vocabulary import (
     CLASS_TYPES,
     DATATYPE_TYPES,
     EQUIVALENT_PROPERTY,

@@ -13,9 +13,9 @@ from functools import cache
 from math import ceil, floor
 
 from evermat.language.terms import BadEscapeError, quote, unescape
-from evermat.rdf.numbers import between, integers_between
-from evermat.rdf.patterns import UnreadableError, translated
-from evermat.rdf.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
+from evermat.owl.literals.number_ranges import between, integers_between
+from evermat.owl.literals.xsd_regex import UnreadableError, translated
+from evermat.owl.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
 
 _INTEGERS: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),

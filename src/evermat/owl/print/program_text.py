@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evermat.language.terms import quote
-from evermat.rdf.axioms import KINDS
-from evermat.rdf.graph import Triple
-from evermat.rdf.model import (
+from evermat.owl.ontology.axioms import KINDS
+from evermat.owl.ontology.graph import Triple
+from evermat.owl.print.prefixes import Names
+from evermat.owl.rules.collect import NEEDS_TRIPLES, HelperRelation, Note
+from evermat.owl.rules.model import (
     Atom,
     Differ,
     Equal,
@@ -21,9 +23,7 @@ from evermat.rdf.model import (
     is_variable,
     terms_of,
 )
-from evermat.rdf.names import Names
-from evermat.rdf.output import NEEDS_TRIPLES, HelperRelation, Note
-from evermat.rdf.vocabulary import TYPE
+from evermat.owl.vocabulary import TYPE
 
 _COLUMNS = {1: "s:term", 2: "s:term, o:term"}
 _HEADINGS = {True: "Beyond rules; the rest of these axioms stands above:", False: "Not translated:"}

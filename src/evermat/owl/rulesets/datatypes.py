@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from evermat.language.terms import quote
-from evermat.rdf.datatypes import DISTINCT, datatype_pattern
-from evermat.rdf.vocabulary import LITERAL, rdf, xsd
+from evermat.owl.literals.datatypes import DISTINCT, datatype_pattern
+from evermat.owl.vocabulary import LITERAL, rdf, xsd
 
 _XSD = """
     decimal integer nonNegativeInteger nonPositiveInteger positiveInteger negativeInteger

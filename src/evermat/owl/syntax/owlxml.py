@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urljoin
 
-from evermat.rdf.functional import literal
-from evermat.rdf.trees import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
-from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.syntax.functional import literal
+from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
 _XML = "http://www.w3.org/XML/1998/namespace "
 _ENTITIES = frozenset({"Class", "Datatype", "ObjectProperty", "DataProperty", "AnnotationProperty", "NamedIndividual"})

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal as OneOfTexts
 
-from evermat.rdf.entities import Entities
-from evermat.rdf.graph import Graph, MalformedError
-from evermat.rdf.vocabulary import INVERSE, LITERAL, THING, TYPE, is_blank, is_iri, is_literal, owl
+from evermat.owl.ontology.entities import Entities
+from evermat.owl.ontology.graph import Graph, MalformedError
+from evermat.owl.vocabulary import INVERSE, LITERAL, THING, TYPE, is_blank, is_iri, is_literal, owl
 
 DEEPEST = 100  # levels of expressions within expressions
 _SHOWN = 20  # members of a long list that are written

@@ -11,9 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from evermat.core.errors import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT, DataError, Problem
 from evermat.core.source import Source, Span
-from evermat.rdf.graph import Triple
-from evermat.rdf.trees import NotAnOntologyError, failed
-from evermat.rdf.vocabulary import BUILT_IN, TYPE, is_blank, owl
+from evermat.owl.ontology.graph import Triple
+from evermat.owl.syntax.tree import NotAnOntologyError, failed
+from evermat.owl.vocabulary import BUILT_IN, TYPE, is_blank, owl
 
 CATALOG = "catalog-v001.xml"
 _ENDINGS = (".owl", ".ttl", ".rdf", ".ofn", ".owx")
@@ -138,9 +138,9 @@ def _read(path: Path, base: str | None) -> _File:
 
 def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _File:
     """The ontology in a file that is no RDF."""
-    from evermat.rdf.functional import read_functional  # noqa: PLC0415
-    from evermat.rdf.mapping import triples_of  # noqa: PLC0415
-    from evermat.rdf.owlxml import read_owl_xml  # noqa: PLC0415
+    from evermat.owl.syntax.functional import read_functional  # noqa: PLC0415
+    from evermat.owl.syntax.owlxml import read_owl_xml  # noqa: PLC0415
+    from evermat.owl.syntax.to_triples import triples_of  # noqa: PLC0415
 
     try:
         text = data.decode().removeprefix("\ufeff")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evermat.rdf import vocabulary
-from evermat.rdf.expressions import Named, Namer, Property, Range, Reader, is_range, written
-from evermat.rdf.graph import MalformedError
-from evermat.rdf.swrl import read_rule
-from evermat.rdf.vocabulary import (
+from evermat.owl import vocabulary
+from evermat.owl.ontology.expressions import Named, Namer, Property, Range, Reader, is_range, written
+from evermat.owl.ontology.graph import MalformedError
+from evermat.owl.ontology.swrl import read_rule
+from evermat.owl.vocabulary import (
     CHARACTERISTICS,
     DIFFERENT,
     DOMAIN,

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from evermat.core.errors import did_you_mean
-from evermat.rdf.graph import Triple
-from evermat.rdf.swrl import NAMES, swrl
-from evermat.rdf.trees import Document, Leaf, NotAnOntologyError, Tree
-from evermat.rdf.vocabulary import (
+from evermat.owl.ontology.graph import Triple
+from evermat.owl.ontology.swrl import NAMES, swrl
+from evermat.owl.syntax.tree import Document, Leaf, NotAnOntologyError, Tree
+from evermat.owl.vocabulary import (
     DIFFERENT,
     DOMAIN,
     EQUIVALENT_CLASS,

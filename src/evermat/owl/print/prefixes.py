@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from evermat.rdf.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
 _WELL_KNOWN = {
     "rdf": RDF,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from math import prod
 
-from evermat.rdf.datatypes import ANY_LITERAL, DISTINCT, datatype_pattern, restriction_patterns, value_pattern
-from evermat.rdf.entities import Entities
-from evermat.rdf.expressions import (
+from evermat.owl.literals.datatypes import ANY_LITERAL, DISTINCT, datatype_pattern, restriction_patterns, value_pattern
+from evermat.owl.ontology.entities import Entities
+from evermat.owl.ontology.expressions import (
     TOP_RANGE,
     All,
     And,
@@ -36,10 +36,10 @@ from evermat.rdf.expressions import (
     Some,
     is_range,
 )
-from evermat.rdf.hierarchy import alternatives, canonical, is_open, normal
-from evermat.rdf.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Match, Member, terms_of
-from evermat.rdf.output import Output
-from evermat.rdf.vocabulary import EVERYTHING, NOTHING
+from evermat.owl.rules.collect import Output
+from evermat.owl.rules.hierarchy import alternatives, canonical, is_open, normal
+from evermat.owl.rules.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Match, Member, terms_of
+from evermat.owl.vocabulary import EVERYTHING, NOTHING
 
 _MOST = 1000  # bodies that are written out; more are named
 _FALSE = Inconsistent("")  # the axiom is filled in when the rule is made

@@ -1,0 +1,1 @@
+"""Data ranges and literals."""

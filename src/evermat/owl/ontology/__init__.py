@@ -1,0 +1,1 @@
+"""What an ontology states, from its triples."""

@@ -1,0 +1,1 @@
+"""Axioms to rules."""

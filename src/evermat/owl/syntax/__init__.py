@@ -1,0 +1,1 @@
+"""Syntaxes of ontologies, to triples."""
