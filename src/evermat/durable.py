@@ -39,8 +39,8 @@ from evermat.language.patterns.equality import CLASSES
 from evermat.language.revise import revise
 from evermat.query import Answer, Queries
 from evermat.store import Entry, Part, Store
+from evermat.store.chunked_write import Pieces
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
-from evermat.store.pieces import Pieces
 
 Mask = npt.NDArray[np.bool_]
 

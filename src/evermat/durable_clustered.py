@@ -39,9 +39,9 @@ from evermat.spark.rounds.sets import CountedFacts, FactSet
 from evermat.spark.rounds.state import State, Workshop
 from evermat.spark.rounds.update import Update
 from evermat.store import Part, Store
+from evermat.store.chunked_write import Pieces
+from evermat.store.data_files import stored_columns
 from evermat.store.names import NONRECURSIVE, OP, RECURSIVE
-from evermat.store.pieces import Pieces
-from evermat.store.rows import stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes

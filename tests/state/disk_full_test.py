@@ -15,7 +15,7 @@ import pytest
 
 import evermat
 from evermat.materialisation import Materialisation
-from evermat.store.table import TableWriter
+from evermat.store.delta_table import TableWriter
 from tests.maintenance.updates import facts_of
 from tests.state.crasher import change
 from tests.state.states import CHAIN, PROGRAM, assert_recomputed, explicit_of, facts_at, refused, saved, tree

@@ -14,7 +14,7 @@ from pathlib import Path
 import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
 
 from evermat.store import Store
-from evermat.store.table import TableWriter
+from evermat.store.delta_table import TableWriter
 
 from .models import PAIRS, SCHEMAS, contents, entry, merged, plus, table
 

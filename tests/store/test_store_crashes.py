@@ -17,8 +17,8 @@ from deltalake import DeltaTable
 
 from evermat.core.errors import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT, ResourceError, StateError
 from evermat.store import Store
-from evermat.store.log import entry_file, entry_numbers
-from evermat.store.table import TableWriter
+from evermat.store.delta_log import entry_file, entry_numbers
+from evermat.store.delta_table import TableWriter
 
 from .crasher import DIED, scenario
 from .models import LONG, PAIRS, SCHEMAS, contents, entry, everything, minus, plus, small_state

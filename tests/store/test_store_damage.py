@@ -122,8 +122,8 @@ def test_a_writer_does_not_vouch_for_damage(state, tmp_path: Path):
 
 
 def test_a_damaged_checkpoint(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.table._CHECKPOINT_EVERY", 2)
-    monkeypatch.setattr("evermat.store.table._SPREAD", 1)
+    monkeypatch.setattr("evermat.store.delta_table._CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("evermat.store.delta_table._SPREAD", 1)
     path = tmp_path / "state"
     right = small_state(path, versions=6)
     (file,) = (path / "relations" / "path" / "_delta_log").glob("*4.checkpoint.parquet")

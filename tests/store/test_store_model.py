@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from evermat.store import Store
-from evermat.store.pieces import Pieces
+from evermat.store.chunked_write import Pieces
 
 from .models import LONG, PAIRS, Facts, contents, entry, in_pieces, merged, rows_of, table
 

@@ -15,7 +15,7 @@ import pytest
 
 from evermat.core.errors import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT, ResourceError, StateError
 from evermat.store import Store
-from evermat.store.rows import stored_columns, table_schema, write_part
+from evermat.store.data_files import stored_columns, table_schema, write_part
 
 from .models import (
     NULLARY,
@@ -46,7 +46,7 @@ def in_order(store: Store, version: int, name: str) -> list[tuple]:
 
 @pytest.mark.parametrize("size", [1, 7, 99, 100, 101, 350, 5000])
 def test_pieces_equal_one_table(tmp_path: Path, monkeypatch, size: int):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 100)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 100)
     with Store.create(tmp_path / "one") as one, Store.create(tmp_path / "many") as many:
         for facts in (FACTS, FACTS[:250]):  # a snapshot and a change
             rows = plus(PAIRS, *facts)
@@ -65,7 +65,7 @@ def test_small_pieces_share_a_file(tmp_path: Path, monkeypatch):
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"edge": in_pieces(rows, 1)}, {"edge": PAIRS})
         assert [found.num_rows for _, found in store.read(1, "edge")] == [1050]
-        monkeypatch.setattr("evermat.store.pieces._JOINED_BYTES", 0)
+        monkeypatch.setattr("evermat.store.chunked_write._JOINED_BYTES", 0)
         store.commit(entry(), {"edge": in_pieces(rows, 350)}, {"edge": PAIRS})
         assert [found.num_rows for n, found in store.read(2, "edge") if n == 2] == [350] * 3
         assert in_order(store, 2, "edge") == 2 * in_order(store, 1, "edge")
@@ -148,7 +148,7 @@ ERRORS = [RuntimeError("no more"), OSError(errno.EIO, "the source is gone"), Key
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 def test_pieces_that_fail(tmp_path: Path, monkeypatch, error: BaseException):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 1)  # so that files are written before it fails
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 1)  # so that files are written before it fails
     path = tmp_path / "state"
     right = small_state(path)
     with Store.open(path) as store:
@@ -169,7 +169,7 @@ def test_pieces_that_fail(tmp_path: Path, monkeypatch, error: BaseException):
 
 
 def test_pieces_that_fail_in_a_new_state(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 1)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 1)
     with Store.create(tmp_path / "state") as store:
         (temporary,) = tmp_path.iterdir()
         before = tree(temporary)
@@ -182,7 +182,7 @@ def test_pieces_that_fail_in_a_new_state(tmp_path: Path, monkeypatch):
 
 
 def test_pieces_are_no_longer_asked_for_when_the_disk_is_full(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 1)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 1)
     path = tmp_path / "state"
     small_state(path)
     asked, closed = [], []
@@ -200,7 +200,7 @@ def test_pieces_are_no_longer_asked_for_when_the_disk_is_full(tmp_path: Path, mo
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write_part(folder, entry, number, rows, version)
 
-    monkeypatch.setattr("evermat.store.pieces.write_part", full)
+    monkeypatch.setattr("evermat.store.chunked_write.write_part", full)
     with Store.open(path) as store:
         store.lock()
         before = tree(path)
@@ -213,7 +213,7 @@ def test_pieces_are_no_longer_asked_for_when_the_disk_is_full(tmp_path: Path, mo
 
 
 def test_few_pieces_are_held_at_a_time(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 10)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 10)
     guard = threading.Lock()
     held, most = [0], [0]
     open_now: list[str] = []
@@ -237,7 +237,7 @@ def test_few_pieces_are_held_at_a_time(tmp_path: Path, monkeypatch):
             held[0] -= rows.num_rows
         return part
 
-    monkeypatch.setattr("evermat.store.pieces.write_part", slowly)
+    monkeypatch.setattr("evermat.store.chunked_write.write_part", slowly)
     names = [f"r{n}" for n in range(20)]
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {name: pieces(name) for name in names}, dict.fromkeys(names, PAIRS))
@@ -248,7 +248,7 @@ def test_few_pieces_are_held_at_a_time(tmp_path: Path, monkeypatch):
 
 
 def test_compaction_from_pieces_that_the_store_reads(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 100)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 100)
     with Store.create(tmp_path / "state") as store:
         for start in range(0, 1050, 350):
             store.commit(entry(), {"edge": plus(PAIRS, *FACTS[start : start + 350])}, {"edge": PAIRS})
@@ -265,7 +265,7 @@ def test_compaction_from_pieces_that_the_store_reads(tmp_path: Path, monkeypatch
 
 
 def test_files_are_what_is_read(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 3)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 3)
     path = tmp_path / "state"
     small_state(path, 6)
     with Store.open(path) as store:

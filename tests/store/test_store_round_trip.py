@@ -52,7 +52,7 @@ def test_dictionaries_large_strings_and_missing_columns(tmp_path: Path):
 
 
 def test_a_large_relation_has_several_files(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.pieces.PART_ROWS", 100)
+    monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 100)
     facts = [("a", n) for n in range(1050)]
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"edge": plus(PAIRS, *facts)}, {"edge": PAIRS})
@@ -62,7 +62,7 @@ def test_a_large_relation_has_several_files(tmp_path: Path, monkeypatch):
 
 
 def test_rows_that_are_streamed_to_disk(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.rows._SMALL", 0)
+    monkeypatch.setattr("evermat.store.data_files._SMALL", 0)
     with Store.create(tmp_path / "state") as store:
         store.commit(entry(), {"edge": plus(PAIRS, ("a", 1))}, {"edge": PAIRS})
         assert list(contents(store, 1, "edge")) == [("a", 1)]

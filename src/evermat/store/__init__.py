@@ -34,7 +34,7 @@ table, `delta`, belongs to the row. `CURRENT_FACTS` then gives its facts in SQL;
 
 from __future__ import annotations
 
-from evermat.store.log import Part
+from evermat.store.delta_log import Part
 from evermat.store.names import column_names
 from evermat.store.store import Store
 from evermat.store.version import Entry, Version

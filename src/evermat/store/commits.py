@@ -24,10 +24,10 @@ from typing import Any
 import pyarrow as pa
 
 from evermat.core.errors import StateError
+from evermat.store.data_files import Columns, read_part, write_part
+from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
+from evermat.store.delta_table import CHECKS, TableWriter
 from evermat.store.disk import damaged, names, read, sync, writing
-from evermat.store.log import Log, Part, entry_file, entry_numbers, whole_entry
-from evermat.store.rows import Columns, read_part, write_part
-from evermat.store.table import CHECKS, TableWriter
 from evermat.store.version import Entry, Version
 
 # With more files than this, the next row takes all earlier ones into its own file.

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 
 from evermat.core.errors import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT, Problem, StateError
 from evermat.store.commits import Commits, Pin, Row
+from evermat.store.data_files import fact_schema, read_rows
+from evermat.store.delta_log import Log, Part, entry_file
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS
 from evermat.store.disk import damaged, read
-from evermat.store.log import Log, Part, entry_file
 from evermat.store.names import OP
-from evermat.store.place import COMMITS, PROGRAMS, RELATIONS
-from evermat.store.rows import fact_schema, read_rows
 from evermat.store.version import Version
 
 _AHEAD = 3  # files that are read before they are asked for
@@ -120,7 +120,7 @@ class Reader:
     def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
         """The data files behind `read`, by version and in its order, for whoever has other machines read them.
 
-        Each is a Parquet file whose columns are those of `evermat.store.rows.table_schema`. They stay until a vacuum
+        Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
         removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
         here.
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evermat.store.delta_log import Log, entry_file, entry_numbers, whole_entry
+from evermat.store.delta_table import TableWriter
 from evermat.store.disk import names, sync
-from evermat.store.log import Log, entry_file, entry_numbers, whole_entry
-from evermat.store.table import TableWriter
 
 
 def undo(writer: TableWriter, log: Log, pinned: int) -> None:

@@ -14,14 +14,14 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from evermat.store.chunked_write import Pieces, none_given
 from evermat.store.commits import Pin, Row
+from evermat.store.data_files import Columns, stored_columns
+from evermat.store.delta_log import Part
+from evermat.store.directory import RELATIONS, check_free, check_state, new_folder
 from evermat.store.disk import names, writing
-from evermat.store.log import Part
 from evermat.store.names import folder_name
-from evermat.store.pieces import Pieces, none_given
-from evermat.store.place import RELATIONS, check_free, check_state, new_folder
 from evermat.store.reader import program_name
-from evermat.store.rows import Columns, stored_columns
 from evermat.store.vacuum import sweep
 from evermat.store.version import Entry, Version
 from evermat.store.writer import Job, Writer

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from evermat.store.commits import Commits, Pin, commit_writer
+from evermat.store.data_files import Columns
+from evermat.store.delta_log import LOG, Log, entry_file, entry_numbers
+from evermat.store.delta_table import CHECKS, TableWriter
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS
 from evermat.store.disk import names
-from evermat.store.log import LOG, Log, entry_file, entry_numbers
-from evermat.store.place import COMMITS, PROGRAMS, RELATIONS
-from evermat.store.rows import Columns
-from evermat.store.table import CHECKS, TableWriter
 
 
 def sweep(

@@ -19,15 +19,15 @@ from typing import TypeVar
 
 from evermat.core.deferred_signals import uninterrupted
 from evermat.core.errors import STATE_MOVED, EvermatError, Problem, StateError
+from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import Commits, Pin, Row, commit_writer
+from evermat.store.data_files import Columns, delta_fields
+from evermat.store.delta_log import Log, Part, entry_file, entry_numbers
+from evermat.store.delta_table import TableWriter
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
 from evermat.store.disk import put, sync, writing
-from evermat.store.log import Log, Part, entry_file, entry_numbers
-from evermat.store.pieces import Order, Pieces, write_rows
-from evermat.store.place import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
 from evermat.store.reader import Reader
 from evermat.store.recovery import left_overs, undo
-from evermat.store.rows import Columns, delta_fields
-from evermat.store.table import TableWriter
 
 _T = TypeVar("_T")
 

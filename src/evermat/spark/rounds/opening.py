@@ -42,9 +42,9 @@ from evermat.spark.rounds.packing import (
 from evermat.spark.rounds.state import Workshop
 from evermat.spark.rounds.tasks import Sending, outcome
 from evermat.store import Part
+from evermat.store.data_files import Columns, read_part, table_schema
 from evermat.store.disk import damaged
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
-from evermat.store.rows import Columns, read_part, table_schema
 
 GONE, COME, SAME = range(3)  # what there is to tell of a fact
 EXPLICIT = "explicit"  # the column that says whether a fact is explicit

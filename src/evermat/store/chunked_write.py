@@ -17,9 +17,9 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from evermat.store.data_files import PART_ROWS, Columns, as_stored, table_schema, write_part
+from evermat.store.delta_log import Part
 from evermat.store.disk import writing
-from evermat.store.log import Part
-from evermat.store.rows import PART_ROWS, Columns, as_stored, table_schema, write_part
 
 Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
 """The rows of a relation: one table, or tables that are asked for once and together have no fact twice."""

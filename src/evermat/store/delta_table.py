@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.core.errors import EvermatError
+from evermat.store.delta_log import LOG, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.disk import cannot_write, damaged, names, put, read, sync, system_error
-from evermat.store.log import LOG, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.names import VERSION
 
 if TYPE_CHECKING:

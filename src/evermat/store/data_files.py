@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evermat.store.delta_log import Part, part_name
 from evermat.store.disk import damaged, read
-from evermat.store.log import Part, part_name
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, column_names
 
 # Rows of a file: large enough to compress well, small enough that several threads share a large relation.
