@@ -109,8 +109,8 @@ def triples(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.core.source import Source
     from evermat.language.compile import compile_program
-    from evermat.spark.exchange import Exchanged
-    from evermat.spark.reader import Split, SplitReader
+    from evermat.spark.input.arrow_files import Exchanged
+    from evermat.spark.input.read_task import Split, SplitReader
 
     count = 20_000 if quick else 2_000_000
     rng = np.random.default_rng(0)

@@ -32,7 +32,7 @@ PAIRED = ["x", "y"]
 
 def session(chosen: argparse.Namespace, folder: Path) -> Any:
     """A plain session, with all that Java does to become fast; only the sizes are those of the machine."""
-    from evermat.spark.java import java_home
+    from evermat.spark.launch.java import java_home
 
     if home := java_home(folder):
         os.environ["JAVA_HOME"] = str(home)

@@ -358,7 +358,7 @@ BATCHES, FEW_BATCHES = 60, 4
 
 def structured(tell: Telling) -> bool:
     """Updates as files: a query of Spark's reads rows of Parquet, or hands files over. Each file is a batch."""
-    from evermat.spark.session import session
+    from evermat.spark.launch.session import session
 
     count = FEW_BATCHES if tell.task.small else BATCHES
     conf = {"spark.sql.streaming.numRecentProgressUpdates": str(FIRST + count + 10)}

@@ -199,7 +199,7 @@ class Program:
             with Scratch(folder) as between:
                 given = facts or {}
                 if files is not None:
-                    from evermat.spark.sources import read_graphs as read_on_spark  # noqa: PLC0415
+                    from evermat.spark.input.plan import read_graphs as read_on_spark  # noqa: PLC0415
 
                     given = together(given, read_on_spark(engine, program, between, files, self._triples), program)
                 made = materialise_on_spark(

@@ -52,7 +52,7 @@ class ChangedFacts:
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """A DataFrame of the caller's SparkSession."""
-        from evermat.spark.frames import to_frame  # noqa: PLC0415
+        from evermat.spark.dataframes import to_frame  # noqa: PLC0415
 
         return to_frame(spark, self.to_arrow(), self._relation)
 

@@ -37,18 +37,18 @@ from evermat.materialisation import Materialisation
 from evermat.query import Answer, Queries
 from evermat.reasoning.maintain import check_algorithm, kept_counters
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
-from evermat.spark.exchange import Several
-from evermat.spark.frames import frame_files
-from evermat.spark.reader import write_facts
-from evermat.spark.rounds.cluster import Cluster, default_buckets
-from evermat.spark.rounds.loading import load
-from evermat.spark.rounds.packing import Shape
-from evermat.spark.rounds.reading import facts_of, frame_of, holds
-from evermat.spark.rounds.representatives import Representatives
-from evermat.spark.rounds.rules import Rules
-from evermat.spark.rounds.sets import FactSet, View
-from evermat.spark.rounds.state import State
-from evermat.spark.rounds.update import Update
+from evermat.spark.dataframes import frame_files
+from evermat.spark.engine.equality_state import Representatives
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.job_runner import Cluster, default_buckets
+from evermat.spark.engine.loading import load
+from evermat.spark.engine.rules import Rules
+from evermat.spark.engine.scan import facts_of, frame_of, holds
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.engine.update import Update
+from evermat.spark.input.arrow_files import Several
+from evermat.spark.input.read_task import write_facts
 from evermat.spark.scratch import Scratch
 from evermat.streaming import Once
 from evermat.tabular import Tabular

@@ -31,13 +31,13 @@ from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Program
-from evermat.spark.rounds.cluster import Cluster
-from evermat.spark.rounds.expressions import Counted, Expression, Files, combined
-from evermat.spark.rounds.opening import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore
-from evermat.spark.rounds.packing import FactFile, Shape
-from evermat.spark.rounds.sets import CountedFacts, FactSet
-from evermat.spark.rounds.state import State, Workshop
-from evermat.spark.rounds.update import Update
+from evermat.spark.engine.fact_sets import CountedFacts, FactSet
+from evermat.spark.engine.job_runner import Cluster
+from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore
+from evermat.spark.engine.state import State, Workshop
+from evermat.spark.engine.tasks.serialization import FactFile, Shape
+from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined
+from evermat.spark.engine.update import Update
 from evermat.store import Part, Store
 from evermat.store.chunked_write import Pieces
 from evermat.store.data_files import stored_columns

@@ -134,14 +134,14 @@ def is_dataframe(given: Any) -> bool:
     """Whether it is a DataFrame of Spark; then pyspark is loaded already."""
     if "pyspark" not in sys.modules:
         return False
-    from evermat.spark import frames  # noqa: PLC0415
+    from evermat.spark import dataframes  # noqa: PLC0415
 
-    return frames.is_dataframe(given)
+    return dataframes.is_dataframe(given)
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from a DataFrame."""
-    from evermat.spark.frames import frame_tables  # noqa: PLC0415
+    from evermat.spark.dataframes import frame_tables  # noqa: PLC0415
     from evermat.spark.scratch import Scratch  # noqa: PLC0415
 
     with Scratch() as scratch:

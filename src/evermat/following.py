@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.core.errors import NO_SUCH_RELATION, DataError, Problem, did_you_mean
-from evermat.spark.streaming.source import RELATION, STATE, Changed, ChangeSource, required
+from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
 from evermat.store import Store
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def follow_files(
     """
     from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
-    from evermat.spark.streaming.files import arriving_files, updates_in  # noqa: PLC0415
+    from evermat.spark.streaming.file_source import arriving_files, updates_in  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
     from evermat.streaming import StreamedUpdate  # noqa: PLC0415
 

@@ -478,7 +478,7 @@ class Materialisation(Mapping[str, "Facts"]):
 
         A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL.
         """
-        from evermat.spark.frames import create_views  # noqa: PLC0415
+        from evermat.spark.dataframes import create_views  # noqa: PLC0415
 
         return create_views({name: self[name].to_spark(spark) for name in self}, prefix)
 
@@ -602,7 +602,7 @@ class Facts(Tabular):
         """A DataFrame of the caller's SparkSession; what is stored compactly here is expanded there, by tasks."""
         if self._table.scheme is None:
             return super().to_spark(spark)
-        from evermat.spark.expanding import expanded  # noqa: PLC0415
+        from evermat.spark.closure_dataframe import expanded  # noqa: PLC0415
 
         return expanded(spark, self._relation, self._table, self._dictionary)
 

@@ -31,13 +31,13 @@ from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate
-from evermat.spark.exchange import Several
-from evermat.spark.rounds.closing import can_close, close, is_small
-from evermat.spark.rounds.cluster import Cluster, default_buckets
-from evermat.spark.rounds.moving import move
-from evermat.spark.rounds.sets import FactSet, View
-from evermat.spark.rounds.stars import close_by_stars
-from evermat.spark.rounds.state import State, StratumRules
+from evermat.spark.engine.connected_components import close_by_stars
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.job_runner import Cluster, default_buckets
+from evermat.spark.engine.state import State, StratumRules
+from evermat.spark.engine.tasks.pivot_fixpoint import can_close, close, is_small
+from evermat.spark.engine.transfer import move
+from evermat.spark.input.arrow_files import Several
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:

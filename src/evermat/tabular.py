@@ -112,7 +112,7 @@ class Tabular(ABC):
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """A DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
-        from evermat.spark.frames import to_frame  # noqa: PLC0415
+        from evermat.spark.dataframes import to_frame  # noqa: PLC0415
 
         return to_frame(spark, self.to_arrow(), self._relation)
 

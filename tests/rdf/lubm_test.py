@@ -115,7 +115,7 @@ def test_the_ontology_of_our_generator_says_the_same(univ_bench: Any, tmp_path: 
 
 @LASTING
 def test_spark_gives_the_published_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evermat.spark.session import session
+    from evermat.spark.launch.session import session
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evermat.spark.classes import Archive
+from evermat.spark.launch.class_archive import Archive
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("evermat.spark.classes.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("evermat.spark.launch.class_archive.cache_folder", lambda: tmp_path)
     return tmp_path
 
 
@@ -38,7 +38,7 @@ def test_it_is_made_once(place: Path, version: int, made: str, used: str) -> Non
 
 @pytest.mark.parametrize("code", ["pass", "sys.exit(3)", "time.sleep(60)"])
 def test_it_is_given_up_once(place: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    monkeypatch.setattr("evermat.spark.classes._MAKING", 0.5 if "sleep" in code else 30)
+    monkeypatch.setattr("evermat.spark.launch.class_archive._MAKING", 0.5 if "sleep" in code else 30)
     process = ending(code)
     Archive(Path(sys.executable), 17, place).make(process)
     process.kill()
@@ -49,6 +49,6 @@ def test_it_is_given_up_once(place: Path, monkeypatch: pytest.MonkeyPatch, code:
 
 
 def test_nowhere_to_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.classes.cache_folder", lambda: None)
+    monkeypatch.setattr("evermat.spark.launch.class_archive.cache_folder", lambda: None)
     archive = Archive(Path(sys.executable), 17, Path())
     assert (archive.missing, archive.options) == (False, ())

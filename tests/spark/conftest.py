@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from evermat.spark.session import session
+    from evermat.spark.launch.session import session
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     with session(master="local[2]", memory=4 << 30, conf={}, name="tests") as made:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evermat.spark.java import java_home
+from evermat.spark.launch.java import java_home
 
 pytestmark = pytest.mark.xdist_group("spark")
 pytest.importorskip("grpc")

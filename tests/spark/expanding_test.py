@@ -17,8 +17,8 @@ import pytest
 import evermat
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.union_scheme import UnionOfRelations
-from evermat.spark import expanding, frames
-from evermat.spark.expanding import expand_sent, expanded
+from evermat.spark import closure_dataframe, dataframes
+from evermat.spark.closure_dataframe import expand_sent, expanded
 from tests.schemes import use_schemes
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -129,16 +129,16 @@ def _plain(value: Any) -> Any:
 
 def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
     """What tasks and the driver would produce."""
-    closures, tables = expanding._leaves(facts._table.scheme)
+    closures, tables = closure_dataframe._leaves(facts._table.scheme)
     found: Counter[tuple[Any, ...]] = Counter()
-    for batch in expanding._added(closures, tables, facts._relation, facts._dictionary):
+    for batch in closure_dataframe._added(closures, tables, facts._relation, facts._dictionary):
         found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    for flipped, expansion in expanding._expansions(closures, facts._relation, facts._dictionary):
+    for flipped, expansion in closure_dataframe._expansions(closures, facts._relation, facts._dictionary):
         sent = pickle.loads(pickle.dumps(expansion))
         for number in range(len(sent.shares)):
             for batch in sent.batches(number):
                 for first, seconds in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    assert 0 < len(seconds) <= expanding._LIST
+                    assert 0 < len(seconds) <= closure_dataframe._LIST
                     for second in map(_plain, seconds):
                         pair = (_plain(first), second)
                         found[pair[::-1] if flipped else pair] += 1
@@ -149,9 +149,9 @@ def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
 def test_every_fact_is_produced_once(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     m = materialised(seed, monkeypatch)
     if seed % 2:  # many shares, small batches, short lists
-        monkeypatch.setattr(expanding, "_SHARE", 3)
-        monkeypatch.setattr(expanding, "_PAIRS", 5)
-        monkeypatch.setattr(expanding, "_LIST", 2)
+        monkeypatch.setattr(closure_dataframe, "_SHARE", 3)
+        monkeypatch.setattr(closure_dataframe, "_PAIRS", 5)
+        monkeypatch.setattr(closure_dataframe, "_LIST", 2)
     for name in CLOSURES + UNIONS:
         assert without_spark(m[name]) == Counter(set(m[name])), name
     update = random_facts(100 + seed)
@@ -162,10 +162,10 @@ def test_every_fact_is_produced_once(monkeypatch: pytest.MonkeyPatch, seed: int)
 
 def test_shares_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
-    monkeypatch.setattr(expanding, "_SHARE", 500)
+    monkeypatch.setattr(closure_dataframe, "_SHARE", 500)
     m = chain(100)
-    closures, _ = expanding._leaves(m["p"]._table.scheme)
-    ((flipped, expansion),) = expanding._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    ((flipped, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     assert not flipped and len(expansion.shares) == 10
     assert sum(share.pairs for share in expansion.shares) == 4950
     assert all(350 <= share.pairs <= 650 for share in expansion.shares)
@@ -175,26 +175,26 @@ def test_shares_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_long_texts_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
-    monkeypatch.setattr(expanding, "_BYTES", 1000)
+    monkeypatch.setattr(closure_dataframe, "_BYTES", 1000)
     program = evermat.Program.parse(CHAIN.replace("number", "symbol"))
     texts = [f"{i}" * 100 for i in range(10)]
     m = program.materialise({"e": list(pairwise(texts))})
-    closures, _ = expanding._leaves(m["p"]._table.scheme)
-    ((_, expansion),) = expanding._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     assert expansion.chunk == 10
     assert without_spark(m["p"]) == Counter(set(m["p"]))
 
 
 def test_every_fact_is_a_row(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     m = materialised(24, monkeypatch)
-    monkeypatch.setattr(expanding, "_SHARE", 50)
+    monkeypatch.setattr(closure_dataframe, "_SHARE", 50)
     wanted: Counter[tuple[str, ...]] = Counter()
     texts = []
     for name in ("both", "left", "right", "any", "mixed"):
         facts = m[name]
         assert len(facts)
         frame = frame_of(spark, facts)
-        assert frame.schema == frames.to_frame(spark, facts.to_arrow(), facts._relation).schema
+        assert frame.schema == dataframes.to_frame(spark, facts.to_arrow(), facts._relation).schema
         wanted.update((name, str(x), str(y)) for x, y in facts)
         texts.append(frame.selectExpr(f"'{name}'", "string(x)", "string(y)"))
     assert rows_of(reduce(lambda one, other: one.union(other), texts)) == wanted
@@ -272,7 +272,7 @@ def test_a_task_is_loaded_with_little() -> None:
     import subprocess
     import sys
 
-    code = "import sys, evermat.spark.expanding; print([m for m in ('pyspark', 'evermat.io', 'evermat.spark.frames', 'evermat.columns.schemes') if m in sys.modules])"
+    code = "import sys, evermat.spark.closure_dataframe; print([m for m in ('pyspark', 'evermat.io', 'evermat.spark.dataframes', 'evermat.columns.schemes') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -281,8 +281,8 @@ def test_pieces_become_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Connect a large expansion comes in rows, in any order and in any batches."""
     use_schemes(monkeypatch)
     m = chain(20)
-    closures, _ = expanding._leaves(m["p"]._table.scheme)
-    ((_, expansion),) = expanding._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     sent = pickle.dumps(expansion, protocol=5)
     pieces = [(0, place, sent[place * 100 :][:100]) for place in range(-(-len(sent) // 100))]
     random.Random(1).shuffle(pieces)

@@ -16,8 +16,8 @@ from evermat.io.conform import conform
 from evermat.io.schema import arrow_schema, nullary
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
-from evermat.spark import frames
-from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark import dataframes
+from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -55,7 +55,7 @@ def test_only_frames_are_frames(spark: Any) -> None:
 
 
 def test_asking_does_not_load_pyspark() -> None:
-    code = "import sys; from evermat.spark.frames import is_dataframe; assert not is_dataframe(1); assert 'pyspark' not in sys.modules"
+    code = "import sys; from evermat.spark.dataframes import is_dataframe; assert not is_dataframe(1); assert 'pyspark' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -106,7 +106,7 @@ def test_other_types_are_refused_before_anything_runs(
 
 
 def test_messages_are_those_of_a_table_in_memory(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_READ_ROWS", 2)  # many pieces
+    monkeypatch.setattr(dataframes, "_READ_ROWS", 2)  # many pieces
     big, decimal = 2**63, pa.decimal128(38, 0)
     cases = [
         (relation(x=N, y=S), pa.table({"x": [1, 2, None, 4, None], "y": ["a", "b", "c", "d", None]})),
@@ -134,7 +134,7 @@ def test_names_that_differ_in_case_only(spark: Any, tmp_path: Path) -> None:
 
 
 def test_all_rows_of_all_partitions_in_order(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_READ_ROWS", 1000)
+    monkeypatch.setattr(dataframes, "_READ_ROWS", 1000)
     place = tmp_path / "with blanks, [brackets] and größe"
     found = read(spark.range(0, 10_000, 1, 4).toDF("x"), relation(x=N), place)
     assert found.column("x").to_pylist() == list(range(10_000))
@@ -181,7 +181,7 @@ def refused_by_spark(frame: Any, wanted: Relation, scratch: Scratch) -> str:
 
 
 def test_large_tables_go_in_pieces(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_SENT_BYTES", 4096)
+    monkeypatch.setattr(dataframes, "_SENT_BYTES", 4096)
     table = pa.table({"x": list(range(2000)), "y": [f"s{i}" for i in range(2000)]})
     frame = to_frame(spark, table, relation(x=N, y=S))
     assert sorted(map(tuple, frame.collect())) == [(i, f"s{i}") for i in range(2000)]

@@ -31,25 +31,15 @@ from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
 from evermat.materialisation import Materialisation
+from evermat.spark.engine import connected_components as stars
+from evermat.spark.engine import equality_state, fact_sets, rules, transfer
+from evermat.spark.engine.closure_access import OnCluster
+from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
+from evermat.spark.engine.job_runner import Cluster, Stage
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks import derive, expand_closure, merge, pivot_fixpoint, serialization, worker
+from evermat.spark.engine.tasks.serialization import FactFile, Shape, buckets_of, read_file
 from evermat.spark.jobs import failure
-from evermat.spark.rounds import (
-    absorbing,
-    closing,
-    connecting,
-    deriving,
-    moving,
-    packing,
-    representatives,
-    rules,
-    sets,
-    stars,
-    tasks,
-)
-from evermat.spark.rounds.closures import OnCluster
-from evermat.spark.rounds.cluster import Cluster, Stage
-from evermat.spark.rounds.packing import FactFile, Shape, buckets_of, read_file
-from evermat.spark.rounds.sets import CountedFacts, FactSet, View
-from evermat.spark.rounds.state import State
 from evermat.spark.scratch import Scratch
 from tests.strategies import Facts
 
@@ -80,7 +70,7 @@ class InProcessCluster(Cluster):
     ) -> list[Any]:
         self.jobs += 1
         self._look = look
-        inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(tasks)]
+        inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(worker)]
         try:
             for stage in stages[:-1]:
                 inputs = self._shuffled(self._run(stage, inputs))
@@ -107,11 +97,11 @@ class InProcessCluster(Cluster):
         self.check()
         self._look()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(tasks, "bucket_of_task", lambda: number)
-            for module in (tasks, absorbing, closing):
+            patch.setattr(worker, "bucket_of_task", lambda: number)
+            for module in (worker, merge, pivot_fixpoint):
                 patch.setattr(module, "settle", lambda: None)  # it would keep all garbage of the tests
             if self.rng.random() < 0.3:
-                tasks._dictionary = Dictionary()
+                worker._dictionary = Dictionary()
             return list(cloudpickle.loads(packed)(iter(batches)))
 
     def _shuffled(self, sent: list[list[pa.RecordBatch]]) -> list[list[pa.RecordBatch]]:
@@ -175,17 +165,17 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (rules, "_SMALL", 0),  # many tasks divide the work
             (rules, "_PER_TASK", few),  # even more tasks
             (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
-            (representatives, "_SMALL", 0),  # many tasks rename terms
-            (sets, "_MOST_FILES", 2),  # files are put together all the time
-            (deriving, "_FLUSH", few),  # a task sends the same head more than once
-            (tasks, "_PACKED", few),
-            (absorbing, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
-            (packing, "_READ_ROWS", few),
-            (moving, "_ROWS", few),
-            (closing, "_WRITTEN", few),
-            (closing, "_SMALL", 0),  # no stratum is done by one task
-            (closing, "_ROOM", rng.randint(1, 4 * few)),  # tasks give up, and rounds go on
-            (connecting, "_HELD", few),  # a bucket's pairs are written part by part
+            (equality_state, "_SMALL", 0),  # many tasks rename terms
+            (fact_sets, "_MOST_FILES", 2),  # files are put together all the time
+            (derive, "_FLUSH", few),  # a task sends the same head more than once
+            (worker, "_PACKED", few),
+            (merge, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
+            (serialization, "_READ_ROWS", few),
+            (transfer, "_ROWS", few),
+            (pivot_fixpoint, "_WRITTEN", few),
+            (pivot_fixpoint, "_SMALL", 0),  # no stratum is done by one task
+            (pivot_fixpoint, "_ROOM", rng.randint(1, 4 * few)),  # tasks give up, and rounds go on
+            (expand_closure, "_HELD", few),  # a bucket's pairs are written part by part
             (delta_reachability, "CHUNK", few),  # a closure outgrows the driver in its middle
             (placement, "_EDGES", few),  # graphs are too large for the driver
         ):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from evermat.core.errors import ResourceError
-from evermat.spark import java
+from evermat.spark.launch import java
 
 VECTOR = "--add-modules=jdk.incubator.vector"
 OPENS = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.spark import sources
+from evermat.spark.input import plan
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -29,7 +29,7 @@ TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """An ontology and data in two formats; the lines are cut into many pieces."""
-    monkeypatch.setattr(sources, "_PIECE", 1 << 10)
+    monkeypatch.setattr(plan, "_PIECE", 1 << 10)
     (tmp_path / "o.ttl").write_text(ONTOLOGY)
     chain = [f"<http://e/n{i}> <http://e/parent> <http://e/n{i + 1}> ." for i in range(40)]
     labels = [f'_:n{i} <http://e/label> "{i}"@en .' for i in range(20)]

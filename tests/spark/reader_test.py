@@ -19,8 +19,8 @@ from evermat.columns.storage.encoding import decode_rows
 from evermat.core.source import Source
 from evermat.language.compile import compile_program
 from evermat.language.model import Io
-from evermat.spark.exchange import Exchanged
-from evermat.spark.reader import ContentReader, Outcome, Split, SplitReader, write_facts
+from evermat.spark.input.arrow_files import Exchanged
+from evermat.spark.input.read_task import ContentReader, Outcome, Split, SplitReader, write_facts
 
 TYPES = ".decl r(s:symbol, n:number, u:unsigned, f:float, t:term) .input r .decl on() .input on"
 
@@ -92,7 +92,7 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         file.write_bytes(b"a part")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("evermat.spark.reader.write_facts", full)
+    monkeypatch.setattr("evermat.spark.input.read_task.write_facts", full)
     outcome = SplitReader((Split(inputs()["on"], str(tmp_path / "on.facts")),), str(tmp_path)).read(0)
     assert (outcome.rows, outcome.failure) == (0, "No space left on device")
     assert list(tmp_path.glob("*.arrow")) == []

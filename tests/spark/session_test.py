@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from evermat.core.errors import ProgramError, ResourceError
-from evermat.spark import session as sessions
 from evermat.spark.jobs import essential, is_full_disk, named, run_watched
-from evermat.spark.log import essential_of_log
-from evermat.spark.settings import check_master, reach, settings
+from evermat.spark.launch import session as sessions
+from evermat.spark.launch.jvm_log import essential_of_log
+from evermat.spark.launch.settings import check_master, reach, settings
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, build_opener
 
-from evermat.spark.classes import Archive
-from evermat.spark.java import examine, java_home
+from evermat.spark.launch.class_archive import Archive
+from evermat.spark.launch.java import examine, java_home
 
 T = TypeVar("T")
 

@@ -17,10 +17,10 @@ import evermat
 from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Limits, Run
-from evermat.spark.rounds import stars
-from evermat.spark.rounds.packing import buckets_of, read_file
-from evermat.spark.rounds.sets import FactSet, View
-from evermat.spark.rounds.stars import components, components_relation
+from evermat.spark.engine import connected_components as stars
+from evermat.spark.engine.connected_components import components, components_relation
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.tasks.serialization import buckets_of, read_file
 from tests.spark.standalone_test import LONG
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import evermat
 from evermat.following import follow_files
-from evermat.spark.session import session
+from evermat.spark.launch.session import session
 
 FILES_PER_BATCH = 4
 

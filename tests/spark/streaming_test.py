@@ -20,7 +20,7 @@ from evermat import following
 from evermat.following import follow_files, follow_frame, register_source
 from evermat.language.model import Relation
 from evermat.materialisation import Materialisation
-from evermat.spark.streaming import source
+from evermat.spark.streaming import change_source
 from evermat.spark.streaming.sink import ChangeFrames
 from tests import oracle
 from tests.maintenance.updates import facts_of
@@ -607,14 +607,14 @@ def options(**given: str) -> Any:
     return CaseInsensitiveDict(given)
 
 
-def read_all(reader: Any, partitions: list[source.Range]) -> list[tuple[Any, ...]]:
+def read_all(reader: Any, partitions: list[change_source.Range]) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for part in partitions for batch in reader.read(part) for row in batch.to_pylist()]
 
 
 @pytest.mark.parametrize("most", [1, 2, 3, 64] if LONG else [3])
 def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However versions are divided among tasks and batches, the same is read."""
-    monkeypatch.setattr(source, "_VERSIONS", most)
+    monkeypatch.setattr(change_source, "_VERSIONS", most)
     rng, state = Random(most), tmp_path / "state"
     with evermat.Program.parse(PROGRAM + ".decl big(n:unsigned, f:float, _op:symbol)").materialise() as m:
         m.update({"edge": [(1, 2)]})
@@ -664,7 +664,7 @@ def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
     m.close()
     with evermat.Program.parse(".decl path(x:symbol)").materialise({"path": [("a",)]}) as other:
         other.save(tmp_path / "state")
-    told = refused(lambda: list(stream.read(source.Range(1, 1))))
+    told = refused(lambda: list(stream.read(change_source.Range(1, 1))))
     assert told == (
         f"error[E509]: cannot read `{tmp_path}/state`: `path` did not always have the columns that it has: start where it has them"
     )

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.spark.rounds import closing
+from evermat.spark.engine.tasks import pivot_fixpoint
 from tests.cli.commands import Evermat, compiled_kernels, evermat_command, kept_signals
 from tests.maintenance.updates import facts_of
 from tests.spark.in_process import assert_files_right
@@ -52,7 +52,7 @@ def test_a_scratch_folder_that_becomes_full(
     where: str, spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What is read fits, and so do the first rounds; all paths do not."""
-    monkeypatch.setattr("evermat.spark.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
     monkeypatch.setattr("evermat.cli.progress._LINE_SECONDS", 1e9)
     Path("program.dl").write_text(CLOSURE, encoding="utf-8")
     Path("edge.facts").write_text("".join(f"{x}\t{y}\n" for x, y in EDGES), encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_hub(where: str, room: int | None, spark: Any, monkeypatch: pytest.Mon
     hub, leaves = 0, range(1, 20_001)
     edges = [(hub, y) for y in leaves] + [(x, x + 100_000) for x in leaves] + [(-x, hub) for x in range(1, 4)]
     if room is not None:
-        monkeypatch.setattr(closing, "_ROOM", room)
+        monkeypatch.setattr(pivot_fixpoint, "_ROOM", room)
     program = evermat.Program.parse(UNEVEN)
     with program.materialise({"edge": edges}, engine=spark, place=where) as m:
         memory = program.materialise({"edge": edges})

@@ -21,7 +21,7 @@ from evermat.algebra import Counters
 from evermat.clustered import ClusteredMaterialisation, open_clustered
 from evermat.core import errors
 from evermat.materialisation import Materialisation
-from evermat.spark.rounds import opening
+from evermat.spark.engine import saved
 from evermat.store import Store
 from tests.maintenance.updates import assert_right, counts, facts_of
 from tests.spark.conftest import spark  # noqa: F401
@@ -63,8 +63,8 @@ def any_bounds(rng: Random) -> Iterator[int]:
     """Any of the bounds that decide how work is divided may be tiny within the block; a number of buckets."""
     with narrow(rng) as buckets, pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (opening, "_PACKED", 2),
-            (opening, "_TOGETHER", 1),  # a job for every relation
+            (saved, "_PACKED", 2),
+            (saved, "_TOGETHER", 1),  # a job for every relation
             (durable_clustered, "_TOGETHER", 1),
             (durable_clustered, "_PIECE", 2),
         ):
@@ -360,7 +360,7 @@ def test_damage_is_found(tmp_path: Path, spoil: Callable[[Path], object], what: 
 def test_executors_must_see_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     saved_on_cluster(path).close()
-    monkeypatch.setattr(opening, "_exists", lambda _: False)
+    monkeypatch.setattr(saved, "_exists", lambda _: False)
     said = refused(lambda: open_in_process(path), exit_code=6)
     assert said.startswith("error[E622]: executors do not see `")
     assert "must be in a folder that all machines share" in said

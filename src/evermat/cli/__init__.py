@@ -493,7 +493,7 @@ def _spark_options(
 ) -> tuple[int, SparkOptions]:
     """The memory that is left for this process, and how Spark is started."""
     from evermat.cli.run import SparkOptions
-    from evermat.spark.settings import heap_share
+    from evermat.spark.launch.settings import heap_share
 
     if (master or "").startswith("sc:"):  # Spark Connect cannot do without pandas
         allow_pandas()

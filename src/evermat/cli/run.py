@@ -159,7 +159,7 @@ def _materialise_on_spark(
 ) -> Materialisation:
     """Reads the inputs as a job of Spark, and derives all consequences where they fit."""
     from evermat.placement import materialise_on_spark
-    from evermat.spark import sources
+    from evermat.spark.input import plan
     from evermat.spark.scratch import Scratch
 
     spread = options.place in ("pivot", "cluster")
@@ -167,8 +167,8 @@ def _materialise_on_spark(
         allow_pandas()
     with Scratch(options.scratch) as scratch:
         with phases.during("read"):
-            watch = sources.Watch(progress, check_signals)
-            given = sources.read_inputs(
+            watch = plan.Watch(progress, check_signals)
+            given = plan.read_inputs(
                 spark, program, folder, scratch, watch, spread=spread, graphs=graphs.files, triples=graphs.triples
             )
         return materialise_on_spark(
@@ -198,7 +198,7 @@ def spark_session(
     threading.Thread(target=prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
     with ExitStack() as stack:
         with phases.during("start"):
-            from evermat.spark.session import session, stores_classes
+            from evermat.spark.launch.session import session, stores_classes
 
             made = session(master=options.master, memory=options.memory, conf=options.conf, name=name)
             spark = stack.enter_context(made)

@@ -1,0 +1,333 @@
+"""Closures that Spark expands: tasks get the intervals and the values of nodes, and produce the pairs that somebody asks for.
+
+Nothing is stored, and nothing is computed before an action: a closure of billions of pairs is a DataFrame whose plan has some megabytes. Whoever
+joins it, filters it or counts it has it expanded each time, a batch at a time. Python hands over a row for each source, with a list of
+what it reaches, which Spark takes apart: that is less to hand over, and Spark drops sources that a query does not ask for before it
+does so.
+
+The classes are what tasks are given; they import no more than reading intervals takes. `expanded` is for the driver.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.columns.graph.dynamic_graph import Nodes
+from evermat.columns.intervals.interval_reader import KEPT, Reach, Version, covers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
+
+    from evermat.columns.schemes.interval_scheme import ClosedRelation
+    from evermat.columns.schemes.scheme import Scheme
+    from evermat.columns.storage.dictionary import Dictionary
+    from evermat.columns.storage.table import Batch, Table
+    from evermat.language.builtins import Type
+    from evermat.language.model import Relation
+
+_PAIRS = 1 << 17  # of a batch
+_BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
+_LIST = 1 << 10  # pairs of a row, at most
+_SHARE = 1 << 22  # pairs that a task expands, if no node has more
+_MOST_SHARES = 10_000
+_PAIRS_PER_NUMBER = 2  # as many as make Spark's estimate right would take a while to count
+#: bytes. Connect sends a plan with everything that is asked of it, and takes no more than 128 MB
+_SENT_WITH_PLAN = 1 << 24
+_PIECE = 1 << 24  # bytes in a row of what is not sent with the plan
+_FIRST, _SECONDS = "first", "seconds"
+
+
+# --- in tasks ----------------------------------------------------------------------------------------------
+
+
+class Counterparts(NamedTuple):
+    """Where the pairs of a closure are in another one: for each node of the one a node of the other, or -1."""
+
+    closure: int
+    tails: Nodes  # as which it begins pairs of the other
+    heads: Nodes
+    turned: bool  # whether pairs of the one are facts that the other has as pairs in the other direction
+
+
+@dataclass(frozen=True, eq=False)
+class CompactClosure:
+    """The facts of a closure, as intervals and values."""
+
+    version: Version
+    flipped: bool
+    sources: Nodes  # that begin pairs
+    first: pa.Array  # the values of nodes in the column where pairs begin; texts have offsets of 64 bits
+    second: pa.Array
+    earlier: tuple[Counterparts, ...]  # of closures that have facts which are not repeated here
+
+
+class Share(NamedTuple):
+    """The pairs of a closure that some of its sources begin."""
+
+    closure: int
+    begin: int
+    end: int
+    pairs: int
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """Facts of some closures, each once: share by share. The closures that have shares are all flipped, or none of them is."""
+
+    closures: tuple[CompactClosure, ...]
+    shares: tuple[Share, ...]
+    types: tuple[pa.DataType, pa.DataType]  # of the values where pairs begin and where they end
+    chunk: int  # pairs of a batch, at most
+
+    def batches(self, number: int) -> Iterator[pa.RecordBatch]:
+        """The pairs of a share: rows of a first value and a list of second ones."""
+        share = self.shares[number]
+        closure = self.closures[share.closure]
+        sources = closure.sources[share.begin : share.end]
+        for places, targets in Reach(None, None, closure.version).successors(sources, KEPT, self.chunk):
+            tails, heads = self._not_repeated(closure, sources[places], targets)
+            if len(tails):
+                yield self._rows(closure, tails, heads)
+
+    def _rows(self, closure: CompactClosure, tails: Nodes, heads: Nodes) -> pa.RecordBatch:
+        is_begin = np.zeros(len(tails), np.bool_)
+        is_begin[::_LIST] = True
+        is_begin[1:] |= tails[1:] != tails[:-1]
+        begins = np.flatnonzero(is_begin).astype(np.int32)
+        firsts = closure.first.take(pa.array(tails[begins])).cast(self.types[0])
+        seconds = closure.second.take(pa.array(heads)).cast(self.types[1])
+        bounds = pa.array(np.append(begins, np.int32(len(tails))))
+        lists = pa.ListArray.from_arrays(bounds, seconds)
+        return pa.RecordBatch.from_arrays([firsts, lists], names=[_FIRST, _SECONDS])
+
+    def _not_repeated(self, closure: CompactClosure, tails: Nodes, heads: Nodes) -> tuple[Nodes, Nodes]:
+        """The pairs that are not in an earlier closure."""
+        for other in closure.earlier:
+            begins, ends = (heads, tails) if other.turned else (tails, heads)
+            is_new = ~covers(self.closures[other.closure].version, other.tails[begins], other.heads[ends])
+            tails, heads = tails[is_new], heads[is_new]
+        return tails, heads
+
+
+@dataclass(frozen=True, eq=False)
+class Expanding:
+    """A task: a row with a number becomes a share."""
+
+    expansion: Expansion
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from self.expansion.batches(number)
+
+
+def expand_sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """A task whose rows are pieces of an expansion, all with the number of its share."""
+    pieces, number = {}, -1
+    for batch in batches:
+        for row, place, piece in zip(*batch.columns, strict=True):
+            number, pieces[place.as_py()] = row.as_py(), piece.as_buffer()
+    if pieces:
+        joined = b"".join(pieces.pop(place) for place in sorted(pieces))
+        expansion: Expansion = pickle.loads(joined)  # noqa: S301  (the driver has written it)
+        yield from expansion.batches(number)
+
+
+# --- in the driver -----------------------------------------------------------------------------------------
+
+
+def expanded(spark: SparkSession, relation: Relation, table: Table, dictionary: Dictionary) -> DataFrame:
+    """The facts of a relation that is stored by a scheme, as they are now, as the DataFrame that `frames.to_frame` makes.
+
+    Facts that are rows of tables come from the driver.
+    """
+    from evermat.io.schema import arrow_schema  # noqa: PLC0415  (tasks need none of this)
+    from evermat.spark.dataframes import to_frame  # noqa: PLC0415
+
+    assert table.scheme is not None
+    closures, tables = _leaves(table.scheme)
+    schema = arrow_schema(relation)
+    rows = pa.Table.from_batches(_added(closures, tables, relation, dictionary), schema)
+    columns = to_frame(spark, schema.empty_table(), relation).schema.fields
+    frames = []
+    for flipped, expansion in _expansions(closures, relation, dictionary):
+        frames.append(_by_tasks(spark, expansion, columns, flipped=flipped))
+    if rows.num_rows or not frames:
+        frames.append(to_frame(spark, rows, relation))
+    return reduce(lambda one, other: one.union(other), frames)
+
+
+def _leaves(scheme: Scheme) -> tuple[list[ClosedRelation], list[Table]]:
+    """The closures that a relation consists of, and the tables; each once."""
+    from evermat.columns.schemes.interval_scheme import ClosedRelation  # noqa: PLC0415
+    from evermat.columns.schemes.union_scheme import UnionOfRelations  # noqa: PLC0415
+
+    closures: dict[tuple[int, bool], ClosedRelation] = {}
+    tables: dict[int, Table] = {}
+
+    def visit(scheme: Scheme) -> None:
+        if isinstance(scheme, ClosedRelation):
+            closures[id(scheme.pairs), scheme.flipped] = scheme
+            return
+        assert isinstance(scheme, UnionOfRelations), scheme
+        inputs, *others = scheme._tables  # noqa: SLF001
+        tables[id(inputs)] = inputs
+        for table in others:
+            if table.scheme is None:
+                tables[id(table)] = table
+            else:
+                visit(table.scheme)
+
+    visit(scheme)
+    return list(closures.values()), list(tables.values())
+
+
+def _added(
+    closures: list[ClosedRelation], tables: list[Table], relation: Relation, dictionary: Dictionary
+) -> Iterator[pa.RecordBatch]:
+    """The facts of tables that are not in closures, each once."""
+    from evermat.columns.schemes.scheme import BEFORE, Facts, contains  # noqa: PLC0415
+    from evermat.columns.schemes.table_scheme import StoredRows  # noqa: PLC0415
+    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
+    from evermat.io.schema import arrow_schema  # noqa: PLC0415
+
+    earlier: list[Facts] = [*closures]
+    for rows in map(StoredRows, tables):
+        for batch in rows.scan(BEFORE, _PAIRS):
+            facts: Batch = np.ascontiguousarray(batch)
+            for other in earlier:
+                facts = np.ascontiguousarray(facts[:, ~contains(other, facts, facts.shape[1], BEFORE)])
+            columns = [decode_arrow(facts[i], type_, dictionary) for i, type_ in enumerate(relation.types)]
+            yield from pa.Table.from_arrays(columns, schema=arrow_schema(relation)).to_batches()
+        earlier.append(rows)
+
+
+def _expansions(
+    closures: list[ClosedRelation], relation: Relation, dictionary: Dictionary
+) -> Iterator[tuple[bool, Expansion]]:
+    """The facts of closures; those of flipped ones have rows of their own."""
+    from evermat.io.formats.parquet import parquet_schema  # noqa: PLC0415
+
+    compact = tuple(_compact(closures, number, relation, dictionary) for number in range(len(closures)))
+    longest = max((_longest(column) for closure in compact for column in (closure.first, closure.second)), default=0)
+    chunk = max(1, min(_PAIRS, _BYTES // max(longest, 1)))
+    for flipped in (False, True):
+        numbers = [number for number, closure in enumerate(compact) if closure.flipped == flipped]
+        shares = tuple(share for number in numbers for share in _shares(number, compact[number]))
+        if shares:
+            first, second = parquet_schema(relation).types[:: -1 if flipped else 1]
+            yield flipped, Expansion(compact, shares, (first, second), chunk)
+
+
+def _compact(closures: list[ClosedRelation], number: int, relation: Relation, dictionary: Dictionary) -> CompactClosure:
+    own = closures[number]
+    edges, version = own.pairs.edges, _version(own)
+    nodes = np.arange(version.n, dtype=np.int32)
+    values, begins = edges.values_of(nodes), edges.may_begin(nodes)
+    first, second = relation.types[::-1] if own.flipped else relation.types
+    if first == second:
+        seconds = _decoded(values, np.ones(len(nodes), np.bool_), second, dictionary)
+        firsts = seconds
+    else:  # a linear closure, whose sources are values of another type
+        firsts, seconds = (
+            _decoded(values, of_type, type_, dictionary) for of_type, type_ in ((begins, first), (~begins, second))
+        )
+    earlier = []
+    for i, other in enumerate(closures[:number]):
+        tails = other.pairs.edges.find_nodes(values, source=other.pairs.edges.linear)
+        heads = other.pairs.edges.find_nodes(values, source=False)
+        earlier.append(Counterparts(i, tails, heads, turned=own.flipped != other.flipped))
+    sources = nodes[begins & (version.counts > 0)]
+    return CompactClosure(version, own.flipped, sources, firsts, seconds, tuple(earlier))
+
+
+def _version(closure: ClosedRelation) -> Version:
+    """What holds, even if an update is under way."""
+    reach = closure.pairs.reach()
+    return reach.now if reach.before is None else reach.before
+
+
+def _decoded(
+    values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_], type_: Type, dictionary: Dictionary
+) -> pa.Array:
+    """The values of chosen nodes, at the places of these."""
+    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
+    from evermat.io.formats.parquet import UNSIGNED  # noqa: PLC0415
+    from evermat.language.builtins import Type  # noqa: PLC0415
+
+    texts = type_ in (Type.SYMBOL, Type.TERM)
+    if texts:
+        column = dictionary.decode_arrow(values[chosen].astype(np.int32)).cast(pa.large_string())
+    else:
+        column = decode_arrow(values[chosen], type_, dictionary)
+        column = column.cast(UNSIGNED) if type_ is Type.UNSIGNED else column
+    whole = column.combine_chunks()
+    if chosen.all():
+        return whole
+    return whole.take(pa.array(np.cumsum(chosen) - 1, mask=~chosen))
+
+
+def _longest(column: pa.Array) -> int:
+    """How many bytes a value takes at most."""
+    if not pa.types.is_large_string(column.type):
+        return 16
+    return int(np.diff(np.frombuffer(column.buffers()[1], np.int64)).max(initial=0))
+
+
+def _shares(number: int, closure: CompactClosure) -> Iterator[Share]:
+    """Parts of a closure with about as many pairs."""
+    counts = Reach(None, None, closure.version).counts(closure.sources, KEPT)
+    ends = np.cumsum(counts)
+    if not len(ends):
+        return
+    parts = int(min(max(-(-ends[-1] // _SHARE), 1), _MOST_SHARES))
+    bounds = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts), side="right")
+    places = [0, *bounds.tolist(), len(ends)]
+    for begin, end in pairwise(places):
+        if begin < end:
+            yield Share(number, begin, end, int(counts[begin:end].sum()))
+
+
+def _by_tasks(spark: SparkSession, expansion: Expansion, columns: list[StructField], *, flipped: bool) -> DataFrame:
+    """The facts of an expansion, with columns of these names and types."""
+    from pyspark.sql.functions import col, explode  # noqa: PLC0415
+    from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415
+
+    first, second = columns[::-1] if flipped else columns
+    lists = ArrayType(second.dataType, containsNull=False)
+    schema = StructType([StructField(_FIRST, first.dataType, False), StructField(_SECONDS, lists, False)])
+    rows = _listed(spark, expansion, schema)
+    one, other = col(_FIRST).alias(first.name), explode(_SECONDS).alias(second.name)
+    return rows.select(other, one) if flipped else rows.select(one, other)
+
+
+def _listed(spark: SparkSession, expansion: Expansion, schema: StructType) -> DataFrame:
+    """The rows that tasks produce: each has a share.
+
+    Spark takes their number for that of the numbers of shares, and would broadcast a closure of billions for a join. Hence these are chosen
+    from more numbers.
+    """
+    from pyspark.sql.functions import broadcast  # noqa: PLC0415
+
+    from evermat.spark.jobs import is_connect  # noqa: PLC0415
+
+    shares = len(expansion.shares)
+    sent = pickle.dumps(expansion, protocol=5) if is_connect(spark) else b""
+    if len(sent) <= _SENT_WITH_PLAN:  # or Spark broadcasts the task, if it is large
+        size = max(1, sum(share.pairs for share in expansion.shares) // (shares * _PAIRS_PER_NUMBER))
+        numbers = spark.range(0, shares * size, 1, shares).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
+        return numbers.mapInArrow(Expanding(expansion).__call__, schema)
+    pieces = [sent[begin : begin + _PIECE] for begin in range(0, len(sent), _PIECE)]
+    local = pa.table({"place": pa.array(range(len(pieces)), pa.int32()), "piece": pa.array(pieces, pa.binary())})
+    numbers = spark.range(0, shares, 1, shares)
+    return numbers.crossJoin(broadcast(spark.createDataFrame(local))).mapInArrow(expand_sent, schema)

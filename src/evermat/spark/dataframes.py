@@ -1,0 +1,323 @@
+"""DataFrames in and out: the facts of a relation from a caller's DataFrame, and as one.
+
+Rows go from Spark to the driver as Parquet files in a scratch folder, which takes the driver's JVM neither memory nor the limit
+that it sets for results. Rows go to Spark as Arrow. Everything is asked of the DataFrame API, so that Spark Connect is as good as any.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from evermat.core.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
+from evermat.io.conform import conform
+from evermat.io.formats.parquet import parquet_schema
+from evermat.io.schema import nullary, where
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
+from evermat.spark.input.arrow_files import Exchanged, exchanged
+from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
+from evermat.spark.jobs import essential
+from evermat.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_READ_ROWS = 1 << 20  # of a file that the driver holds at a time
+_SENT_BYTES = 1 << 29  # of a table that are one local relation: Connect's limit for one is 3 GB
+_PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
+_NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
+_DRIVER_HELP = (
+    "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
+)
+_SHOWN = 10  # errors of one frame that are told
+_PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+# --- in ----------------------------------------------------------------------------------------------------
+
+
+def is_dataframe(given: object) -> bool:
+    """Whether something is a DataFrame of Spark, classic or Connect; nobody has one without having imported pyspark."""
+    module = sys.modules.get("pyspark.sql")
+    return module is not None and isinstance(given, module.DataFrame)
+
+
+def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
+    """The rows of a DataFrame as Arrow tables of the relation, a piece at a time.
+
+    The frame is computed once. Rows are counted in the order of its partitions, and what is wrong is told in the words of
+    `conform` for one table of all rows. Columns and types are checked before anything is computed; values are checked while
+    the pieces are handed out, so pieces that came before an error are no facts yet.
+
+    Args:
+        frame: what somebody has.
+        relation: what it is to be.
+        scratch: where Spark leaves the rows. If the driver does not see them there, they come through the driver's memory.
+        name: what errors call the frame.
+
+    Raises:
+        DataError: it does not fit the relation.
+    """
+    if not relation.columns:
+        yield nullary(present=not frame.isEmpty())
+        return
+    schema = _arrow_schema(frame)
+    conform(schema.empty_table(), relation, name)
+    folder = scratch.folder(relation.name)
+    try:
+        files = _written(frame, folder / "rows")
+        if files is None:
+            yield conform(frame.toArrow(), relation, name)
+        else:
+            yield from _checked(_pieces(files, schema.names), relation, name)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Exchanged:
+    """The rows of a DataFrame as Arrow files of the relation, which tasks check and write: the driver sees none of them.
+
+    Raises:
+        DataError: it does not fit the relation; of a value that does not, the place is unknown.
+    """
+    if not relation.columns:
+        folder = scratch.folder(relation.name)
+        facts = nullary(present=not frame.isEmpty())
+        write_facts(facts, folder / "0.arrow")
+        return Exchanged([folder / "0.arrow"], facts.num_rows)
+    names = _arrow_schema(frame).names
+    conform(_arrow_schema(frame).empty_table(), relation, name)
+    writer = FrameWriter(relation, tuple(names), str(scratch.folder(relation.name)), name)
+    rows = frame.toDF(*_positions(len(names))).mapInArrow(writer.__call__, OUTCOME).collect()
+    outcomes = [Outcome.of(row) for row in rows]
+    if problems := [problem for outcome in outcomes for problem in outcome.problems]:
+        found = {str(problem): problem for problem in problems}
+        raise DataError(list(found.values())[:_SHOWN])
+    return exchanged([outcome for outcome in outcomes if outcome.rows])
+
+
+def _arrow_schema(frame: DataFrame) -> pa.Schema:
+    """The schema of the frame's rows in Arrow; asking for no rows runs no job."""
+    from pyspark.sql.functions import lit  # noqa: PLC0415
+    from pyspark.sql.types import CalendarIntervalType, YearMonthIntervalType  # noqa: PLC0415
+
+    # Columns are told apart by their place: a frame may have two of one name, or names that differ only in case.
+    plain = frame.toDF(*_positions(len(frame.columns)))
+    columns = [
+        # These two have no Arrow type in Spark; they are refused under the name of Arrow's own type for the like.
+        lit(None).alias(field.name)
+        if isinstance(field.dataType, CalendarIntervalType | YearMonthIntervalType)
+        else plain[field.name]
+        for field in plain.schema.fields
+    ]
+    fields = []
+    for field, spark_field in zip(plain.select(*columns).limit(0).toArrow().schema, frame.schema.fields, strict=True):
+        is_interval = isinstance(spark_field.dataType, CalendarIntervalType | YearMonthIntervalType)
+        fields.append(pa.field(spark_field.name, pa.month_day_nano_interval() if is_interval else field.type))
+    return pa.schema(fields)
+
+
+def _positions(count: int) -> list[str]:
+    return [f"c{i}" for i in range(count)]
+
+
+def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
+    """Files with the frame's rows in the order of its partitions; None if the driver does not see all of the rows.
+
+    That is so if the folder is not shared with the executors or with the Connect server, which may not even be able to
+    write there. An error of the frame itself shows again when its rows are asked for in another way.
+    """
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import Observation  # noqa: PLC0415
+    from pyspark.sql.functions import count, lit  # noqa: PLC0415
+
+    written = Observation()
+    counted = frame.toDF(*_positions(len(frame.columns))).observe(written, count(lit(1)).alias("rows"))
+    try:
+        counted.write.option("compression", "zstd").parquet(f"file://{folder}")
+    except (PySparkException, Py4JError):
+        return None
+    files = sorted(folder.glob("part-*.parquet"))
+    try:
+        seen = sum(pq.read_metadata(file).num_rows for file in files)
+    except (OSError, pa.ArrowInvalid):  # a file that has not arrived as a whole
+        return None
+    return files if seen == written.get["rows"] else None
+
+
+def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
+    """The rows of the files under these names; a file goes when it is read."""
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_READ_ROWS):
+                yield pa.Table.from_batches([batch]).rename_columns(names)
+        path.unlink(missing_ok=True)
+
+
+def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
+    """The pieces in the relation's form; when one does not fit, the others are only looked at for what is wrong."""
+    before = 0
+    found: dict[str, Problem] = {}
+    for piece in pieces:
+        start = before
+        before += piece.num_rows
+        try:
+            table = conform(piece, relation, name, lambda row, start=start: f"row {start + row + 1}")  # type: ignore[misc]
+        except DataError as error:
+            for problem in error.problems:
+                # One table tells of each column that it has NULLs, or else its first misfit; so do the pieces together.
+                column = problem.details["where"].split(", ", 1)[1]
+                if column not in found or (problem.kind is NULL_VALUE and found[column].kind is not NULL_VALUE):
+                    found[column] = problem
+            continue
+        if not found:
+            yield table
+    if found:
+        in_order = [where(relation, position) for position in range(relation.arity)]
+        raise DataError([found[column] for column in in_order if column in found])
+
+
+# --- tables and databases that Spark reads ------------------------------------------------------------------
+
+
+def table_frame(spark: SparkSession, name: str, what: str = "facts are") -> DataFrame:
+    """A table or view that Spark knows.
+
+    Args:
+        spark: who knows it.
+        name: as SQL spells it.
+        what: what is read from it, for errors: ``relation `edge` is``.
+
+    Raises:
+        DataError: there is none, or it cannot be read.
+    """
+    return _analysed(lambda: spark.table(name), name, what)
+
+
+def jdbc_frame(spark: SparkSession, options: Mapping[str, str], what: str = "facts are") -> DataFrame:
+    """A table of a database, or a query to it, that Spark reads through JDBC.
+
+    Args:
+        spark: who reads it.
+        options: as Spark's JDBC source takes them: `url`, `dbtable` or `query`, `driver`, `user`, `password` …
+        what: what is read from it, for errors.
+
+    Raises:
+        DataError: there is no driver, no database or no table, or they refuse. Passwords are not told.
+    """
+    given = {key.lower(): value for key, value in options.items()}
+    # What follows `;` or `?`, or stands before `@`, can be a password.
+    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", given.get("url", "a database"))[0])
+    secrets = [value for key, value in given.items() if key in {"password", "url"}]
+    return _analysed(lambda: spark.read.format("jdbc").options(**options).load(), shown, what, secrets)
+
+
+def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Sequence[str] = ()) -> DataFrame:
+    """The frame, once Spark has looked whether it can be read; over Connect nothing else would make it look."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    log = logging.getLogger("SQLQueryContextLogger")  # to which PySpark tells the stack trace of every exception
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        made = frame()
+        _ = made.schema
+    except (PySparkException, Py4JError) as error:
+        why = essential(error)
+        for secret in filter(None, secrets):
+            why = why.replace(secret, "…")
+        help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
+        # The Java stack trace behind it would tell what is kept secret, and nothing that helps.
+        raise DataError(Problem(CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
+    finally:
+        log.disabled = was_disabled
+    return made
+
+
+# --- out ---------------------------------------------------------------------------------------------------
+
+
+def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFrame:
+    """The facts of a relation as a DataFrame.
+
+    A `number` is a long, an `unsigned` a decimal(20,0), a `float` a double, a `symbol` or `term` a string. A relation
+    without columns is a DataFrame without columns: it has one row if its fact holds, else none.
+
+    Args:
+        spark: whose DataFrame it is to be.
+        table: the facts in the relation's Arrow form.
+        relation: what they are facts of.
+    """
+    if not relation.columns:
+        return spark.range(min(table.num_rows, 1)).select()
+    schema = parquet_schema(relation)
+    columns = [pc.cast(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
+    sent = pa.Table.from_arrays(columns, schema=schema)
+    if not sent.num_rows:
+        return _empty(spark, relation)
+    rows = max(1, _SENT_BYTES * sent.num_rows // sent.nbytes)
+    frame: DataFrame | None = None
+    for begin in range(0, sent.num_rows, rows):
+        # One chunk, for classic Spark makes at least one partition of each.
+        piece = sent.slice(begin, rows).combine_chunks()
+        made = spark.createDataFrame(piece).coalesce(piece.num_rows // _PARTITION_ROWS + 1)
+        frame = made if frame is None else frame.union(made)
+    assert frame is not None
+    return frame
+
+
+def from_tasks(
+    spark: SparkSession,
+    relation: Relation,
+    reader: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    tasks: int,
+) -> DataFrame:
+    """The facts of a relation as a DataFrame whose tasks produce them: task i is given the number i."""
+    numbers = spark.range(0, tasks, 1, tasks)
+    if not relation.columns:
+        return numbers.mapInArrow(reader, "present boolean").select()
+    return numbers.mapInArrow(reader, _empty(spark, relation).schema)
+
+
+def _empty(spark: SparkSession, relation: Relation) -> DataFrame:
+    """No facts of a relation. Its types must be told in Spark's words, for Connect takes none from an empty Arrow table."""
+    from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType  # noqa: PLC0415
+
+    types = {Type.NUMBER: LongType(), Type.UNSIGNED: DecimalType(20, 0), Type.FLOAT: DoubleType()}
+    fields = [StructField(column.name, types.get(column.type, StringType())) for column in relation.columns]
+    return spark.createDataFrame([], StructType(fields))
+
+
+def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str, str]:
+    """Makes DataFrames temporary views of their session, named after their relations, in place of views of the same name.
+
+    Any name can be a view's, if SQL quotes it with backticks. SQL does not tell `Edge` from `edge`, though: of relations
+    whose names differ only in case the first has its name as a view, the next has `_2` after it, and so on.
+
+    Returns:
+        For each relation the name of its view, as SQL spells it: in backticks unless it is a plain word.
+    """
+    own = {(prefix + relation).lower() for relation in tables}
+    taken: set[str] = set()
+    views = {}
+    for relation, frame in tables.items():
+        name, number = prefix + relation, 1
+        while name.lower() in taken or (number > 1 and name.lower() in own):
+            number += 1
+            name = f"{prefix}{relation}_{number}"
+        taken.add(name.lower())
+        quoted = "`" + name.replace("`", "``") + "`"
+        frame.createOrReplaceTempView(quoted)
+        views[relation] = name if _PLAIN_NAME.fullmatch(name) else quoted
+    return views

@@ -1,0 +1,122 @@
+"""How closures get at facts on a cluster: their graph is in the driver, what it means is expanded by tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Table
+from evermat.language.patterns.closures import Closure
+from evermat.spark.engine.fact_sets import Counting, FactSet, View
+from evermat.spark.engine.job_runner import Found
+from evermat.spark.engine.scan import facts_of
+from evermat.spark.engine.tasks.expand_closure import Connecting, ConnectingHere, GraphFile
+from evermat.spark.engine.tasks.merge import Absorbing, Target
+from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.engine.tasks.set_expressions import ARRIVED, combined
+from evermat.spark.engine.tasks.worker import Channel
+from evermat.spark.engine.writing import written
+
+if TYPE_CHECKING:
+    from evermat.spark.engine.state import Workshop
+
+
+class OnCluster:
+    """The facts of the Spark engine; see `columns.closures.Access`. Those that are asked for come to the driver."""
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._dictionary = Dictionary()
+
+    def facts(self, view: View, relation: str) -> Batch:
+        """The facts of a relation that are in a view."""
+        return np.concatenate([np.empty((2, 0), np.int64), *facts_of(view, relation, self._dictionary)], axis=1)
+
+    below = facts
+
+    def listed(self, facts: Mapping[str, list[Batch]]) -> FactSet:
+        """Facts, by relation, as a set."""
+        found = FactSet("listed", self._workshop)
+        for name, batches in facts.items():
+            table = Table(2)
+            for batch in batches:
+                table.add_new(np.ascontiguousarray(batch), 0)
+            if table.count:
+                rows = table.take(np.arange(table.count, dtype=np.int32))
+                shape = self._workshop.shapes[name]
+                found.append(name, list(written(self._workshop.cluster, shape, rows, self._dictionary)))
+        return found
+
+    def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
+        """Which facts are in a view."""
+        if not facts.shape[1]:
+            return np.zeros(0, np.bool_)
+        known = Table(2)
+        known.add_new(self.facts((self.listed({relation: [facts]}) & view).listed(), relation), 0)
+        return known.contains(np.ascontiguousarray(facts))
+
+    def pairs(self, closure: Closure, connections: Connections) -> Pairs:
+        """The facts of the members of a closure that are connected."""
+        return Pairs(closure, connections, self._workshop, self._dictionary)
+
+
+class Pairs:
+    """Facts of the members of a closure, which tasks expand when they are added to a set."""
+
+    def __init__(self, closure: Closure, connections: Connections, workshop: Workshop, dictionary: Dictionary) -> None:
+        self._closure, self._connections = closure, connections
+        self._workshop, self._dictionary = workshop, dictionary
+
+    def derive(self, into: FactSet, counting: Counting | None) -> Mapping[str, Found]:
+        """What of it is new to a set, in files."""
+        assert counting is None, "closures do not count derivations"
+        if not self._connections:
+            return {}
+        workshop, cluster = self._workshop, self._workshop.cluster
+        members = self._closure.members
+        names = [member.relation for member in members]
+        shapes = [workshop.shapes[name] for name in names]
+        targets = tuple(
+            Target(name, shape, combined("-", ARRIVED, into.expression(name)))
+            for name, shape in zip(names, shapes, strict=True)
+        )
+        path = Path(cluster.folder) / f"graph-{uuid4().hex}.npz"
+        what = f"close {', '.join(names)[:60]}"
+        try:
+            graph = self._written(path, shapes[0])
+            stays = all(shape.home == (int(member.flipped),) for shape, member in zip(shapes, members, strict=True))
+            if stays:  # facts are in the bucket of their source
+                home = Shape((shapes[0].texts[int(members[0].flipped)],), (0,))
+                here = ConnectingHere(graph, targets, home, str(cluster.folder), cluster.buckets)
+                rows = cluster.execute(what, cluster.buckets, [here], workshop.jobs.run.look)
+            else:
+                channels = tuple(Channel(shape, number) for number, shape in enumerate(shapes))
+                connecting = Connecting(graph, channels, cluster.buckets, cluster.buckets)
+                absorbing = Absorbing(targets, channels, str(cluster.folder), cluster.buckets, receives=True)
+                rows = cluster.execute(what, cluster.buckets, [connecting, absorbing], workshop.jobs.run.look)
+            found, figures = cluster.gather(rows, len(targets))
+        finally:
+            path.unlink(missing_ok=True)
+        workshop.sent += figures.sent
+        workshop.sent_bytes += figures.sent_bytes
+        workshop.report(figures, "closure")
+        return dict(zip(names, found, strict=True))
+
+    def _written(self, path: Path, shape: Shape) -> GraphFile:
+        """The connections in a file, with the texts of nodes that have some."""
+        first, second = shape.texts[::-1] if self._closure.members[0].flipped else shape.texts
+        connections = self._connections
+        is_text = np.full(len(connections.values), second)
+        if first != second:  # a linear closure, whose sources are values of another type
+            is_text[connections.sources] = first
+        ids = connections.values[is_text].astype(np.int32)
+        texts = self._dictionary.decode_compactly(ids) if len(ids) else pa.array([], pa.string())
+        return GraphFile.write(path, connections, texts, is_text, [member.flipped for member in self._closure.members])

@@ -1,0 +1,222 @@
+"""Connected components over DataFrames, where edges do not fit the driver: alternating large-star and small-star.
+
+Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii: *Connected Components in MapReduce and Beyond* (2014). An edge has a high and a low end;
+a loop has the same node at both. Each operation replaces every edge by one, which may be the same:
+
+    large-star    (h, l) becomes (h, m), where m is the least of l and its neighbours
+    small-star    (h, l) becomes (l, m), where m is the least neighbour of h; (h, m) itself stays
+
+What was connected stays connected, and no end of an edge ever rises: so edges do not move for ever. When none has moved in a large-star
+and in the small-star after it, every node has at most one lower neighbour, and that has none: a star around the least node of each
+component. So nobody has to compare sets of edges. Loops are edges like any other; of a node without other edges its loop is left.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow.parquet as pq
+
+from evermat.core import errors
+from evermat.core.errors import EvermatError, Problem, ResourceError
+from evermat.engine.run import Run
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Column, Relation, Rule, Variable
+from evermat.language.patterns.closures import Closure
+from evermat.spark.dataframes import frame_files
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.job_runner import Cluster
+from evermat.spark.engine.loading import load
+from evermat.spark.engine.rules import Rules
+from evermat.spark.engine.scan import frame_of
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.jobs import failure, named, run_watched
+from evermat.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Observation, SparkSession
+
+_Result = TypeVar("_Result")
+
+# Not those of the cluster's other jobs, whose rows are few and large: here Spark's own operators do the work, a row at a time.
+_SETTINGS = {
+    # In the end all edges of a component have the same low end: joins divide what would be one task's, and join what is small.
+    "spark.sql.adaptive.enabled": "true",
+    # What is known to be empty would not be run, and who waits for its figures would wait for ever.
+    "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.files.maxPartitionBytes": "16m",  # of edges that become facts, a task holds as many
+}
+_GLOB = re.compile(r"([\\{}\[\]*?])")  # what means something in a path that Spark reads
+
+
+def components_relation(members: Sequence[Relation]) -> Relation:
+    """The relation of nodes and the roots of their components, where facts of some binary relations are edges."""
+    name = f"'components of {', '.join(member.name for member in members)}"
+    node = members[0].columns[0]
+    columns = tuple(Column(end, node.type, node.declared) for end in ("node", "root"))
+    return Relation(name, columns, hidden=True)
+
+
+def close_by_stars(closure: Closure, state: State, run: Run) -> None:
+    """Adds to I all that follows by a symmetric closure from the facts of its members in I; nothing else may derive these."""
+    names = [member.relation for member in closure.members]
+    found = components(state.materialised, names, state, run)
+    relations = [state.program.relations[name] for name in names]
+    same = components_relation(relations)
+    x, y, root = (Variable(name, same.types[0]) for name in ("x", "y", "root"))
+    body = (Atom(same, (x, root)), Atom(same, (y, root)))
+    rules = [Rule(Atom(relation, (x, y)), body, closure.rules[0].span) for relation in relations]
+    state.materialised.add(Rules(rules, frozenset(), state.workshop).consequences(found))
+
+
+def components(view: View, members: Sequence[str], state: State, run: Run) -> FactSet:
+    """The connected components of the graph whose edges are the facts of some binary relations in a view.
+
+    All columns are of one type. The driver sees no facts.
+
+    Returns:
+        A fact (node, root) of `components_relation` for each node that occurs. The root is a node of the component, the same for
+        all of its nodes, which are in one bucket.
+
+    Raises:
+        LimitError: a limit of the run was reached.
+        ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
+    """
+    relations = [state.program.relations[name] for name in members]
+    found = components_relation(relations)
+    shape = state.workshop.shapes[found.name] = Shape.of(found.types, (1,))
+    assert all(state.workshop.shapes[name].texts == shape.texts for name in members)
+    if not any(map(view.most, members)):
+        return FactSet(found.name, state.workshop)
+    # Numbers of all types are the integers that stand for them: these are equal if the numbers are, and any order will do.
+    type_ = Type.SYMBOL if shape.texts[0] else Type.NUMBER
+    session, buckets = state.cluster.session, str(state.cluster.buckets)
+    with Scratch(state.cluster.scratch.path) as scratch:
+        stars = _Stars(state.cluster, scratch, run, found.name.removeprefix("'")[:60])
+        with _configured(session, {**_SETTINGS, "spark.sql.shuffle.partitions": buckets}):
+            given = [frame_of(view, _with_columns(relation, type_), session) for relation in relations]
+            files = stars.find(given, _with_columns(found, type_))
+        return load(state.workshop, {found.name: _with_columns(found, type_)}, {found.name: files}, found.name)
+
+
+class _Stars:
+    """One computation. Edges are in a folder between iterations, so that no plan grows."""
+
+    def __init__(self, cluster: Cluster, scratch: Scratch, run: Run, what: str) -> None:
+        self._cluster, self._scratch, self._run, self._what = cluster, scratch, run, what
+
+    def find(self, given: Sequence[DataFrame], found: Relation) -> Sequence[Path]:
+        """Files with the facts (node, root), of which some may be there twice."""
+        folder, _ = self._small_star(_edges(given))
+        moved = 1
+        while moved:
+            following, moved = self._iterate(folder)
+            shutil.rmtree(folder)
+            folder = following
+        stars = self._read(folder)
+        nodes = stars.union(stars.select("low", "low").distinct())  # a root is its own
+        return self._run_watched(lambda: frame_files(nodes, found, self._scratch, self._what).files)
+
+    def _iterate(self, folder: Path) -> tuple[Path, int]:
+        """A large-star and a small-star: the folder of the edges after them, and how many have moved."""
+        from pyspark.sql import Observation  # noqa: PLC0415
+
+        large = Observation()
+        following, moved = self._small_star(_large_star(self._read(folder), large))
+        # If a task is run again it may count again; that no edge has moved is certain all the same.
+        return following, moved + int(large.get["moved"])
+
+    def _small_star(self, edges: DataFrame) -> tuple[Path, int]:
+        """A small-star: the folder of the edges after it, each once before it, and how many have moved."""
+        from pyspark.sql import Observation  # noqa: PLC0415
+
+        small, folder = Observation(), self._scratch.folder("edges")
+        self._schema = edges.schema
+        self._run_watched(lambda: _small_star(edges, small).write.mode("append").parquet(f"file://{folder}"))
+        rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("part-*.parquet"))
+        if rows != small.get["rows"]:
+            raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._cluster.scratch.path}))
+        return folder, int(small.get["moved"])
+
+    def _read(self, folder: Path) -> DataFrame:
+        place = _GLOB.sub(r"\\\1", f"file://{folder}")
+        return self._cluster.session.read.schema(self._schema).parquet(place)
+
+    def _run_watched(self, action: Callable[[], _Result]) -> _Result:
+        """Runs what starts jobs, as `Cluster.execute` does."""
+        cluster = self._cluster
+
+        def check() -> None:
+            cluster.check()
+            self._run.look()
+
+        cluster.jobs += 1
+        try:
+            with named(cluster.session, self._what):
+                return run_watched(cluster.session, action, progress=cluster.progress, check=check)
+        except EvermatError:
+            raise
+        except Exception as error:
+            raise failure(error, f"find {self._what}", cluster.scratch.path) from error
+
+
+def _edges(given: Sequence[DataFrame]) -> DataFrame:
+    """All edges, with their ends in order."""
+    from pyspark.sql.functions import greatest, least  # noqa: PLC0415
+
+    pairs = reduce(lambda left, right: left.union(right), given)
+    return pairs.select(greatest("node", "root").alias("high"), least("node", "root").alias("low"))
+
+
+def _large_star(edges: DataFrame, observation: Observation) -> DataFrame:
+    """The edges after a large-star. Higher neighbours of a low end are not looked at: they are not the least."""
+    from pyspark.sql.functions import coalesce, col, count_if, min  # noqa: A004, PLC0415
+
+    least = edges.groupBy(col("high").alias("node")).agg(min("low").alias("least"))
+    joined = edges.join(least, col("low") == col("node"), "left")
+    moved = count_if(col("least") < col("low")).alias("moved")
+    return joined.observe(observation, moved).select("high", coalesce("least", "low").alias("low"))
+
+
+def _small_star(edges: DataFrame, observation: Observation) -> DataFrame:
+    """The edges after a small-star. Of those that are there twice one is left before it; after it some may be there twice again."""
+    from pyspark.sql import Window  # noqa: PLC0415
+    from pyspark.sql.functions import col, count, count_if, lit, min, when  # noqa: A004, PLC0415
+
+    once = edges.repartition("high").distinct()  # one shuffle is enough for all that follows
+    once = once.select("*", min("low").over(Window.partitionBy("high")).alias("least"))
+    moves = col("least") < col("low")
+    observed = once.observe(observation, count(lit(1)).alias("rows"), count_if(moves).alias("moved"))
+    return observed.select(when(moves, col("low")).otherwise(col("high")).alias("high"), col("least").alias("low"))
+
+
+def _with_columns(relation: Relation, type_: Type) -> Relation:
+    """A binary relation as jobs see it here."""
+    return Relation(relation.name, tuple(Column(end, type_, str(type_)) for end in ("node", "root")), hidden=True)
+
+
+@contextmanager
+def _configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Within the block these settings hold for a session, and afterwards those from before."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may be gone: what happened in the block says more
+            for name, value in before.items():
+                if value is None:
+                    session.conf.unset(name)
+                else:
+                    session.conf.set(name, value)

@@ -1,0 +1,101 @@
+"""The facts of a stratum with equality on a cluster, while terms become equal: M of B/F≈ where everything counts as checked.
+
+Proofs are not looked for here: B/F≈ checks a few facts at a time, and every step would be a job. So an update computes such a stratum again.
+"""
+
+from __future__ import annotations
+
+from evermat.columns.equality.union_find import Renaming
+from evermat.language.patterns.normal_rules import NormalRules
+from evermat.spark.engine.equality_state import Representatives
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.rules import Bag, Rules
+from evermat.spark.engine.state import State, StratumRules
+from evermat.spark.engine.update import Update
+
+
+class StateEquality:
+    """A state with equality, while it is materialised from scratch."""
+
+    def __init__(self, state: State) -> None:
+        assert state.representatives is not None
+        self._state, self._representatives = state, state.representatives
+
+    def materialised(self, stratum: StratumRules) -> Materialised:
+        """I of a stratum, and π."""
+        materialised, renaming = self._state.materialised, self._representatives.renaming
+        return Materialised(self._representatives, renaming, materialised, materialised, stratum.everything, stratum)
+
+    def settle(self) -> None:
+        """The equalities are known: other strata may follow."""
+        self._representatives.settle(self._state)
+
+
+class Materialised:
+    """M, a part of the facts that rules may read, under a renaming."""
+
+    def __init__(
+        self,
+        representatives: Representatives,
+        renaming: Renaming,
+        held: FactSet,
+        facts: View,
+        rules: NormalRules[Rules],
+        stratum: StratumRules,
+    ) -> None:
+        self._representatives, self._renaming, self._held = representatives, renaming, held
+        self._own = stratum.stratum
+        self.facts, self.rules = facts, rules
+
+    def add(self, *facts: View | Bag) -> FactSet:
+        """Adds facts; the new ones."""
+        new = FactSet("Δ", self._held.workshop)
+        for found in map(self._held.add, facts):
+            for name in found.names:
+                added, gone = found.files(name)
+                assert not gone
+                new.append(name, added)
+        return new
+
+    def merge(self, delta: View) -> View | None:
+        """Makes terms equal of which Δ says so; Δ in normal form, with what is new in M."""
+        pairs = self._representatives.merge(delta, self._renaming)
+        if pairs is None:
+            return None
+        # What mentions a term that has lost its place does not come again: neither facts nor rules do so from now on.
+        moved, new = self._representatives.rewrite(self._held, self._own.relations, pairs)
+        return ((delta - moved) | new).listed()
+
+    def finish(self) -> None:
+        """Nothing is added any more."""
+
+
+class Again(Materialised):
+    """A materialisation of a stratum from scratch, under a renaming of its own."""
+
+    def __init__(self, update: Update, stratum: StratumRules, below: View) -> None:
+        representatives = update.state.representatives
+        assert representatives is not None
+        renaming, held = representatives.renaming.like(), update.new("again")
+        rules = NormalRules(stratum.written, renaming.normal)
+        super().__init__(representatives, renaming, held, held | below, rules, stratum)
+        self._update, self._stratum = update, stratum
+
+    def adopt(self) -> None:
+        """The new materialisation and its renaming take the place of the old ones."""
+        update, materialised = self._update, self._update.state.materialised
+        update.overdeleted.add(materialised.at(self._own) - self._held)
+        update.added.add(self._held - materialised)
+        self._representatives.rename_to(self._renaming, update.journal)
+        self._stratum.everything.refresh()
+
+
+class EqualityUpdate:
+    """A stratum with equality in an update, which is computed again."""
+
+    def __init__(self, update: Update, stratum: StratumRules) -> None:
+        self._update, self._stratum = update, stratum
+
+    def again(self, below: View) -> Again:
+        """A materialisation from scratch beside the old one."""
+        return Again(self._update, self._stratum, below)

@@ -1,0 +1,360 @@
+"""What a state on a cluster knows of equal terms: π, the explicit facts behind normal forms, and facts in all names.
+
+π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation CLASSES, which tasks read.
+Invariants between updates: I and E are in normal form for π, and CLASSES in I says what π says; a fact is in E iff it is the normal
+form of a given one. Only facts that mention a term that loses its place are ever written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evermat.columns.equality.expansion import expand
+from evermat.columns.equality.rewritten_facts import Renamed, Schema
+from evermat.columns.equality.union_find import Assigned, Changed, Ids, Renaming
+from evermat.columns.state.views import NO_ROWS
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch, Rows
+from evermat.core.source import Span
+from evermat.engine.journal import Journal
+from evermat.language.builtins import Type
+from evermat.language.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
+from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
+from evermat.language.patterns.triples import TRIPLE
+from evermat.language.terms import SAME_AS
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.job_runner import Found, Stage
+from evermat.spark.engine.rules import Rules
+from evermat.spark.engine.scan import facts_of
+from evermat.spark.engine.tasks.merge import Absorbing, Target
+from evermat.spark.engine.tasks.rename_terms import PAIR, CountingNames, Named, Naming, Rewriting, give_representatives
+from evermat.spark.engine.tasks.set_expressions import ARRIVED, Expression, combined, most
+from evermat.spark.engine.tasks.worker import Channel
+from evermat.spark.engine.writing import written
+
+if TYPE_CHECKING:
+    from evermat.spark.engine.state import State, Workshop
+    from evermat.spark.engine.update import Update
+
+_SMALL = 20_000  # facts that one task renames rather than many
+_NOWHERE = Span(0, 0)
+_TERM = Column("term", Type.TERM, "term")
+_PAIRS = Relation("'renamed", (_TERM, _TERM), hidden=True)
+_EQUAL = Relation("'equal", (_TERM, _TERM), hidden=True)
+_X, _Y = (Variable(name, Type.TERM) for name in "xy")
+
+
+class Representatives:
+    """π of a state, and what depends on it."""
+
+    def __init__(self, program: Program, workshop: Workshop, dictionary: Dictionary) -> None:
+        self._program, self._workshop = program, workshop
+        self.schema = Schema(program, {}, dictionary)
+        self.renaming = Renaming(dictionary)
+        self._lists_names = NAMES.name in program.relations
+        for relation in (_PAIRS, _EQUAL):
+            workshop.shapes[relation.name] = PAIR
+        self._equations = Rules([_equation(program.relations[self.schema.same])], frozenset(), workshop)
+        self._counts: dict[str, int] | None = None  # of facts in all names, if somebody has asked
+        self._named = FactSet("all names", workshop)  # of relations of which somebody has asked for them
+
+    def share(self, other: Representatives) -> None:
+        """Knows what another knows."""
+        self.renaming = other.renaming
+
+    # --- names -----------------------------------------------------------------------------------------------------
+    def names_of(self, given: View, rules: Iterable[Rule] = ()) -> FactSet:
+        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        found = FactSet("names", self._workshop)
+        if not self._lists_names:
+            return found
+        mentioned = self.schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
+        found.add(self._listed(NAMES, mentioned.astype(np.int64), mentioned.astype(np.int64)))
+        naming = [
+            Rule(Atom(NAMES, (_X, _X)), (_with_x(self._program.relations[name], int(column)),), _NOWHERE)
+            for name in given.names
+            if name != NAMES.name
+            for column in self.schema.columns.get(name, ())
+        ]
+        found.add(Rules(naming, frozenset(), self._workshop).consequences(given))
+        return found
+
+    # --- equalities --------------------------------------------------------------------------------------------------
+    def merge(self, facts: View, renaming: Renaming) -> FactSet | None:
+        """Makes terms equal of which some facts say so; None if nothing is new.
+
+        Hands back pairs: who has lost its place, and who stands for it now.
+
+        Raises:
+            DataError: they are literals of different values.
+        """
+        if self.schema.same not in facts.names:
+            return None
+        said = FactSet("equal terms", self._workshop)
+        said.add(self._equations.consequences(facts))
+        pairs = self._read(said, _EQUAL)
+        if not pairs.shape[1]:
+            return None
+        merged = renaming.merge(pairs[0], pairs[1])
+        if not len(merged.losers):
+            return None
+        Renamed(self.schema, renaming).refuse_different_values(merged)
+        return self._listed(_PAIRS, merged.losers, renaming.of(merged.losers))
+
+    def rename_to(self, renaming: Renaming, journal: Journal) -> None:
+        """All terms have the representatives that another renaming gives them."""
+        terms = np.unique(np.concatenate([*self.renaming.others(), *renaming.others()]))
+        if len(terms):
+            journal.note(self, NO_ROWS, self.renaming.assign(terms, renaming.of(terms)))
+
+    def restore(self, rows: Rows, values: Any) -> None:
+        """Undoes a step; for a journal."""
+        del rows
+        assert isinstance(values, Assigned)
+        self.renaming.take_back(values)
+
+    # --- facts under other names -------------------------------------------------------------------------------------
+    def rewrite(self, facts: FactSet, names: Iterable[str], pairs: FactSet) -> tuple[FactSet, FactSet]:
+        """Brings a set, as far as some relations go, into normal form: what is taken out of it, and what is new in it.
+
+        What was taken out mentions a term that has lost its place: it must not come again but by `FactSet.change`.
+        """
+        return self._rewrite(facts, names, pairs.expression(_PAIRS.name))
+
+    def _rewrite(self, facts: FactSet, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
+        moved, new = self._moved(facts, names, pairs)
+        facts.take_out(moved)
+        for name in new.names:
+            facts.append(name, new.files(name)[0])
+        return moved, new
+
+    def _normal(self, view: View, pairs: Expression | None) -> View:
+        """Facts in normal form."""
+        moved, new = self._moved(view, view.names, pairs)
+        return (view - moved) | new if moved else view
+
+    def _moved(self, view: View, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
+        """Those facts of some relations that mention a name; and of their normal forms those that are not in the view."""
+        named = self._facts(view, names)
+        if pairs is None:
+            named = {}
+        known = {name: facts.expression for name, facts in named.items()}
+        wanted = [
+            *((name, ARRIVED) for name in named),
+            *((name, combined("-", ARRIVED, e)) for name, e in known.items()),
+        ]
+        found = self._run("rewrite", Rewriting, named, pairs, wanted)
+        return self._set("moved", named, found[: len(named)]), self._set("normal forms", named, found[len(named) :])
+
+    def _mentioning(self, view: View, names: Iterable[str], terms: Ids) -> FactSet:
+        """Those facts of some relations that mention one of some terms."""
+        named, pairs = self._facts(view, names), self._listed(_PAIRS, terms, terms)
+        found = self._run("find", Rewriting, named, pairs.expression(_PAIRS.name), [(name, ARRIVED) for name in named])
+        return self._set("mentioning", named, found)
+
+    def _in_all_names(self, view: View, pairs: Expression | None, names: Iterable[str]) -> FactSet:
+        """What facts of some relations, whose terms are renamed, stand for."""
+        named = self._facts(view, names)
+        return self._set("named", named, self._run("name", Naming, named, pairs, [(name, ARRIVED) for name in named]))
+
+    def _facts(self, view: View, names: Iterable[str]) -> dict[str, Named]:
+        """The facts of relations that a renaming concerns."""
+        return {
+            name: Named(self._workshop.shapes[name], tuple(map(int, self.schema.columns[name])), expression)
+            for name in names
+            if name in self.schema.columns and (expression := view.expression(name)) is not None
+        }
+
+    def _tasks(self, named: Mapping[str, Named]) -> int:
+        few = sum(most(facts.expression) for facts in named.values()) <= _SMALL
+        return 1 if few else self._workshop.cluster.buckets
+
+    def _run(
+        self,
+        what: str,
+        stage: type[Rewriting | Naming],
+        named: Mapping[str, Named],
+        pairs: Expression | None,
+        wanted: Sequence[tuple[str, Expression | None]],
+    ) -> list[Found]:
+        """A job that renames terms: for each channel, in order, what is wanted of the facts of a relation that arrive."""
+        if not named:
+            return []
+        workshop, cluster = self._workshop, self._workshop.cluster
+        shapes, tasks = [workshop.shapes[name] for name, _ in wanted], self._tasks(named)
+        channels = tuple(Channel(shape, number) for number, shape in enumerate(shapes))
+        targets = tuple(Target(name, shape, e) for shape, (name, e) in zip(shapes, wanted, strict=True))
+        stages: list[Stage] = [
+            stage(tuple(named.values()), pairs, channels, cluster.buckets, tasks),
+            Absorbing(targets, channels, str(cluster.folder), cluster.buckets, receives=True),
+        ]
+        rows = cluster.execute(f"{what} {', '.join(named)[:60]}", tasks, stages, workshop.jobs.run.look)
+        found, figures = cluster.gather(rows, len(targets))
+        workshop.sent += figures.sent
+        workshop.sent_bytes += figures.sent_bytes
+        return found
+
+    def _set(self, what: str, names: Iterable[str], found: Sequence[Found]) -> FactSet:
+        made = FactSet(what, self._workshop)
+        for name, one in zip(names, found, strict=True):
+            made.append(name, one.facts)
+        return made
+
+    def _listed(self, relation: Relation, left: Ids, right: Ids) -> FactSet:
+        """Pairs of terms of the driver, none of them twice, as facts."""
+        found = FactSet("listed", self._workshop)
+        if len(left):
+            shape, pairs = self._workshop.shapes[relation.name], np.array([left, right])
+            found.append(relation.name, list(written(self._workshop.cluster, shape, pairs, self.schema.dictionary)))
+        return found
+
+    def _read(self, facts: View, relation: Relation) -> Batch:
+        """Pairs of terms, in the driver."""
+        return np.concatenate(
+            [np.empty((2, 0), np.int64), *facts_of(facts, relation.name, self.schema.dictionary)], axis=1
+        )
+
+    # --- the materialisation from scratch ------------------------------------------------------------------------
+    def settle(self, state: State) -> None:
+        """After the equalities are known: CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
+        state.materialised.add(self._listed(CLASSES, *self.renaming.others()))
+        self._settle_given(state)
+
+    def take_over(self, state: State, *, stored: bool) -> None:
+        """After facts have been loaded from elsewhere: π and E follow. Of what is `stored`, given facts may be among those of I."""
+        give_representatives(self.renaming, self._read(state.materialised, CLASSES))
+        moved = self._settle_given(state)
+        if stored:
+            state.materialised.take_out(moved)
+
+    def _settle_given(self, state: State) -> FactSet:
+        """E, and rules in normal form; the given facts that are not."""
+        state.explicit.take_over(state.given)
+        moved, _ = self._rewrite(state.explicit, state.explicit.names, _classes(state.materialised))
+        state.refresh_rules()
+        return moved
+
+    # --- updates ---------------------------------------------------------------------------------------------------
+    def settle_update(self, update: Update) -> None:
+        """After the equalities of an update are known: E⁻, E⁺ and CLASSES, in normal form, and rules in normal form."""
+        changed = self.renaming.changed()
+        for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
+            others = changed.terms != representatives
+            target.add(self._listed(CLASSES, changed.terms[others], representatives[others]))
+        self._settle_explicit(update, changed)
+        if self.renaming.touched:
+            for stratum in update.state.strata:
+                if stratum.refresh():
+                    update.renewed.add(stratum.stratum)
+
+    def _settle_explicit(self, update: Update, changed: Changed) -> None:
+        """E⁻ and E⁺ become what changes in the normal forms of the given facts."""
+        state, names = update.state, self.schema.columns
+        explicit = state.explicit.only(names)
+        given = ((state.given - update.given_deleted) | update.given_inserted).only(names)
+        pairs = _classes(update.after)
+        if len(changed.terms):
+            new = self._normal(given, pairs)
+            gone, come = explicit - new, new - explicit
+        elif pairs is not None:
+            # A fact that is given no more has the normal form of another one, perhaps.
+            lost = self._normal(update.given_deleted.only(names), pairs)
+            gone = lost - self._normal(given.only(lost.names), pairs)
+            come = self._normal(update.given_inserted.only(names), pairs) - explicit
+        else:
+            return
+        for target, facts in ((update.deleted, gone), (update.inserted, come)):
+            found = facts.listed()
+            target.drop(names)
+            target.share(found, found.names)
+
+    def named_change(self, update: Update, lost: FactSet, gained: FactSet) -> tuple[FactSet, FactSet]:
+        """What an update changes in all names, given what it changes in the representatives.
+
+        To be looked at is what facts stood for that I loses, or that mention a term that has lost or gained names; and what facts stand for now
+        that I gains, or that mention such a term. What is among both has not changed.
+        """
+        before, after, changed = update.state.materialised, update.after, self.renaming.changed()
+        if not before.count(CLASSES.name) and not len(changed.terms):
+            return lost, gained
+        names = [name for name in self.schema.columns if not self._program.relations[name].hidden]
+        old: View = lost
+        new: View = gained
+        if len(changed.terms):
+            touched = np.unique(np.concatenate([changed.old, changed.new]))
+            old = lost | self._mentioning(before, names, touched)
+            new = gained | self._mentioning(after, names, touched)
+        gone = self._in_all_names(old, _classes(before), names)
+        come = self._in_all_names(new, _classes(after), names)
+        if len(changed.terms):
+            gone, come = (gone - come).listed(), (come - gone).listed()
+        for found, others in ((gone, lost), (come, gained)):
+            found.share(others, [name for name in others.names if name not in self.schema.columns])
+        return gone, come
+
+    def committed(self, lost: FactSet, gained: FactSet) -> None:
+        """An update was committed, which has changed so much in all names."""
+        self._named.clear()
+        for name in self._counts or ():
+            assert self._counts is not None
+            self._counts[name] += gained.count(name) - lost.count(name)
+
+    # --- what users see --------------------------------------------------------------------------------------------
+    def all_names(self, facts: View, names: Iterable[str], materialised: FactSet) -> View:
+        """Facts of some relations in all names. Those of I are kept until it changes."""
+        pairs, wanted = _classes(facts), [name for name in names if name in self.schema.columns]
+        if pairs is None:
+            return facts
+        named = self._named if facts is materialised else FactSet("named", self._workshop)
+        made = self._in_all_names(facts, pairs, [name for name in wanted if not named.count(name)])
+        named.share(made, made.names)
+        return named.only(wanted) | facts.only([name for name in names if name not in wanted])
+
+    def count(self, materialised: FactSet, name: str) -> int:
+        """How many facts of a relation the facts of I stand for."""
+        pairs = _classes(materialised)
+        if pairs is None or name not in self.schema.columns:
+            return materialised.count(name)
+        if self._counts is None:
+            visible = [n for n, relation in self._program.relations.items() if not relation.hidden]
+            self._counts = dict.fromkeys(self.schema.columns, 0) | self._count(materialised, pairs, visible)
+        return self._counts[name]
+
+    def _count(self, view: View, pairs: Expression, names: Iterable[str]) -> dict[str, int]:
+        named, cluster = self._facts(view, names), self._workshop.cluster
+        if not named:
+            return {}
+        tasks = self._tasks(named)
+        stage = CountingNames(tuple(named.values()), pairs, cluster.buckets, tasks)
+        rows = cluster.execute("count facts in all names", tasks, [stage], self._workshop.jobs.run.look)
+        found, _ = cluster.gather(rows, len(named))
+        return {name: one.rows for name, one in zip(named, found, strict=True)}
+
+    def expanded(self, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
+        """What facts of a relation, in the driver, stand for."""
+        columns = self.schema.columns.get(name)
+        for batch in batches:
+            if columns is None:
+                yield batch
+            else:
+                yield from expand(batch, columns, self.renaming)
+
+
+def _classes(view: View) -> Expression | None:
+    """The pairs of names and representatives among some facts."""
+    return view.expression(CLASSES.name)
+
+
+def _equation(same: Relation) -> Rule:
+    """The rule for terms that are said to be equal and are not the same."""
+    said = (_X, Constant(SAME_AS, Type.TERM), _Y) if same.name == TRIPLE else (_X, _Y)
+    return Rule(Atom(_EQUAL, (_X, _Y)), (Atom(same, said), Test("!=", _X, _Y)), _NOWHERE)
+
+
+def _with_x(relation: Relation, column: int) -> Atom:
+    """The atom for facts with x in a column."""
+    terms = (_X if position == column else Wildcard() for position in range(relation.arity))
+    return Atom(relation, tuple(terms))

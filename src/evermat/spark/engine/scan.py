@@ -1,0 +1,95 @@
+"""Facts of a set in the driver: a bucket at a time, for those who ask to see them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.columns.equality.expansion import expand
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_arrow
+from evermat.columns.storage.table import Batch
+from evermat.io.formats.parquet import parquet_schema
+from evermat.io.schema import arrow_schema
+from evermat.language.model import Relation
+from evermat.spark.dataframes import from_tasks
+from evermat.spark.engine.fact_sets import View
+from evermat.spark.engine.tasks.rename_terms import renaming_of
+from evermat.spark.engine.tasks.serialization import Shape, buckets_of
+from evermat.spark.engine.tasks.set_expressions import Expression, Files
+from evermat.spark.engine.tasks.task_table import batches_of
+from evermat.spark.engine.tasks.worker import settle, worker_dictionary
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+_SHOWN = 1 << 16  # facts in a batch for Spark
+
+
+@dataclass(frozen=True, eq=False)
+class Showing:
+    """Facts of a relation, in all names if there are some, with the columns and types that users see; each task has one bucket."""
+
+    relation: Relation
+    shape: Shape
+    expression: Expression
+    buckets: int
+    columns: tuple[int, ...] = ()  # in which terms may have other names
+    names: Expression | None = None
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        renaming = renaming_of(self.names, dictionary, self.buckets)
+        for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            for held in batches_of(self.expression, self.shape, dictionary, (bucket,)):
+                for facts in expand(held, np.array(self.columns, np.int64), renaming):
+                    for first in range(0, facts.shape[1], _SHOWN):
+                        yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
+        settle()
+
+    def _shown(self, batch: Batch, dictionary: Dictionary) -> Iterator[pa.RecordBatch]:
+        if not self.relation.columns:
+            yield pa.record_batch({"present": [True] * batch.shape[1]})
+            return
+        schema = parquet_schema(self.relation)
+        columns = [decode_arrow(batch[i], t, dictionary) for i, t in enumerate(self.relation.types)]
+        table = pa.Table.from_arrays(columns, schema=arrow_schema(self.relation)).cast(schema)
+        yield from table.to_batches()
+
+
+def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
+    """The facts of a relation; no more than a bucket is held at a time."""
+    shape, expression = view.workshop.shapes[name], view.expression(name)
+    for bucket in range(view.workshop.cluster.buckets):
+        yield from batches_of(expression, shape, dictionary, (bucket,))
+
+
+def frame_of(
+    view: View, relation: Relation, spark: SparkSession, columns: Sequence[int] = (), names: Expression | None = None
+) -> DataFrame:
+    """The facts of a relation as a DataFrame over the files as they are now, which it keeps.
+
+    Terms in some columns may have other names, of which there are files too.
+    """
+    workshop, expression = view.workshop, view.expression(relation.name)
+    shape, buckets = workshop.shapes[relation.name], workshop.cluster.buckets
+    facts = Files(()) if expression is None else expression
+    showing = Showing(relation, shape, facts, buckets, tuple(columns), names)
+    frame = from_tasks(spark, relation, showing.__call__, buckets)
+    weakref.finalize(frame, lambda _files: None, (expression, names))  # files go when nobody refers to them any more
+    return frame
+
+
+def holds(view: View, name: str, fact: Batch, dictionary: Dictionary) -> bool:
+    """Whether a fact is in a view; only its bucket is read."""
+    workshop = view.workshop
+    shape, expression = workshop.shapes[name], view.expression(name)
+    bucket = int(buckets_of(fact, shape, workshop.cluster.buckets, dictionary)[0])
+    found = batches_of(expression, shape, dictionary, (bucket,))
+    return any(bool(np.all(batch == fact, axis=0).any()) for batch in found)

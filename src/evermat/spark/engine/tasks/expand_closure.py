@@ -1,0 +1,135 @@
+"""Tasks that expand a closure: a graph, in a file that all of them read, becomes facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.spark.engine.tasks.merge import Absorption, Target
+from evermat.spark.engine.tasks.serialization import Part, Shape, buckets_of, pack, unpack, write_file
+from evermat.spark.engine.tasks.worker import Channel, Figures, Sending, outcome, settle, streamed, worker_dictionary
+
+_HELD = 16_000_000  # pairs that a task holds at most
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFile:
+    """A file with connections. Nodes whose values are texts have them beside the file's numbers."""
+
+    path: str
+    symmetric: bool
+    flipped: tuple[bool, ...]  # of each member of the closure: whether its facts are pairs turned
+
+    @classmethod
+    def write(
+        cls,
+        path: Path,
+        connections: Connections,
+        texts: pa.Array,
+        is_text: npt.NDArray[np.bool_],
+        flipped: Iterable[bool],
+    ) -> GraphFile:
+        """Writes connections; `texts` are those of the nodes that are texts."""
+        kept = connections.kept if connections.kept is not None else np.zeros(0, np.bool_)
+        packed = np.frombuffer(pack(pa.table({"texts": texts})), np.uint8)
+        with path.open("wb") as file:
+            np.savez(
+                file, values=connections.values, tails=connections.tails, heads=connections.heads, kept=kept,
+                sources=connections.sources, targets=connections.targets, is_text=is_text, texts=packed,
+            )  # fmt: skip
+        return cls(str(path), connections.symmetric, tuple(flipped))
+
+    def read(self, dictionary: Dictionary) -> Connections:
+        """The connections, with values as a dictionary has them."""
+        with np.load(self.path) as file:
+            values, is_text = file["values"], file["is_text"]
+            if is_text.any():
+                values[is_text] = dictionary.encode_arrow(unpack(file["texts"].tobytes()).column(0))
+            kept = file["kept"]
+            return Connections(
+                values, file["tails"], file["heads"], kept if len(kept) else None, file["sources"], file["targets"],
+                self.symmetric,
+            )  # fmt: skip
+
+    def turned(self, batch: Batch) -> Iterator[Batch]:
+        """Pairs as facts of each member."""
+        for flipped in self.flipped:
+            yield np.ascontiguousarray(batch[::-1]) if flipped else batch
+
+
+@dataclass(frozen=True, eq=False)
+class Connecting:
+    """Sends pairs to their buckets; task i of n has the sources i, i + n and so on."""
+
+    graph: GraphFile
+    channels: tuple[Channel, ...]
+    buckets: int
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+
+        def connect(send: Callable[[pa.RecordBatch], None]) -> None:
+            dictionary = worker_dictionary()
+            sending, figures = Sending(self.buckets, dictionary, send), Figures()
+            connections = self.graph.read(dictionary)
+            for number in numbers:
+                own = replace(connections, sources=np.ascontiguousarray(connections.sources[number :: self.tasks]))
+                for batch in own.batches():
+                    figures.instances += batch.shape[1]
+                    for channel, facts in enumerate(self.graph.turned(batch)):
+                        sending.facts(channel, facts, self.channels[channel].shape, None)
+            sending.figures(figures)
+
+        return streamed(connect)
+
+
+@dataclass(frozen=True, eq=False)
+class ConnectingHere:
+    """Writes pairs where they are found: each bucket has a task, with the sources whose facts belong there."""
+
+    graph: GraphFile
+    targets: tuple[Target, ...]
+    shape: Shape  # of the column that decides on buckets
+    folder: str
+    buckets: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        connections = self.graph.read(dictionary)
+        for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            count = 1 + len(connections.sources) * len(connections.targets) // (self.buckets * _HELD)
+            places, figures = self._places(connections, self.buckets * count, dictionary), Figures()
+            for number in range(count):
+                own = bucket + self.buckets * number
+                part = Part(self.buckets, self.buckets * count, own)
+                yield from self._connect(
+                    replace(connections, sources=connections.sources[places == own]), part, figures
+                )
+            yield outcome(0, bucket, "figures", None, figures.packed())
+        settle()
+
+    def _places(self, connections: Connections, count: int, dictionary: Dictionary) -> npt.NDArray[np.int64]:
+        values = np.ascontiguousarray(connections.values[connections.sources][None, :])
+        return buckets_of(values, self.shape, count, dictionary)
+
+    def _connect(self, connections: Connections, part: Part, figures: Figures) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        absorptions = [Absorption(target, dictionary) for target in self.targets]
+        for batch in connections.batches():
+            figures.instances += batch.shape[1]
+            for absorption, facts in zip(absorptions, self.graph.turned(batch), strict=True):
+                absorption.receive(facts, None)
+        bucket = part.number % self.buckets
+        for number, absorption in enumerate(absorptions):
+            for what, rows, table in absorption.results(part):
+                file = None if table is None else write_file(table, Path(self.folder), bucket)
+                yield outcome(number, bucket, what, file, b"", rows)

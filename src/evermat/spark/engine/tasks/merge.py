@@ -1,0 +1,167 @@
+"""Tasks that compute, in one bucket, which facts are the result of a job."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.spark.engine.tasks import worker
+from evermat.spark.engine.tasks.serialization import Amounts, Part, Shape, from_arrow, to_arrow, unpack, write_file
+from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, generators
+from evermat.spark.engine.tasks.task_table import Holding, add_amounts
+from evermat.spark.engine.tasks.worker import FIGURES, Channel, outcome, packets_of, settle, worker_dictionary
+
+_ABSORBED = 1 << 28  # bytes of packed facts that a task absorbs at a time
+_BYTES = 16  # of a packed fact, about
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A set of facts that is wanted: which, whether they are written to files or only counted, and how often each one arrived."""
+
+    relation: str
+    shape: Shape
+    expression: Expression | None
+    write: bool = True
+    sign: int = 0  # of amounts that are written for the facts that arrived, or for those of `touched`
+    touched: Expression | None = None
+    sums: Counted | None = None  # amounts that are summed up and written
+
+
+@dataclass(frozen=True, eq=False)
+class Absorbing:
+    """Computes the targets in one bucket."""
+
+    targets: tuple[Target, ...]
+    channels: tuple[Channel, ...]
+    folder: str
+    buckets: int
+    receives: bool  # whether facts arrive
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        bucket = worker.bucket_of_task()
+        with _Waiting() as waiting:
+            if self.receives:
+                for number, payload in packets_of(batches):
+                    if number == FIGURES:
+                        yield outcome(0, bucket, "figures", None, payload)
+                    else:
+                        waiting.put(number, payload)
+            else:
+                for _ in batches:  # Spark uses a worker again only if it has read its input to the end
+                    pass
+            # Too much to be held is absorbed part by part: what arrived is read again for each.
+            count = 1 + (waiting.size + self._bytes(bucket)) // _ABSORBED
+            for number in range(count):
+                part = Part(self.buckets, self.buckets * count, bucket + self.buckets * number)
+                yield from self._absorb(waiting, part, bucket)
+        settle()
+
+    def _bytes(self, bucket: int) -> int:
+        """About how much is held of facts that are in files already."""
+        wanted = [e for target in self.targets for e in (target.expression, target.touched) if e is not None]
+        files = [f for e in wanted for leaf in generators(e) if isinstance(leaf, Files) for f in leaf.files]
+        files += [f for target in self.targets if target.sums is not None for f in target.sums.files]
+        return sum(_BYTES * file.rows for file in files if file.bucket == bucket)
+
+    def _absorb(self, waiting: _Waiting, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        states = [Absorption(target, dictionary) for target in self.targets]
+        for number, payload in waiting:
+            channel = self.channels[number]
+            facts = part.only(*from_arrow(unpack(payload), channel.shape, dictionary), channel.shape, dictionary)
+            states[channel.target].receive(*facts)
+        for number, state in enumerate(states):
+            for what, rows, table in state.results(part):
+                file = None if table is None else write_file(table, Path(self.folder), bucket)
+                yield outcome(number, bucket, what, file, b"", rows)
+
+
+class _Waiting:
+    """Packets that have arrived, in memory as long as they are few, else in a file of this machine; read as often as needed."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._held: list[tuple[int, bytes]] = []
+        self._file: BinaryIO | None = None
+
+    def put(self, channel: int, payload: bytes) -> None:
+        """Takes in a packet."""
+        self.size += len(payload)
+        self._held.append((channel, payload))
+        if self.size > _ABSORBED:
+            if self._file is None:
+                self._file = TemporaryFile()  # noqa: SIM115 - it is closed with this
+            for one in self._held:
+                pickle.dump(one, self._file)
+            self._held.clear()
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        if self._file is not None:
+            end = self._file.tell()
+            self._file.seek(0)
+            while self._file.tell() < end:
+                yield pickle.load(self._file)  # noqa: S301 - it was written above
+        yield from self._held
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class Absorption:
+    """One target in one bucket."""
+
+    def __init__(self, target: Target, dictionary: Dictionary) -> None:
+        self._target, self._dictionary = target, dictionary
+        self._holding = Holding(target.relation, target.shape, dictionary)
+        self._amounts: Amounts = np.zeros(0, np.int64)
+
+    def receive(self, batch: Batch, amounts: Amounts | None) -> None:
+        """Takes in facts that were derived."""
+        rows = self._holding.receive(batch)
+        if self._target.sign:
+            count = self._holding.table.count
+            if len(self._amounts) < count:
+                grown = np.zeros(max(count, 2 * len(self._amounts)), np.int64)
+                grown[: len(self._amounts)] = self._amounts
+                self._amounts = grown
+            add_amounts(self._amounts, rows, np.ones(len(rows), np.int64) if amounts is None else amounts)
+
+    def results(self, part: Part) -> Iterator[tuple[str, int, pa.Table | None]]:
+        """What there is of the target in a part of all facts: `facts`, and `amounts` if they are wanted."""
+        target, holding = self._target, self._holding
+        expressions = [e for e in (target.expression, target.touched) if e is not None]
+        holding.load(expressions, part)
+        table = holding.table
+        if target.expression is not None:
+            rows = holding.view(target.expression).rows(target.relation)
+            if len(rows):
+                facts = to_arrow(table.take(rows), target.shape, self._dictionary) if target.write else None
+                yield "facts", len(rows), facts
+        if target.sums is not None:
+            amounts = holding.all_sums(target.sums, part)
+            rows = np.flatnonzero(amounts).astype(np.int32)
+            if len(rows):
+                yield "amounts", len(rows), to_arrow(table.take(rows), target.shape, self._dictionary, amounts[rows])
+        if target.sign:
+            if target.touched is not None:
+                rows = holding.view(target.touched).rows(target.relation)
+                amounts = np.full(len(rows), target.sign, np.int64)
+            else:
+                rows = np.flatnonzero(self._amounts[: table.count]).astype(np.int32)
+                amounts = target.sign * self._amounts[rows]
+            if len(rows):
+                yield "amounts", len(rows), to_arrow(table.take(rows), target.shape, self._dictionary, amounts)

@@ -1,0 +1,181 @@
+"""Tasks that rename terms: which facts mention some terms, what their normal forms are, and what facts stand for in all names.
+
+Who stands for whom is in files of pairs, a name and its representative, which every task reads as a whole: the driver has it too. Terms that are
+in no pair stand for themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.columns.equality.expansion import count_names, expand
+from evermat.columns.equality.union_find import Renaming
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.language.builtins import Type
+from evermat.spark.engine.tasks.serialization import Part, Shape
+from evermat.spark.engine.tasks.set_expressions import Expression
+from evermat.spark.engine.tasks.task_table import batches_of
+from evermat.spark.engine.tasks.worker import Channel, Figures, Sending, outcome, settle, streamed, worker_dictionary
+
+PAIR = Shape.of((Type.TERM, Type.TERM))
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Facts of a relation, and the columns in which terms are renamed."""
+
+    shape: Shape
+    columns: tuple[int, ...]
+    expression: Expression
+
+    def batches(self, dictionary: Dictionary, part: Part) -> Iterator[Batch]:
+        """Its facts in a part of all facts."""
+        return batches_of(self.expression, self.shape, dictionary, part)
+
+    def places(self) -> npt.NDArray[np.int64]:
+        """The columns, as kernels want them."""
+        return np.array(self.columns, np.int64)
+
+
+def read_pairs(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> Batch:
+    """All pairs of a name and its representative."""
+    return np.concatenate(
+        [np.empty((2, 0), np.int64), *batches_of(pairs, PAIR, dictionary, Part(buckets, 1, 0))], axis=1
+    )
+
+
+def give_representatives(renaming: Renaming, pairs: Batch) -> None:
+    """Gives names their representatives; who is one stands for itself."""
+    if pairs.shape[1]:
+        own = np.unique(pairs[1])
+        renaming.assign(np.concatenate([pairs[0], own]), np.concatenate([pairs[1], own]))
+
+
+def renaming_of(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> Renaming:
+    """The renaming that some pairs describe."""
+    found = Renaming(dictionary)
+    give_representatives(found, read_pairs(pairs, dictionary, buckets))
+    return found
+
+
+# --- facts in normal form ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rewriting:
+    """Sends those facts that mention a name of some pair: first for all relations as they are, then, if it is wanted, in normal form.
+
+    Of n tasks, task i has the i-th of n parts of all facts.
+    """
+
+    facts: tuple[Named, ...]
+    pairs: Expression | None
+    channels: tuple[Channel, ...]
+    buckets: int
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+
+        def rewrite(send: Callable[[pa.RecordBatch], None]) -> None:
+            dictionary = worker_dictionary()
+            sending = Sending(self.buckets, dictionary, send)
+            representatives = _Representatives(read_pairs(self.pairs, dictionary, self.buckets))
+            for number in numbers:
+                self._rewrite(Part(self.buckets, self.tasks, number), representatives, dictionary, sending)
+            sending.figures(Figures())
+
+        return streamed(rewrite)
+
+    def _rewrite(self, part: Part, representatives: _Representatives, dictionary: Dictionary, sending: Sending) -> None:
+        for number, named in enumerate(self.facts):
+            for batch in named.batches(dictionary, part):
+                mentions = np.zeros(batch.shape[1], np.bool_)
+                for column in named.columns:
+                    mentions |= representatives.find(batch[column])[0]
+                if mentions.any():
+                    moved = np.ascontiguousarray(batch[:, mentions])
+                    sending.facts(number, moved, named.shape, None)
+                    if len(self.channels) > len(self.facts):
+                        sending.facts(len(self.facts) + number, representatives.normal(moved, named), named.shape, None)
+
+
+class _Representatives:
+    """Who stands for whom, of a few terms among many."""
+
+    def __init__(self, pairs: Batch) -> None:
+        order = np.argsort(pairs[0])
+        self._names, self._representatives = pairs[0][order], pairs[1][order]
+
+    def find(self, terms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+        """Which terms are in a pair, and where."""
+        places = np.searchsorted(self._names, terms)
+        known = places < len(self._names)
+        known[known] = self._names[places[known]] == terms[known]
+        return known, places
+
+    def normal(self, batch: Batch, named: Named) -> Batch:
+        """Facts with representatives in place of names."""
+        made = batch.copy()
+        for column in named.columns:
+            known, places = self.find(batch[column])
+            made[column, known] = self._representatives[places[known]]
+        return made
+
+
+# --- facts in all names --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Naming:
+    """Sends what facts stand for, of each relation to its channel. Of n tasks, task i has the i-th of n parts of all facts."""
+
+    facts: tuple[Named, ...]
+    pairs: Expression | None
+    channels: tuple[Channel, ...]
+    buckets: int
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
+
+        def name(send: Callable[[pa.RecordBatch], None]) -> None:
+            dictionary = worker_dictionary()
+            sending = Sending(self.buckets, dictionary, send)
+            renaming = renaming_of(self.pairs, dictionary, self.buckets)
+            for part in (Part(self.buckets, self.tasks, number) for number in numbers):
+                for channel, named in enumerate(self.facts):
+                    for batch in named.batches(dictionary, part):
+                        for made in expand(batch, named.places(), renaming):
+                            sending.facts(channel, made, named.shape, None)
+            sending.figures(Figures())
+
+        return streamed(name)
+
+
+@dataclass(frozen=True, eq=False)
+class CountingNames:
+    """Tells how many facts the facts of relations stand for. Of n tasks, task i has the i-th of n parts of all facts."""
+
+    facts: tuple[Named, ...]
+    pairs: Expression | None
+    buckets: int
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        dictionary = worker_dictionary()
+        renaming = renaming_of(self.pairs, dictionary, self.buckets)
+        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+            part = Part(self.buckets, self.tasks, number)
+            for target, named in enumerate(self.facts):
+                parts = named.batches(dictionary, part)
+                rows = sum(int(count_names(batch, named.places(), renaming).sum()) for batch in parts)
+                if rows:
+                    yield outcome(target, number, "facts", None, b"", rows)
+        settle()

@@ -1,0 +1,59 @@
+"""From the memory of the driver to a cluster: facts, counters and what is left to be done become files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evermat.algebra import Counters
+from evermat.columns.state.state import State as ColumnsState
+from evermat.columns.state.views import View as ColumnsView
+from evermat.columns.state.views import facts_in
+from evermat.columns.storage.table import Rows
+from evermat.spark.engine.fact_sets import FactSet
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape
+from evermat.spark.engine.writing import written
+
+_ROWS = 1 << 22  # facts that are written at a time
+
+
+def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactSet:
+    """Gives an empty state on a cluster all that a state in memory has; `left` in files."""
+    for name in source.tables:
+        target.given.append(name, list(_written(source, target, name, source.given.rows(name))))
+        # There every fact is in a file, also of relations that a storage scheme holds here.
+        target.materialised.append(name, list(_all_written(source, target, name)))
+        for amounts, counted in (
+            (target.nonrecursive_counter, source.nonrecursive_counter),
+            (target.recursive_counter, source.recursive_counter),
+        ):
+            rows = source.materialised.rows(name)
+            counts = counted.counters[name].get(rows)
+            if counts.any():
+                amounts.append(name, list(_written(source, target, name, rows[counts > 0], counts[counts > 0])))
+    if target.representatives is not None:
+        target.representatives.take_over(target, stored=False)
+    for rules in source.strata:
+        stratum, valid = rules.stratum, source.counters[rules.stratum]
+        target.record_counters(stratum, valid if rules.counts_copies else Counters.NONE)
+        target.record_work(stratum, source.work(stratum))
+    waiting = FactSet("left", target.workshop)
+    if left is not None:
+        for name in left.names:
+            waiting.append(name, list(_written(source, target, name, left.rows(name))))
+    return waiting
+
+
+def _all_written(source: ColumnsState, target: State, name: str) -> Iterator[FactFile]:
+    for batch in facts_in(source.materialised, name, _ROWS):
+        yield from written(target.cluster, target.workshop.shapes[name], batch, source.dictionary)
+
+
+def _written(
+    source: ColumnsState, target: State, name: str, rows: Rows, amounts: Amounts | None = None
+) -> Iterator[FactFile]:
+    shape: Shape = target.workshop.shapes[name]
+    for first in range(0, len(rows), _ROWS):
+        batch = source.tables[name].take(rows[first : first + _ROWS])
+        own = None if amounts is None else amounts[first : first + _ROWS]
+        yield from written(target.cluster, shape, batch, source.dictionary, own)

@@ -1,0 +1,1 @@
+"""Inputs read by tasks."""

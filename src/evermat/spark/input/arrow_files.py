@@ -1,0 +1,82 @@
+"""Facts on their way from tasks to the driver: Arrow files, which `reader` has written, become batches of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from evermat.columns.storage.encoding import Encodable, Tables, encode_table
+from evermat.core import errors
+from evermat.core.errors import Problem, ResourceError
+from evermat.language.model import Relation
+from evermat.spark.input.read_task import Outcome, write_facts
+
+if TYPE_CHECKING:
+    from evermat.columns.storage.dictionary import Dictionary
+    from evermat.columns.storage.table import Batch
+
+
+class Several(Encodable):
+    """The facts of a relation that come in several ways."""
+
+    def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
+        self.parts = parts
+
+    def with_table(self, table: pa.Table) -> Several:
+        """These facts and some more."""
+        return Several([*self.parts, Tables([table])])
+
+    @property
+    def rows(self) -> int:
+        """How many facts there are."""
+        return sum(
+            part.rows if isinstance(part, Exchanged) else sum(table.num_rows for table in part.tables)
+            for part in self.parts
+        )
+
+    def written(self, folder: Path) -> list[Path]:
+        """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
+        files: list[Path] = []
+        for part in self.parts:
+            if isinstance(part, Exchanged):
+                files += part.files
+            else:
+                for table in part.tables:
+                    files.append(folder / f"{len(files)}.arrow")
+                    write_facts(table, files[-1])
+        return files
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
+        for part in self.parts:
+            yield from part.batches(relation, dictionary)
+
+
+class Exchanged(Encodable):
+    """The facts of a relation in files, in their order."""
+
+    def __init__(self, files: Sequence[Path], rows: int) -> None:
+        self.files, self.rows = files, rows
+
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
+        """A file goes when it has been read; there must be as many facts as were written."""
+        seen = 0
+        for file in self.files:
+            with pa.memory_map(str(file)) as source:
+                reader = pa.ipc.open_file(source)
+                for number in range(reader.num_record_batches):
+                    facts = reader.get_batch(number)
+                    seen += facts.num_rows
+                    yield encode_table(facts, relation, dictionary)
+            file.unlink()
+        if seen != self.rows:
+            why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
+            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "hand facts over", "why": why}))
+        dictionary.forget_arrow()
+
+
+def exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
+    """What tasks have written."""
+    return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))

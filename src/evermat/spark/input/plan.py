@@ -1,0 +1,296 @@
+"""Reads all inputs of a program as one Spark job: its tasks parse files side by side, the driver gathers what they found.
+
+Files are cut into pieces of whole records where their format allows it. Every piece is accounted for: a result is complete, or there is an error.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from evermat.columns.storage.encoding import Tables
+from evermat.core import errors
+from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
+from evermat.core.source import Source
+from evermat.io.byte_ranges import can_split, merge_findings, relocate
+from evermat.io.error_report import fail
+from evermat.io.locate import input_places, is_remote
+from evermat.io.open import failing
+from evermat.io.rdf.inputs import TRIPLES, GraphFiles
+from evermat.io.rdf.router import Router
+from evermat.io.read import read_relation
+from evermat.language.model import Io, Program
+from evermat.spark import dataframes
+from evermat.spark.input.arrow_files import Exchanged, Several, exchanged
+from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
+from evermat.spark.jobs import essential, failure, named, run_watched
+from evermat.spark.scratch import Scratch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_T = TypeVar("_T")
+_PIECE = 32 << 20  # bytes of a file that one task reads
+
+
+@dataclass
+class Watch:
+    """Who is told how far a job has come, and who may stop it by raising an exception."""
+
+    progress: Callable[[str], None] = field(default=lambda _text: None)
+    check: Callable[[], None] = field(default=lambda: None)
+
+
+def read_inputs(
+    spark: SparkSession,
+    program: Program,
+    folder: str,
+    scratch: Scratch,
+    watch: Watch | None = None,
+    *,
+    spread: bool = False,
+    graphs: GraphFiles | None = None,
+    triples: pa.Table | None = None,
+) -> dict[str, Several]:
+    """The facts of all inputs, and of RDF files, by relation; they are in the scratch folder until they are encoded.
+
+    With `spread` the driver does not see those of tables and databases either.
+
+    Raises:
+        DataError: with everything that is wrong with any of the inputs.
+        ResourceError: Spark, or the disk, failed.
+    """
+    graphs = graphs or GraphFiles()
+    local = [io for io in program.inputs if not is_remote(_place(io, folder))]
+    reading = _Reading(spark, scratch, watch or Watch(), graphs.with_inputs(local, Path(folder)), spread=spread)
+    for io in program.inputs:
+        reading.plan(io, folder)
+    router = Router.of(program.relations)
+    for path in graphs.files:
+        reading.plan_graph(path, router)
+    found = reading.facts()
+    for name, table in router.route(triples)[0].items() if triples is not None else ():
+        found[name] = found.get(name, Several(())).with_table(table)
+    return found
+
+
+def read_graphs(
+    spark: SparkSession, program: Program, scratch: Scratch, graphs: GraphFiles, triples: pa.Table | None
+) -> dict[str, Several]:
+    """The facts of RDF files alone, and of some triples; see `read_inputs`."""
+    return read_inputs(spark, replace(program, inputs=()), "", scratch, graphs=graphs, triples=triples)
+
+
+class _Reading:
+    """All inputs: first what is to be read is found out, then one job reads it."""
+
+    def __init__(
+        self, spark: SparkSession, scratch: Scratch, watch: Watch, graphs: GraphFiles, *, spread: bool
+    ) -> None:
+        self._spark, self._scratch, self._watch, self._spread = spark, scratch, watch, spread
+        self._graphs = graphs
+        self._inputs: list[Io] = []
+        self._splits: list[Split] = []
+        self._owners: list[int] = []  # the input of each split
+        self._shown: dict[str, str] = {}  # files as the user calls them
+        self._found: dict[int, Tables | Exchanged] = {}
+        self._routed: list[Outcome] = []  # of RDF files that were read before the job
+        self._problems: dict[int, list[Problem]] = {}
+
+    def plan(self, io: Io, folder: str) -> None:
+        """Notes what an input is to be read from."""
+        number = len(self._inputs)
+        self._inputs.append(io)
+        what = f"relation `{io.relation.name}` is"
+        try:
+            if io.medium == "stdin":
+                self._found[number] = Tables([read_relation(io, Path())])
+            elif io.medium == "table":
+                name = dict(io.options)["name"]
+                self._found[number] = self._frame(
+                    io, dataframes.table_frame(self._spark, name, what), f"table `{name}`"
+                )
+            elif io.medium == "jdbc":
+                frame = dataframes.jdbc_frame(self._spark, dict(io.options), what)
+                self._found[number] = self._frame(io, frame, "the database")
+            elif is_remote(place := _place(io, folder)):
+                self._found[number] = exchanged(self._remote(io, place))
+            else:
+                self._cut(number, io, Path(folder))
+        except DataError as error:
+            self._problems[number] = list(error.problems)
+
+    def plan_graph(self, path: str, router: Router) -> None:
+        """Notes an RDF file whose triples are facts of whatever relations they belong to."""
+        number = len(self._inputs)
+        io = Io(TRIPLES, path=path)
+        self._inputs.append(io)
+        try:
+            if is_remote(path):
+                self._routed += self._remote(io, path, router)
+            else:
+                self._cut(number, io, Path(), router)
+        except DataError as error:
+            self._problems[number] = list(error.problems)
+
+    def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
+        for place in input_places(io, folder):
+            with failing(place.path, f"relation `{io.relation.name}` is"):
+                size = place.path.stat().st_size
+            path = str(place.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(place.path)
+            options = self._graphs.options_for(place.path)
+            if can_split(place, io) and size > _PIECE:
+                cuts = [*range(0, size, _PIECE), size]
+                pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
+            else:
+                pieces = [Split(io, path, options=options, router=router)]
+            self._splits += pieces
+            self._owners += [number] * len(pieces)
+
+    def _remote(self, io: Io, place: str, router: Router | None = None) -> list[Outcome]:
+        """The files of a file system that only Spark can read, whole."""
+        from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
+
+        target = self._scratch.folder(io.relation.name)
+        what = f"relation `{io.relation.name}` is"
+        try:
+            files = self._spark.read.format("binaryFile").load(place).select("path", "content")
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise fail(errors.NO_FILE, path=place, what=what) from error
+            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+        except PySparkException as error:
+            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+        reader = ContentReader(io, str(target), self._graphs.options, router)
+        outcomes = self._run(files, reader, f"read {io.relation.name}")
+        if not outcomes:
+            raise fail(errors.NO_FILE, path=place, what=what)
+        outcomes.sort(key=lambda outcome: outcome.path)
+        if problems := [problem for outcome in outcomes for problem in outcome.problems]:
+            raise DataError(problems)
+        for outcome in outcomes:
+            self._graphs.skip(outcome.path, outcome.skipped)
+        return outcomes
+
+    def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables | Exchanged:
+        what = f"read {name} for {io.relation.name}"
+        try:
+            with named(self._spark, what):
+                if self._spread:
+                    return self._watched(lambda: dataframes.frame_files(frame, io.relation, self._scratch, name), what)
+                tables = self._watched(
+                    lambda: list(dataframes.frame_tables(frame, io.relation, self._scratch, name)), what
+                )
+        except EvermatError:
+            raise
+        except Exception as error:
+            raise failure(error, what, self._scratch.path) from error
+        return Tables(tables)
+
+    def facts(self) -> dict[str, Several]:
+        """What all inputs hold."""
+        outcomes = self._read_splits() if self._splits else []
+        for number in range(len(self._inputs)):
+            own = [outcome for outcome, owner in zip(outcomes, self._owners, strict=True) if owner == number]
+            for outcome in own:
+                self._graphs.skip(self._shown[outcome.path], outcome.skipped)
+            if problems := _located(own):
+                self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
+            elif number not in self._found and self._inputs[number].relation is not TRIPLES:
+                self._found[number] = exchanged(own)
+        if self._problems:
+            raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
+        found: dict[str, list[Tables | Exchanged]] = {}
+        for number, io in enumerate(self._inputs):
+            if number in self._found:
+                found.setdefault(io.relation.name, []).append(self._found[number])
+        for outcome in (*self._routed, *outcomes):
+            for name, file, rows in outcome.parts:
+                found.setdefault(name, []).append(Exchanged([Path(file)], rows))
+        return {name: Several(parts) for name, parts in found.items()}
+
+    def _read_splits(self) -> list[Outcome]:
+        """The outcomes of all splits, in their order."""
+        count = len(self._splits)
+        reader = SplitReader(tuple(self._splits), str(self._scratch.folder("inputs")))
+        names = ", ".join(dict.fromkeys(io.relation.name for io in self._inputs))
+        with _interpreted(self._spark):
+            outcomes = self._run(self._spark.range(0, count, 1, count), reader, f"read {names}")
+        outcomes.sort(key=lambda outcome: outcome.number)
+        if [outcome.number for outcome in outcomes] != list(range(count)):
+            why = f"{count} pieces of files were to be read, and {len(outcomes)} came back"
+            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "read the inputs", "why": why}))
+        return outcomes
+
+    def _watched(self, action: Callable[[], _T], what: str) -> _T:
+        def progress(text: str) -> None:
+            self._watch.progress(f"{what}: {text}")
+
+        return run_watched(self._spark, action, progress=progress, check=self._watch.check)
+
+    def _run(self, frame: DataFrame, reader: SplitReader | ContentReader, what: str) -> list[Outcome]:
+        """What a reader makes of every row. A plain function of Python needs no pandas, and so little comes back that it is quick."""
+        from pyspark.sql.functions import udf  # noqa: PLC0415
+
+        reading = udf(reader, OUTCOME, useArrow=False).asNondeterministic()(*frame.columns)
+        frame = frame.select(reading.alias("outcome"))
+        try:
+            with named(self._spark, what):
+                rows = self._watched(frame.collect, what)
+        except Exception as error:
+            raise failure(error, what, self._scratch.path) from error
+        outcomes = [Outcome.of(row["outcome"]) for row in rows]
+        for outcome in outcomes:
+            if outcome.failure:
+                details = {"path": outcome.file, "why": outcome.failure, "rest": "it is needed to exchange facts"}
+                raise ResourceError(Problem(errors.CANNOT_WRITE, details))
+            if not outcome.problems and not all(map(os.path.exists, outcome.files)):
+                raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
+        return outcomes
+
+
+@contextmanager
+def _interpreted(spark: SparkSession) -> Iterator[None]:
+    """Has Spark interpret plans within the block: to compile one for a few rows takes longer than all else."""
+    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            with suppress(Exception):  # Spark may be gone: what happened in the block says more
+                spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def _place(io: Io, folder: str) -> str:
+    path = io.path or f"{io.relation.name}.facts"
+    return path if is_remote(path) or not is_remote(folder) else f"{folder.rstrip('/')}/{path}"
+
+
+def _located(outcomes: Sequence[Outcome]) -> list[Problem]:
+    """The problems of one input, with their lines as they are in the whole files."""
+    by_file: dict[str, list[list[Problem]]] = {}
+    lines: dict[str, int] = {}
+    for outcome in outcomes:
+        before = lines.get(outcome.path, 0)
+        lines[outcome.path] = before + outcome.lines
+        by_file.setdefault(outcome.path, []).append([relocate(problem, before) for problem in outcome.problems])
+    return [problem for path, pieces in by_file.items() for problem in merge_findings(path, pieces)]
+
+
+def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
+    """The same problem, of a file as the user calls it."""
+    source = problem.source
+    if source is not None and source.name in shown:
+        source = Source(shown[source.name], source.text, source.first_line)
+    details = {key: shown.get(str(value), value) for key, value in problem.details.items()}
+    return replace(problem, details=details, source=source)

@@ -1,0 +1,1 @@
+"""The JVM and the session of the command line."""
