@@ -402,7 +402,7 @@ def followed(
     subject: Subject, spark: Any, kind: str, folder: Path, updates: list[dict[str, data.Facts]], step: Step
 ) -> Step:
     """The batches of a query: how long each takes, and how much of that we do ourselves. The first ones do not count."""
-    from evermat.following import follow_files, follow_frame
+    from evermat.runtime.structured_streaming import follow_files, follow_frame
 
     how = {"checkpoint": folder / "checkpoint", "available_now": True}
     changes, watch = folder / "changes", Watch(subject.task.limit)

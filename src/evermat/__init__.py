@@ -32,13 +32,13 @@ __all__ = [
     "versions",
 ]
 
-_HOMES = {"StreamedUpdate": "evermat.streaming", "register_source": "evermat.following"}
+_HOMES = {"StreamedUpdate": "evermat.runtime.stream", "register_source": "evermat.runtime.structured_streaming"}
 
 if TYPE_CHECKING:
     from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
     from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
-    from evermat.following import register_source
-    from evermat.streaming import StreamedUpdate
+    from evermat.runtime.stream import StreamedUpdate
+    from evermat.runtime.structured_streaming import register_source
 
 
 def __getattr__(name: str) -> object:

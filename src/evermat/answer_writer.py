@@ -23,7 +23,7 @@ from evermat.io.formats.parquet import write_parquet
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
-from evermat.query import Answer
+from evermat.runtime.query import Answer
 
 FORMATS = ("table", "csv", "jsonl", "parquet")
 _TRUTH = "answer"  # the column of a truth value

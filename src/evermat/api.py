@@ -8,13 +8,13 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.assembly import ENTAILMENTS, Knowledge, assemble, with_triples
 from evermat.core.errors import Problem
 from evermat.core.source import Source
 from evermat.language import model
 from evermat.language.analysis.strata import Stratum
 from evermat.language.compile import read_source
 from evermat.language.patterns.equality import EQUALITIES
+from evermat.runtime.compose import ENTAILMENTS, Knowledge, assemble, with_triples
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -162,9 +162,9 @@ class Program:
         from evermat.algebra import Counters  # noqa: PLC0415
         from evermat.columns.schemes.policy import SCHEMES  # noqa: PLC0415
         from evermat.engine.run import Limits  # noqa: PLC0415
-        from evermat.facts import read_graphs, together  # noqa: PLC0415
         from evermat.materialisation import materialise_program  # noqa: PLC0415
         from evermat.reasoning.materialise import check_algorithm  # noqa: PLC0415
+        from evermat.runtime.ingest import read_graphs, together  # noqa: PLC0415
 
         _check_engine(engine)
         check_algorithm(algorithm)
@@ -190,7 +190,7 @@ class Program:
                 program, given, limits=limits, counters=kept, algorithm=algorithm, schemes=schemes
             )
         else:
-            from evermat.placement import PLACES, materialise_on_spark  # noqa: PLC0415
+            from evermat.runtime.placement import PLACES, materialise_on_spark  # noqa: PLC0415
             from evermat.spark.scratch import Scratch  # noqa: PLC0415
 
             if place not in PLACES:
@@ -261,14 +261,14 @@ def open(  # noqa: A001
     """
     _check_engine(engine)
     if not isinstance(engine, str) and not _has_schemes(Path(path), version):
-        from evermat.clustered import open_clustered  # noqa: PLC0415
+        from evermat.runtime.spark_engine import open_clustered  # noqa: PLC0415
 
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
     from evermat.core.timing import Phases  # noqa: PLC0415
-    from evermat.durable import open_state  # noqa: PLC0415
     from evermat.engine.run import Run  # noqa: PLC0415
     from evermat.materialisation import Materialisation  # noqa: PLC0415
+    from evermat.runtime.persistence import open_state  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)
     kind = engine if isinstance(engine, str) else "spark"
@@ -279,7 +279,7 @@ def open(  # noqa: A001
 
 def _has_schemes(path: Path, version: int | None) -> bool:
     """Whether relations of a version are stored compactly: it fits this process then, and on executors every fact would be a row."""
-    from evermat.durable import stored_by_schemes  # noqa: PLC0415
+    from evermat.runtime.persistence import stored_by_schemes  # noqa: PLC0415
     from evermat.store import Store  # noqa: PLC0415
 
     with Store.open(path) as store:
@@ -307,7 +307,7 @@ def changes(path: str | PathLike[str], first: int | None = None, last: int | Non
     Raises:
         StateError: there is no such state or version, or it is damaged.
     """
-    from evermat.history import changes_between  # noqa: PLC0415
+    from evermat.runtime.change_history import changes_between  # noqa: PLC0415
 
     return changes_between(Path(path), first, last)
 

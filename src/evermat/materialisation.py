@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.change import Change
 from evermat.columns.equality.expansion import expand
 from evermat.columns.kernels import rows as kernels
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
@@ -27,26 +26,27 @@ from evermat.core.errors import DataError
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
 from evermat.engine.run import Limits, Progress, Run
-from evermat.facts import encode_facts
-from evermat.graphs import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
 from evermat.language.revise import revise
-from evermat.query import Answer, Queries
 from evermat.reasoning.maintain import check_algorithm
 from evermat.reasoning.marking import FASTER, FEWER, Passing
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise
-from evermat.streaming import AnyUpdate, StreamedUpdate, follow
-from evermat.tabular import Tabular
-from evermat.updating import Ahead, Changed, refuse_forbidden, update_state
+from evermat.runtime.change import Change
+from evermat.runtime.ingest import encode_facts
+from evermat.runtime.query import Answer, Queries
+from evermat.runtime.rdf_export import ALL, ASSERTED, INFERRED, WHICH, decoded, in_order, rdf_relations, triples_of
+from evermat.runtime.rows import Tabular
+from evermat.runtime.stream import AnyUpdate, StreamedUpdate, follow
+from evermat.runtime.update import Ahead, Changed, refuse_forbidden, update_state
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.durable import Keeper
     from evermat.io.rdf.writer import Written
+    from evermat.runtime.persistence import Keeper
 
 
 _SORTED = 5_000_000  # triples on a cluster that are sorted
@@ -262,9 +262,9 @@ class Materialisation(Mapping[str, "Facts"]):
         Args:
             frame: of `spark.readStream`, with a column `op`.
             checkpoint: the folder in which Spark notes how far it is.
-            **options: see `evermat.following.follow_frame`: `relation`, `available_now`, `interval` and others.
+            **options: see `evermat.runtime.structured_streaming.follow_frame`: `relation`, `available_now`, `interval` and others.
         """
-        from evermat.following import follow_frame  # noqa: PLC0415
+        from evermat.runtime.structured_streaming import follow_frame  # noqa: PLC0415
 
         return follow_frame(self, frame, checkpoint=checkpoint, **options)
 
@@ -277,9 +277,9 @@ class Materialisation(Mapping[str, "Facts"]):
             spark: who looks for files.
             folder: where they appear.
             checkpoint: the folder in which Spark notes how far it is.
-            **options: see `evermat.following.follow_files`: `files_per_batch`, `available_now`, `interval` and others.
+            **options: see `evermat.runtime.structured_streaming.follow_files`: `files_per_batch`, `available_now`, `interval` and others.
         """
-        from evermat.following import follow_files  # noqa: PLC0415
+        from evermat.runtime.structured_streaming import follow_files  # noqa: PLC0415
 
         return follow_files(self, spark, folder, checkpoint=checkpoint, **options)
 
@@ -315,7 +315,7 @@ class Materialisation(Mapping[str, "Facts"]):
             StateError: another writes to it, or what is there is no state.
             ResourceError: it could not be written; nothing has changed.
         """
-        from evermat.durable import save_new, save_over  # noqa: PLC0415
+        from evermat.runtime.persistence import save_new, save_over  # noqa: PLC0415
 
         place = Path(path)
         if self._keeper is not None and os.path.realpath(place) == os.path.realpath(self._keeper.path):

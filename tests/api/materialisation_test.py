@@ -323,7 +323,7 @@ def test_errors_are_evermats_own() -> None:
         "evermat",
         "evermat.api",
         "evermat.materialisation",
-        "evermat.facts",
+        "evermat.runtime.ingest",
         "evermat.core.source",
         "evermat.core.errors",
     ],
@@ -331,4 +331,4 @@ def test_errors_are_evermats_own() -> None:
 def test_examples_in_the_documentation(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.failed == 0
-    assert found.attempted > 0 or name in ("evermat.facts", "evermat.core.errors")
+    assert found.attempted > 0 or name in ("evermat.runtime.ingest", "evermat.core.errors")

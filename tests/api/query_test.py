@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat import LimitError, Program, ProgramError
-from evermat import query as evaluation
 from evermat.answer_writer import FORMATS, write_answer
 from evermat.columns.evaluation import buffers
+from evermat.runtime import query as evaluation
 from tests import oracle
 from tests.program.golden import check_golden
 from tests.strategies import RandomProgram, programs, random_query

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import evermat
-from evermat import directory
-from evermat.directory import Directory, stream_name
+from evermat.runtime import folder_stream
+from evermat.runtime.folder_stream import Directory, stream_name
 from tests import oracle
 from tests.cli.commands import Evermat
 from tests.maintenance.updates import applied
@@ -459,7 +459,7 @@ def listing(patch: pytest.MonkeyPatch, *listings: set[str]) -> Iterator[None]:
     """The folder looks like this, one time after the other."""
     left = list(listings)
     with patch.context() as patched:
-        patched.setattr(directory, "list_folder", lambda _: set(left.pop(0)))
+        patched.setattr(folder_stream, "list_folder", lambda _: set(left.pop(0)))
         yield
     assert not left
 
@@ -496,14 +496,14 @@ def test_only_so_much_is_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatc
     for number in range(12):
         put(f"{number:02}.tsv", f"+n{number} m{number}")
     read: list[str] = []
-    reading = directory.read_update
+    reading = folder_stream.read_update
 
     def counted(paths: Any, *rest: Any) -> Any:
         read.append(paths[0].name)
         return reading(paths, *rest)
 
-    monkeypatch.setattr(directory, "read_update", counted)
-    monkeypatch.setattr(directory, "AHEAD", 0)
+    monkeypatch.setattr(folder_stream, "read_update", counted)
+    monkeypatch.setattr(folder_stream, "AHEAD", 0)
     with evermat.open("state", write=True) as m:
         for number, _ in enumerate(m.stream(Directory("src", m, once=True)), 1):
             time.sleep(0.03)  # enough to read all of them
@@ -603,7 +603,7 @@ def test_a_signal_just_after_a_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is said, and written, is about the version that was committed."""
-    from evermat.durable import Keeper
+    from evermat.runtime.persistence import Keeper
 
     put("1.tsv", "+c d")
     put("2.tsv", "+d e")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evermat.change import Change
 from evermat.language.patterns.triples import OTHER_TRIPLE
 from evermat.materialisation import Materialisation
+from evermat.runtime.change import Change
 from tests.equality.naive import Result
 from tests.maintenance.updates import facts_of
 from tests.oracle import Facts

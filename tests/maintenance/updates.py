@@ -10,7 +10,6 @@ import numpy as np
 
 import evermat
 from evermat.algebra import Counters
-from evermat.clustered import ClusteredMaterialisation
 from evermat.columns.graph.closure_module import ClosureModule
 from evermat.columns.graph.dynamic_graph import CHANGED
 from evermat.columns.storage.encoding import decode_rows
@@ -18,6 +17,7 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Rule
 from evermat.materialisation import Materialisation
+from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests import oracle
 from tests.spark import in_process
 from tests.strategies import Facts, Features, RandomProgram, Sketch, random_facts, random_rule

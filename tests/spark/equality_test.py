@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.clustered import ClusteredMaterialisation
 from evermat.core import errors
 from evermat.language.terms import SAME_AS
 from evermat.materialisation import Materialisation
+from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, assert_changed, assert_right, assert_same
 from tests.equality.programs import Sample, applied, random_query, random_sample, random_update

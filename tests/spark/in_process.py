@@ -22,15 +22,15 @@ import pytest
 from pyspark import cloudpickle
 
 import evermat
-from evermat import placement
 from evermat.algebra import Counters
-from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
 from evermat.columns.graph import delta_reachability
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
 from evermat.materialisation import Materialisation
+from evermat.runtime import placement
+from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
 from evermat.spark.engine import connected_components as stars
 from evermat.spark.engine import equality_state, fact_sets, rules, transfer
 from evermat.spark.engine.closure_access import OnCluster

@@ -14,9 +14,9 @@ import networkx as nx
 import pytest
 
 import evermat
-from evermat.clustered import ClusteredFacts, ClusteredMaterialisation
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Limits, Run
+from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
 from evermat.spark.engine import connected_components as stars
 from evermat.spark.engine.connected_components import components, components_relation
 from evermat.spark.engine.fact_sets import FactSet, View
@@ -191,7 +191,7 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
 def test_a_closure_whose_graph_is_too_large_for_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.placement._EDGES", 2)
+    monkeypatch.setattr("evermat.runtime.placement._EDGES", 2)
     program = evermat.Program.parse(
         ".decl e(x:symbol, y:symbol) .decl same(x:symbol, y:symbol) eqrel same(x, y) :- e(x, y)."
     )

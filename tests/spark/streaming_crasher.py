@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import evermat
-from evermat.following import follow_files
+from evermat.runtime.structured_streaming import follow_files
 from evermat.spark.launch.session import session
 
 FILES_PER_BATCH = 4

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import evermat
-from evermat import following
-from evermat.following import follow_files, follow_frame, register_source
 from evermat.language.model import Relation
 from evermat.materialisation import Materialisation
+from evermat.runtime import structured_streaming
+from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
 from evermat.spark.streaming import change_source
 from evermat.spark.streaming.sink import ChangeFrames
 from tests import oracle
@@ -466,8 +466,8 @@ def test_files_of_all_formats(spark: Any, folder: Path, tmp_path: Path, monkeypa
         carry_out(m, updates[:3], *rest, **options)
         raise MemoryError("pretended")
 
-    carry_out = following._carry_out
-    monkeypatch.setattr(following, "_carry_out", crash)
+    carry_out = structured_streaming._carry_out
+    monkeypatch.setattr(structured_streaming, "_carry_out", crash)
     assert "MemoryError: pretended" in failed(follow())
     assert m.version == 4
     (name,) = m.positions
@@ -626,7 +626,7 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
             )
     names, told, now = ("path", "big", "on"), evermat.changes(state), facts_at(state)
     for name in names:
-        made = following.EvermatDataSource(options(State=str(state), relation=name))
+        made = structured_streaming.EvermatDataSource(options(State=str(state), relation=name))
         schema = made.schema()
         assert schema.names[-2:] == ["_op", "_version"]
         assert len(set(schema.names)) == len(schema.names)
@@ -647,16 +647,18 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
     said = refused(lambda: stream.partitions({"version": 2, "whole": False}, offset))
     assert said == "error[E506]: version 3 is no longer kept: the state has versions 5 to 7"
     for name in names:  # now the oldest version is not the first
-        plain = following.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
+        plain = structured_streaming.EvermatDataSource(options(state=str(state), relation=name)).reader(
+            schema_of(state, name)
+        )
         assert replayed(read_all(plain, plain.partitions())) == now[name]
 
 
 def schema_of(state: Path, name: str) -> Any:
-    return following.EvermatDataSource(options(state=str(state), relation=name)).schema()
+    return structured_streaming.EvermatDataSource(options(state=str(state), relation=name)).schema()
 
 
 def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
-    made = following.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
+    made = structured_streaming.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
     stream = made.streamReader(made.schema())
     told = refused(lambda: stream.latestOffset({"version": 3, "whole": False}, None))  # as one that was removed
     assert told == "error[E505]: there is no version 3: the state has only version 1"
@@ -687,7 +689,7 @@ def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
 )
 def test_options_that_cannot_be(given: dict[str, str], told: str, tmp_path: Path, m: Materialisation) -> None:
     known = {"state": str(tmp_path / "state"), "relation": "path"}
-    made = following.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
+    made = structured_streaming.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
     with pytest.raises((ValueError, evermat.EvermatError)) as raised:
         made.reader(made.schema()).partitions()
     assert str(raised.value) == told
@@ -697,7 +699,7 @@ def test_where_a_stream_begins(tmp_path: Path, m: Materialisation) -> None:
     m.update({"edge": [(7, 8)]})
 
     def begins(**given: str) -> dict[str, Any]:
-        made = following.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        made = structured_streaming.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
         return made.streamReader(made.schema()).initialOffset()
 
     assert begins() == begins(startingVersion="earliest") == {"version": 0, "whole": True}

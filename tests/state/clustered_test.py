@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat import clustered, durable_clustered
 from evermat.algebra import Counters
-from evermat.clustered import ClusteredMaterialisation, open_clustered
 from evermat.core import errors
 from evermat.materialisation import Materialisation
+from evermat.runtime import clustered_persistence, spark_engine
+from evermat.runtime.spark_engine import ClusteredMaterialisation, open_clustered
 from evermat.spark.engine import saved
 from evermat.store import Store
 from tests.maintenance.updates import assert_right, counts, facts_of
@@ -46,7 +46,7 @@ def open_in_process(
 ) -> ClusteredMaterialisation:
     """A version of a state, opened by the Spark engine; all its jobs run in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(clustered, "Cluster", InProcessCluster)
+        patch.setattr(spark_engine, "Cluster", InProcessCluster)
         return open_clustered(path, version, rng or Random(0), write=write, buckets=buckets)  # type: ignore[arg-type]
 
 
@@ -65,8 +65,8 @@ def any_bounds(rng: Random) -> Iterator[int]:
         for module, name, value in (
             (saved, "_PACKED", 2),
             (saved, "_TOGETHER", 1),  # a job for every relation
-            (durable_clustered, "_TOGETHER", 1),
-            (durable_clustered, "_PIECE", 2),
+            (clustered_persistence, "_TOGETHER", 1),
+            (clustered_persistence, "_PIECE", 2),
         ):
             assert hasattr(module, name)
             if rng.random() < 0.5:

@@ -17,7 +17,7 @@ from random import Random
 import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
 
 import evermat
-import evermat.durable
+import evermat.runtime.persistence
 import evermat.store.store
 from tests.state.states import PROGRAM
 from tests.strategies import Facts

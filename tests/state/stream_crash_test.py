@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import evermat
-from evermat.directory import stream_name
+from evermat.runtime.folder_stream import stream_name
 from tests import oracle
 from tests.maintenance.updates import applied, facts_of
 from tests.state.states import CHAIN, PROGRAM, assert_recomputed, explicit_of

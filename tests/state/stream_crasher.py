@@ -20,7 +20,7 @@ import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
 
 import evermat
 import evermat.cli.stream
-import evermat.durable
+import evermat.runtime.persistence
 import evermat.store.store
 from evermat.cli import main as command_line
 from tests.state.crasher import change, say
@@ -42,7 +42,7 @@ def die_at(moment: str, after: int) -> None:
         return act
 
     if moment == "commit":
-        keeper = evermat.durable.Keeper
+        keeper = evermat.runtime.persistence.Keeper
         keeper.commit = counted(keeper.commit, first=True)
     elif moment == "sync":
         os.fsync = counted(os.fsync, first=False)

@@ -6,8 +6,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import evermat
-from evermat.change import Change
 from evermat.materialisation import Materialisation
+from evermat.runtime.change import Change
 from tests.strategies import Facts
 
 EDGES = {(1, 2), (2, 3), (3, 4), (4, 3), (5, 5), (6, 1)}

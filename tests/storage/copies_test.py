@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import evermat
-from evermat import placement
-from evermat.clustered import ClusteredMaterialisation
 from evermat.columns.state import stratum
 from evermat.materialisation import Materialisation
+from evermat.runtime import placement
+from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of
 from tests.schemes import use_schemes
 from tests.spark.in_process import materialise_in_process

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.durable import ask_state
 from evermat.materialisation import Materialisation
+from evermat.runtime.persistence import ask_state
 from evermat.store import Store
 from tests.cli.commands import Evermat
 from tests.maintenance.updates import applied, assert_counters_right, facts_of

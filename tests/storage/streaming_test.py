@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.durable import ask_state
 from evermat.materialisation import Materialisation
+from evermat.runtime.persistence import ask_state
 from tests.schemes import use_schemes
 from tests.storage.cases import EDGES, parsed, schemes_of
 from tests.strategies import Features, random_program, random_query

@@ -223,10 +223,10 @@ def run(
     phases = Phases()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
-        from evermat.assembly import Knowledge
         from evermat.cli.rdf import Graphs, assembled
         from evermat.cli.run import Ways, run_program
         from evermat.engine.run import Limits
+        from evermat.runtime.compose import Knowledge
 
         size, spark = _memory(memory), None
         if engine is Engine.SPARK:
@@ -257,9 +257,9 @@ def check(
     entailment: RuleSet = None,
 ) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
-    from evermat.assembly import Knowledge
     from evermat.cli.check import describe
     from evermat.cli.rdf import assembled
+    from evermat.runtime.compose import Knowledge
 
     checked = assembled(program, Knowledge(tuple(ontology or ()), entailment)).program
     warn(checked.warnings)

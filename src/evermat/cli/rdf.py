@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import evermat
-from evermat.assembly import Assembled, Knowledge, assemble
 from evermat.core import errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
 from evermat.io.rdf.inputs import GraphFiles
 from evermat.io.rdf.terms import RdfOptions
 from evermat.language.compile import read_source
+from evermat.runtime.compose import Assembled, Knowledge, assemble
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -158,7 +158,7 @@ def _materialise_on_spark(
     graphs: Graphs,
 ) -> Materialisation:
     """Reads the inputs as a job of Spark, and derives all consequences where they fit."""
-    from evermat.placement import materialise_on_spark
+    from evermat.runtime.placement import materialise_on_spark
     from evermat.spark.input import plan
     from evermat.spark.scratch import Scratch
 

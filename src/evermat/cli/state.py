@@ -10,7 +10,6 @@ from pathlib import Path
 
 import evermat
 from evermat.answer_writer import write_answer
-from evermat.change import Change, together
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import tell_skipped
@@ -18,13 +17,14 @@ from evermat.cli.run import SparkOptions, announcing_compilation, spark_session,
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.core.timing import Phases
-from evermat.durable import ask_state
 from evermat.engine.run import Limits
 from evermat.io import FileChanges, write_changes
 from evermat.io.changes.rdf import updates_of
 from evermat.io.changes.read import read_update
 from evermat.io.rdf.terms import RdfOptions
 from evermat.materialisation import Materialisation
+from evermat.runtime.change import Change, together
+from evermat.runtime.persistence import ask_state
 from evermat.store import Version
 
 

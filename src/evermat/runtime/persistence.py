@@ -37,7 +37,7 @@ from evermat.language.compile import compile_program
 from evermat.language.model import Program, Relation
 from evermat.language.patterns.equality import CLASSES
 from evermat.language.revise import revise
-from evermat.query import Answer, Queries
+from evermat.runtime.query import Answer, Queries
 from evermat.store import Entry, Part, Store
 from evermat.store.chunked_write import Pieces
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
-from evermat.clustered import CLOSURE, STARS, ClusteredMaterialisation, load_facts
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import Phases
@@ -31,6 +30,7 @@ from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate
+from evermat.runtime.spark_engine import CLOSURE, STARS, ClusteredMaterialisation, load_facts
 from evermat.spark.engine.connected_components import close_by_stars
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Cluster, default_buckets

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.change import Change, ChangedFacts, Changes
 from evermat.columns.equality.expansion import expand
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows, encode_rows
@@ -26,17 +25,21 @@ from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.timing import Phases
 from evermat.engine.run import Limits, Run
-from evermat.facts import is_dataframe, relation_of, suits, table_of
-from evermat.forbidden import forbidden_relations, refuse
-from evermat.graphs import ALL, ASSERTED, INFERRED
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
 from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.language.query import Query
 from evermat.materialisation import Materialisation
-from evermat.query import Answer, Queries
 from evermat.reasoning.maintain import check_algorithm, kept_counters
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
+from evermat.runtime.change import Change, ChangedFacts, Changes
+from evermat.runtime.constraints import forbidden_relations, refuse
+from evermat.runtime.ingest import is_dataframe, relation_of, suits, table_of
+from evermat.runtime.query import Answer, Queries
+from evermat.runtime.rdf_export import ALL, ASSERTED, INFERRED
+from evermat.runtime.rows import Tabular
+from evermat.runtime.stream import Once
+from evermat.runtime.update import Ahead, Changed, maintain_all, update_stats
 from evermat.spark.dataframes import frame_files
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
@@ -50,14 +53,11 @@ from evermat.spark.engine.update import Update
 from evermat.spark.input.arrow_files import Several
 from evermat.spark.input.read_task import write_facts
 from evermat.spark.scratch import Scratch
-from evermat.streaming import Once
-from evermat.tabular import Tabular
-from evermat.updating import Ahead, Changed, maintain_all, update_stats
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.durable_clustered import ClusteredKeeper
+    from evermat.runtime.clustered_persistence import ClusteredKeeper
 
 
 # Places of strata: graphs in the driver, expanded by tasks; components over DataFrames.
@@ -128,7 +128,7 @@ class ClusteredMaterialisation(Materialisation):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes all facts to a state directory; see `Materialisation.save`. The driver holds a few of them at a time."""
-        from evermat.durable_clustered import save_new, save_over  # noqa: PLC0415
+        from evermat.runtime.clustered_persistence import save_new, save_over  # noqa: PLC0415
 
         place = Path(path)
         if self._keeper is not None and os.path.realpath(place) == os.path.realpath(self._keeper.path):
@@ -377,7 +377,7 @@ def open_clustered(
         StateError: there is no such state or version, it is damaged, or another writes to it.
         ResourceError: Spark gave up, the scratch folder is full, or executors do not see the state.
     """
-    from evermat.durable_clustered import open_state  # noqa: PLC0415
+    from evermat.runtime.clustered_persistence import open_state  # noqa: PLC0415
 
     with ExitStack() as stack:
         folder = stack.enter_context(Scratch(scratch))

@@ -15,7 +15,11 @@ import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
 from evermat.core.errors import StateError
-from evermat.durable import (
+from evermat.engine.run import Run
+from evermat.language.analysis.strata import Stratum
+from evermat.language.builtins import Type
+from evermat.language.model import Program
+from evermat.runtime.persistence import (
     Keeper,
     check_stored,
     entry_of,
@@ -27,10 +31,6 @@ from evermat.durable import (
     stored_rows,
     visible,
 )
-from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.builtins import Type
-from evermat.language.model import Program
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet
 from evermat.spark.engine.job_runner import Cluster
 from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore

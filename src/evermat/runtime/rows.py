@@ -13,8 +13,8 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
 from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Table
-from evermat.facts import suits
 from evermat.language.model import Relation, Row
+from evermat.runtime.ingest import suits
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -18,7 +18,7 @@ from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.language.analysis.type_inference import count_of
 from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Program, Relation, Row
-from evermat.streaming import Once
+from evermat.runtime.stream import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from evermat.io.rdf.terms import RdfOptions
     from evermat.language.model import Relation
     from evermat.materialisation import Materialisation
-    from evermat.streaming import StreamedUpdate
+    from evermat.runtime.stream import StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.
 
@@ -72,11 +72,11 @@ def follow_frame(
         DataError: the DataFrame is no stream, or its columns do not fit; there is no such relation.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.facts import relation_of  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
+    from evermat.runtime.ingest import relation_of  # noqa: PLC0415
+    from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
     from evermat.spark.streaming.sink import ChangeFrames  # noqa: PLC0415
-    from evermat.streaming import StreamedUpdate  # noqa: PLC0415
 
     check_stream(frame)
     check_algorithm(algorithm, m.program.strata)
@@ -140,9 +140,9 @@ def follow_files(
     """
     from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
+    from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
     from evermat.spark.streaming.file_source import arriving_files, updates_in  # noqa: PLC0415
     from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
-    from evermat.streaming import StreamedUpdate  # noqa: PLC0415
 
     check_algorithm(algorithm, m.program.strata)
     frame = arriving_files(spark, folder, files_per_batch)
@@ -263,9 +263,9 @@ class StateFeed:
             store.version(version)
 
     def content(self, version: int) -> pa.Table:
-        from evermat.durable import load, program_of  # noqa: PLC0415
-        from evermat.facts import relation_of  # noqa: PLC0415
         from evermat.materialisation import Facts  # noqa: PLC0415
+        from evermat.runtime.ingest import relation_of  # noqa: PLC0415
+        from evermat.runtime.persistence import load, program_of  # noqa: PLC0415
 
         with Store.open(self._path) as store:
             program = program_of(store, version)
@@ -273,6 +273,6 @@ class StateFeed:
             return Facts(relation, load(store, version, program, {self._name})).to_arrow()
 
     def changes(self, first: int, last: int) -> pa.Table | None:
-        from evermat.history import changes_between  # noqa: PLC0415
+        from evermat.runtime.change_history import changes_between  # noqa: PLC0415
 
         return changes_between(self._path, first, last).get(self._name)

@@ -33,7 +33,7 @@ from evermat.language.model import Atom, Constant, Literal, Negation, Program, R
 from evermat.language.patterns.equality import normal_rule, rewritten_columns
 from evermat.plan.planner import Sizes, full_plan
 from evermat.plan.steps import Match, Plan, Role
-from evermat.tabular import Tabular
+from evermat.runtime.rows import Tabular
 
 SCANS = 8  # an index takes about as long to make as so many scans
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.change import Change, Changes, NamedChanges
 from evermat.columns.equality.expansion import NamedChange
 from evermat.columns.schemes.scheme import GAINED, LOST
 from evermat.columns.state.state import State
@@ -23,18 +22,19 @@ from evermat.core.errors import DataError, Problem
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import Phases
 from evermat.engine.run import Run
-from evermat.facts import encode_given
-from evermat.forbidden import forbidden_relations, refuse
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
-from evermat.query import evaluate
 from evermat.reasoning.choose import choose
 from evermat.reasoning.maintain import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead
 from evermat.reasoning.rule_change import maintain_rules
+from evermat.runtime.change import Change, Changes, NamedChanges
+from evermat.runtime.constraints import forbidden_relations, refuse
+from evermat.runtime.ingest import encode_given
+from evermat.runtime.query import evaluate
 
 if TYPE_CHECKING:
-    from evermat.durable import Keeper
+    from evermat.runtime.persistence import Keeper
 
 
 Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]

@@ -1,0 +1,1 @@
+"""One materialisation while it lives: ingest, update, query, persist."""
