@@ -15,8 +15,8 @@ import pyarrow as pa
 from bench.maintenance import arrow
 from bench.modular.data import Data
 from bench.modular.shapes import Sizes
+from evermat.api.materialisation import Materialisation
 from evermat.core.errors import LimitError
-from evermat.materialisation import Materialisation
 
 MODULAR, SEMINAIVE = "modular", "seminaive"
 

@@ -21,9 +21,9 @@ from bench.modular.runs import tables
 from bench.storage.asking import Question, checksum, questions
 from bench.storage.shapes import shapes
 from bench.storage.steps import Step, Task, What, keep
+from evermat.api.materialisation import Materialisation
 from evermat.columns.kernels.rows import warm_up
 from evermat.core.memory import peak_bytes, resident_bytes
-from evermat.materialisation import Materialisation
 
 LITTLE = 20.0  # seconds that materialising, or queries of a kind, may take in all before they are repeated no more
 SPARE = 1.3  # of the memory that may be used, after which the system says no: evermat itself looks only now and then

@@ -34,9 +34,9 @@ from bench.streams.steps import (
     Task,
     summary,
 )
+from evermat.api.materialisation import Materialisation
 from evermat.columns.kernels.rows import warm_up
 from evermat.core.errors import LIMIT_REACHED, LimitError, Problem
-from evermat.materialisation import Materialisation
 
 
 class Telling:

@@ -35,7 +35,7 @@ __all__ = [
 _HOMES = {"StreamedUpdate": "evermat.runtime.stream", "register_source": "evermat.runtime.structured_streaming"}
 
 if TYPE_CHECKING:
-    from evermat.api import Program, changes, open, vacuum, versions  # noqa: A004
+    from evermat.api.program import Program, changes, open, vacuum, versions  # noqa: A004
     from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
     from evermat.runtime.stream import StreamedUpdate
     from evermat.runtime.structured_streaming import register_source
@@ -47,5 +47,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'evermat' has no attribute '{name}'")
     from importlib import import_module  # noqa: PLC0415
 
-    home = "evermat.core.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api")
+    home = "evermat.core.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api.program")
     return getattr(import_module(home), name)

@@ -34,7 +34,7 @@ TYPES = Program.parse("""
 
 
 @pytest.fixture
-def closure() -> evermat.api.Materialisation:
+def closure() -> evermat.api.program.Materialisation:
     return Program.parse(CLOSURE).materialise({"edge": EDGES})
 
 
@@ -321,8 +321,8 @@ def test_errors_are_evermats_own() -> None:
     "name",
     [
         "evermat",
-        "evermat.api",
-        "evermat.materialisation",
+        "evermat.api.program",
+        "evermat.api.materialisation",
         "evermat.runtime.ingest",
         "evermat.core.source",
         "evermat.core.errors",

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from evermat.algebra import Counters
+from evermat.api.materialisation import Materialisation
 from evermat.columns.evaluation import buffers
-from evermat.materialisation import Materialisation
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests import oracle
 from tests.maintenance.engines import EVERYWHERE, Engine, on_engines, randomly

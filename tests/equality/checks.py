@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from evermat.api.materialisation import Materialisation
 from evermat.language.patterns.triples import OTHER_TRIPLE
-from evermat.materialisation import Materialisation
 from evermat.runtime.change import Change
 from tests.equality.naive import Result
 from tests.maintenance.updates import facts_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.language.terms import SAME_AS
-from evermat.materialisation import Materialisation
 from tests.equality.checks import ALGORITHMS
 from tests.maintenance.updates import facts_of
 from tests.oracle import Facts

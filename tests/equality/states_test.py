@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.language.terms import SAME_AS
-from evermat.materialisation import Materialisation
 from tests.cli.commands import Evermat, compiled_kernels, evermat_command, kept_signals
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, assert_changed, assert_right

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.materialisation import Materialisation
+from evermat.api.materialisation import Materialisation
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.schemes import use_schemes
 from tests.spark.in_process import assert_files_right, materialise_in_process, narrow

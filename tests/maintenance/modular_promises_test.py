@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.engine.run import Run
-from evermat.materialisation import Materialisation
 from evermat.reasoning import choose
 from evermat.runtime import placement
 from tests import oracle

@@ -10,13 +10,13 @@ import numpy as np
 
 import evermat
 from evermat.algebra import Counters
+from evermat.api.materialisation import Materialisation
 from evermat.columns.graph.closure_module import ClosureModule
 from evermat.columns.graph.dynamic_graph import CHANGED
 from evermat.columns.storage.encoding import decode_rows
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Rule
-from evermat.materialisation import Materialisation
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests import oracle
 from tests.spark import in_process
@@ -135,7 +135,7 @@ def everything(m: Materialisation) -> Facts:
     """The facts of all relations, of hidden ones too."""
     if isinstance(m, ClusteredMaterialisation):
         return in_process.everything(m)
-    return {name: set(evermat.materialisation.Facts(r, m._state)) for name, r in m._program.relations.items()}
+    return {name: set(evermat.api.materialisation.Facts(r, m._state)) for name, r in m._program.relations.items()}
 
 
 def counts(m: Materialisation, counter: Any, name: str) -> Counter:

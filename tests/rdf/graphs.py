@@ -11,8 +11,8 @@ from pathlib import Path
 import pyoxigraph as ox
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.language.terms import literal_term
-from evermat.materialisation import Materialisation
 from evermat.owl.entailment import Regime, entailment
 
 Triple = tuple[str, ...]

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.core import errors
 from evermat.language.terms import SAME_AS
-from evermat.materialisation import Materialisation
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, assert_changed, assert_right, assert_same

@@ -23,12 +23,12 @@ from pyspark import cloudpickle
 
 import evermat
 from evermat.algebra import Counters
+from evermat.api.materialisation import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
-from evermat.materialisation import Materialisation
 from evermat.runtime import placement
 from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
 from evermat.spark.engine import connected_components as stars

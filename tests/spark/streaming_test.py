@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.language.model import Relation
-from evermat.materialisation import Materialisation
 from evermat.runtime import structured_streaming
 from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
 from evermat.spark.streaming import change_source

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.algebra import Counters
+from evermat.api.materialisation import Materialisation
 from evermat.core import errors
-from evermat.materialisation import Materialisation
 from evermat.runtime import clustered_persistence, spark_engine
 from evermat.runtime.spark_engine import ClusteredMaterialisation, open_clustered
 from evermat.spark.engine import saved

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import evermat
-from evermat.materialisation import Materialisation
+from evermat.api.materialisation import Materialisation
 from evermat.store.delta_table import TableWriter
 from tests.maintenance.updates import facts_of
 from tests.state.crasher import change

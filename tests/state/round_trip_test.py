@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.algebra import Counters
-from evermat.materialisation import Materialisation
+from evermat.api.materialisation import Materialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
 from tests.state.states import CHAIN, PROGRAM, QUICK, assert_recomputed, explicit_of, facts_at, rows_of, saved
 from tests.strategies import Facts, RandomProgram, random_program

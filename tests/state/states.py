@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
-from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.maintenance.updates import assert_counters_right, facts_of
 from tests.strategies import Facts

@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.columns.state import stratum
-from evermat.materialisation import Materialisation
 from evermat.runtime import placement
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of

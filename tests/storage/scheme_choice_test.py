@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.columns.schemes import policy
-from evermat.materialisation import Materialisation
 from tests.cli.commands import Evermat
 from tests.schemes import use_schemes
 from tests.storage.cases import parsed, schemes_of

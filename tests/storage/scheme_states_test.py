@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.materialisation import Materialisation
+from evermat.api.materialisation import Materialisation
 from evermat.runtime.persistence import ask_state
 from evermat.store import Store
 from tests.cli.commands import Evermat

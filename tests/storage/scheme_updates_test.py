@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.columns.intervals import interval_index
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.engine.run import Run
-from evermat.materialisation import Materialisation
 from tests import oracle
 from tests.maintenance.updates import (
     ALGORITHMS,

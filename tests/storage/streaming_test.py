@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.materialisation import Materialisation
+from evermat.api.materialisation import Materialisation
 from evermat.runtime.persistence import ask_state
 from tests.schemes import use_schemes
 from tests.storage.cases import EDGES, parsed, schemes_of

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
+from evermat.api.materialisation import Facts, Materialisation, materialise_program
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
@@ -27,7 +28,6 @@ from evermat.engine.run import Limits
 from evermat.io import Outputs, read_relation
 from evermat.io.rdf.router import Router
 from evermat.language.model import Program, Relation
-from evermat.materialisation import Facts, Materialisation, materialise_program
 
 if TYPE_CHECKING:
     import pyarrow as pa

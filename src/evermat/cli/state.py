@@ -10,6 +10,7 @@ from pathlib import Path
 
 import evermat
 from evermat.answer_writer import write_answer
+from evermat.api.materialisation import Materialisation
 from evermat.cli.pandas import allow_pandas
 from evermat.cli.progress import showing_progress
 from evermat.cli.rdf import tell_skipped
@@ -22,7 +23,6 @@ from evermat.io import FileChanges, write_changes
 from evermat.io.changes.rdf import updates_of
 from evermat.io.changes.read import read_update
 from evermat.io.rdf.terms import RdfOptions
-from evermat.materialisation import Materialisation
 from evermat.runtime.change import Change, together
 from evermat.runtime.persistence import ask_state
 from evermat.store import Version

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import evermat
+from evermat.api.materialisation import Materialisation
 from evermat.cli.rdf import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
@@ -24,7 +25,6 @@ from evermat.engine.run import Limits
 from evermat.io import write_changes
 from evermat.io.changes.writer import Changed
 from evermat.io.rdf.terms import RdfOptions
-from evermat.materialisation import Materialisation
 from evermat.runtime.change import Change
 from evermat.runtime.folder_stream import Directory, FileUpdate, list_folder, stream_name
 from evermat.store import Version

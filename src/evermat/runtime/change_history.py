@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from evermat.api.materialisation import Facts
 from evermat.columns.state.state import State
 from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
 from evermat.engine.run import Run
 from evermat.language.patterns.equality import CLASSES
-from evermat.materialisation import Facts
 from evermat.runtime.persistence import facts_gained, load, stored_by_schemes
 from evermat.store import Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION

@@ -24,7 +24,7 @@ from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
 from evermat.runtime.stream import ROOM, StreamedUpdate
 
 if TYPE_CHECKING:
-    from evermat.materialisation import Materialisation
+    from evermat.api.materialisation import Materialisation
 
 #: bytes of facts that are read ahead; beyond them one update is
 AHEAD = 64 << 20

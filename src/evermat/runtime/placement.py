@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
+from evermat.api.materialisation import Materialisation, load_state
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import Phases
 from evermat.engine.run import Limits, Progress, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
-from evermat.materialisation import Materialisation, load_state
 from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evermat.api.materialisation import Materialisation
 from evermat.columns.equality.expansion import expand
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows, encode_rows
@@ -29,7 +30,6 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
 from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.language.query import Query
-from evermat.materialisation import Materialisation
 from evermat.reasoning.maintain import check_algorithm, kept_counters
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
 from evermat.runtime.change import Change, ChangedFacts, Changes

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from evermat.api.materialisation import Materialisation
     from evermat.io import FileChanges
     from evermat.io.rdf.terms import RdfOptions
     from evermat.language.model import Relation
-    from evermat.materialisation import Materialisation
     from evermat.runtime.stream import StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.
@@ -263,7 +263,7 @@ class StateFeed:
             store.version(version)
 
     def content(self, version: int) -> pa.Table:
-        from evermat.materialisation import Facts  # noqa: PLC0415
+        from evermat.api.materialisation import Facts  # noqa: PLC0415
         from evermat.runtime.ingest import relation_of  # noqa: PLC0415
         from evermat.runtime.persistence import load, program_of  # noqa: PLC0415
 

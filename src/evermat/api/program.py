@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evermat.materialisation import Materialisation
+    from evermat.api.materialisation import Materialisation
     from evermat.owl.translate import Note
     from evermat.store import Version
 
@@ -160,9 +160,9 @@ class Program:
             ProgramError: there is no such algorithm.
         """
         from evermat.algebra import Counters  # noqa: PLC0415
+        from evermat.api.materialisation import materialise_program  # noqa: PLC0415
         from evermat.columns.schemes.policy import SCHEMES  # noqa: PLC0415
         from evermat.engine.run import Limits  # noqa: PLC0415
-        from evermat.materialisation import materialise_program  # noqa: PLC0415
         from evermat.reasoning.materialise import check_algorithm  # noqa: PLC0415
         from evermat.runtime.ingest import read_graphs, together  # noqa: PLC0415
 
@@ -265,9 +265,9 @@ def open(  # noqa: A001
 
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
+    from evermat.api.materialisation import Materialisation  # noqa: PLC0415
     from evermat.core.timing import Phases  # noqa: PLC0415
     from evermat.engine.run import Run  # noqa: PLC0415
-    from evermat.materialisation import Materialisation  # noqa: PLC0415
     from evermat.runtime.persistence import open_state  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)
