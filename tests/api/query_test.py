@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat import LimitError, Program, ProgramError
-from evermat.answer_writer import FORMATS, write_answer
+from evermat.cli.answer_writer import FORMATS, write_answer
 from evermat.columns.evaluation import buffers
 from evermat.runtime import query as evaluation
 from tests import oracle

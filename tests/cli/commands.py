@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evermat.cli import main
+from evermat.cli.app import main
 from evermat.columns.kernels import rows as kernels
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from numba.core import event
 
-from evermat.cli import main, progress
+from evermat.cli import progress
+from evermat.cli.app import main
 from evermat.cli.run import announcing_compilation
 from evermat.columns.kernels import jit
 from evermat.columns.kernels import rows as kernels

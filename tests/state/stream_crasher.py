@@ -22,7 +22,7 @@ import evermat
 import evermat.cli.stream
 import evermat.runtime.persistence
 import evermat.store.store
-from evermat.cli import main as command_line
+from evermat.cli.app import main as command_line
 from tests.state.crasher import change, say
 from tests.state.states import PROGRAM
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
 from evermat.api.materialisation import Facts, Materialisation, materialise_program
-from evermat.cli.pandas import allow_pandas
+from evermat.cli.block_pandas import allow_pandas
+from evermat.cli.ontology import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.progress import showing_progress
-from evermat.cli.rdf import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.kernels import rows as kernels
 from evermat.columns.storage.encoding import Tables

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import evermat
-from evermat.answer_writer import write_answer
 from evermat.api.materialisation import Materialisation
-from evermat.cli.pandas import allow_pandas
+from evermat.cli.answer_writer import write_answer
+from evermat.cli.block_pandas import allow_pandas
+from evermat.cli.ontology import tell_skipped
 from evermat.cli.progress import showing_progress
-from evermat.cli.rdf import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.core.errors import DataError, Problem, ResourceError

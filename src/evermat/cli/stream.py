@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import evermat
 from evermat.api.materialisation import Materialisation
-from evermat.cli.rdf import tell_skipped
+from evermat.cli.ontology import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state

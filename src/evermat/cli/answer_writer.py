@@ -108,7 +108,7 @@ def _is_number(column: Column) -> bool:
 
 def _write_aligned(relation: Relation, rows: Iterable[Sequence[str]], stream: BinaryIO) -> None:
     """Columns side by side under their names; numbers stand at the right."""
-    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.cells import cell_len
 
     names = [column.name for column in relation.columns]
     lines = [names, *rows]
@@ -123,10 +123,10 @@ def _write_aligned(relation: Relation, rows: Iterable[Sequence[str]], stream: Bi
 
 def _write_box(relation: Relation, rows: Iterable[Sequence[str]], stream: BinaryIO) -> None:
     """A table drawn with lines; values that are too wide for the terminal are folded, never cut."""
-    from rich import box  # noqa: PLC0415
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     listed = list(rows)
     table = Table(box=box.ROUNDED)
