@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 # Commands that do not say otherwise run without a JVM; tests of Spark say so.
 os.environ["EVERMAT_ENGINE"] = "memory"
+
+# A shell starts what runs in the background with Ctrl-C ignored, and processes that tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
