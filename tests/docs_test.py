@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from evermat.core.errors import KINDS
+from evermat.core.error_catalogue import KINDS
 from tools.generate_error_page import error_page
 
 ROOT = Path(__file__).parent.parent

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from evermat.core.errors import Problems
+from evermat.core.problems import Problems
 from evermat.core.source import Source
 from evermat.language.builtins import MAX_UNSIGNED, RANGES, Type, evaluate, holds
 from evermat.language.compile import typed_program

@@ -6,7 +6,8 @@ import re
 import sys
 from pathlib import Path
 
-from evermat.core.errors import KINDS, Kind
+from evermat.core.error_catalogue import KINDS
+from evermat.core.errors import Kind
 
 _FAMILIES = {
     2: ("The program or the command line is wrong", "2"),
@@ -22,7 +23,7 @@ def error_page() -> str:
     lines = [
         "# Errors and warnings",
         "",
-        "Made from `src/evermat/core/errors.py` by `make docs`. Words in braces stand for what a message names.",
+        "Made from `src/evermat/core/error_catalogue.py` by `make docs`. Words in braces stand for what a message names.",
         "The first digit of a number is the exit code of the command line; warnings change no exit code.",
     ]
     for digit, (title, code) in _FAMILIES.items():

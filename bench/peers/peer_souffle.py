@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from bench.model import Job, Peer, Phases
+from bench.model import Job, Peer, PhaseTimer
 
 
 def _version() -> str | None:
@@ -38,7 +38,7 @@ INTERPRETED = Peer(
     "dl",
     _version,
     lambda job: ["souffle", *_options(job), str(job.program)],
-    lambda job: Phases(),
+    lambda job: PhaseTimer(),
     "interpreted",
 )
 COMPILED = Peer(
@@ -46,7 +46,7 @@ COMPILED = Peer(
     "dl",
     _version,
     lambda job: [_binary(job), *_options(job)],
-    lambda job: Phases(),
+    lambda job: PhaseTimer(),
     "compiled; compiling is not timed",
     _compile,
 )

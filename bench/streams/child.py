@@ -35,8 +35,9 @@ from bench.streams.steps import (
     summary,
 )
 from evermat.api.materialisation import Materialisation
-from evermat.columns.kernels.rows import warm_up
-from evermat.core.errors import LIMIT_REACHED, LimitError, Problem
+from evermat.columns.kernels import warm_up
+from evermat.core.error_catalogue import LIMIT_REACHED
+from evermat.core.errors import LimitError, Problem
 
 
 class Telling:

@@ -294,7 +294,7 @@ def test_any_text_is_answered_or_refused(text: str) -> None:
     except ProgramError as error:
         for problem in error.problems:
             if problem.span is not None:
-                place = problem.source.place(problem.span.start)
+                place = problem.source.position(problem.span.start)
                 assert 1 <= place.line <= text.count("\n") + 1
                 assert 1 <= place.column <= len(text) + 1
             problem.render()

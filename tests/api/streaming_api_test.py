@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.runtime import stream as streaming
+from evermat.runtime import stream
 
 PROGRAM = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x + 1) :- a(x).")
 
@@ -108,7 +108,7 @@ def test_an_update_does_not_wait_for_the_next_one() -> None:
 
 def test_a_source_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-pressure: so many updates are read ahead, and no more."""
-    monkeypatch.setattr(streaming, "ROOM", 3)
+    monkeypatch.setattr(stream, "ROOM", 3)
     made = []
 
     def source():
@@ -116,9 +116,8 @@ def test_a_source_has_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
             made.append(n)
             yield {"insert": {"a": [(n,)]}}
 
-    stream = PROGRAM.materialise().stream(source())
     most = 0
-    for taken, _ in enumerate(stream, 1):
+    for taken, _ in enumerate(PROGRAM.materialise().stream(source()), 1):
         time.sleep(0.002)
         most = max(most, len(made) - taken)
     assert len(made) == 50

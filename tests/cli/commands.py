@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from evermat.cli.app import main
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import warm_up
 
 
 class Done(NamedTuple):
@@ -27,7 +27,7 @@ Evermat = Callable[..., Done]
 @pytest.fixture(scope="session", autouse=True)
 def compiled_kernels() -> None:
     """On a new machine the first run would have more to say than those that follow."""
-    kernels.warm_up()
+    warm_up()
 
 
 @pytest.fixture

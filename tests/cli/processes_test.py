@@ -82,8 +82,10 @@ def test_a_full_disk_behind_stdout(command: str, tmp_path: Path) -> None:
 
 ONE_KERNEL = """
 import numpy as np
-from evermat.columns import jit, kernels
-jit.KERNELS[:] = [(kernels.change_bits, signatures) for kernel, signatures in jit.KERNELS if kernel is kernels.change_bits]
+from evermat.columns import jit
+from evermat.columns.kernels.rows import change_bits
+from evermat.columns.kernels.warm_up import is_warm, warm_up
+jit.KERNELS[:] = [(change_bits, signatures) for kernel, signatures in jit.KERNELS if kernel is change_bits]
 """
 
 
@@ -93,7 +95,7 @@ def test_compiled_kernels_are_found_again(tmp_path: Path) -> None:
         command = [sys.executable, "-c", ONE_KERNEL + code]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    assert python("print(kernels.is_warm()); kernels.warm_up(); print(kernels.is_warm())") == "False\nTrue\n"
-    use = "kernels.change_bits(np.zeros(1, np.uint16), np.zeros(1, np.int32), 1, 2)\n"
-    count = "stats = kernels.change_bits.stats; print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
-    assert python(f"print(kernels.is_warm())\n{use}{count}") == "True\n1 0\n"
+    assert python("print(is_warm()); warm_up(); print(is_warm())") == "False\nTrue\n"
+    use = "change_bits(np.zeros(1, np.uint16), np.zeros(1, np.int32), 1, 2)\n"
+    count = "stats = change_bits.stats; print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+    assert python(f"print(is_warm())\n{use}{count}") == "True\n1 0\n"

@@ -16,7 +16,7 @@ from evermat.cli import progress
 from evermat.cli.app import main
 from evermat.cli.run import announcing_compilation
 from evermat.columns.kernels import jit
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import warm_up
 from evermat.engine import run
 from tests.cli.commands import Evermat
 
@@ -75,7 +75,7 @@ def test_a_changing_line_on_a_terminal(program: Path, monkeypatch: pytest.Monkey
 
 
 def test_nothing_is_said_where_all_kernels_are_there(program: Path, evermat_command: Evermat) -> None:
-    kernels.warm_up()
+    warm_up()
     assert evermat_command("run", program).err == ""
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import settings
 
 from evermat.columns.kernels import jit
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import warm_up
 
 settings.register_profile("columns", deadline=None, max_examples=60)
 settings.load_profile("columns")
@@ -16,7 +16,7 @@ settings.load_profile("columns")
 
 @pytest.fixture(scope="session", autouse=True)
 def _signatures_are_declared() -> Iterator[None]:
-    kernels.warm_up()
+    warm_up()
     before = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
     yield
     after = [len(kernel.signatures) for kernel, _ in jit.KERNELS]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from evermat.columns.evaluation import buffers as levels
+from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import borrowed_buffers
 
 
 @pytest.fixture(autouse=True)
 def no_spare(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(levels, "_spare", [])
+    monkeypatch.setattr(buffers, "_spare", [])
 
 
 def test_buffers_are_used_again_but_never_twice_at_a_time() -> None:
@@ -25,10 +25,10 @@ def test_buffers_are_used_again_but_never_twice_at_a_time() -> None:
 
 
 def test_buffers_hold_as_many_bindings_as_they_are_trusted_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    for chunk in (3, 5, levels.CHUNK, 3):
-        monkeypatch.setattr(levels, "CHUNK", chunk)
-        with borrowed_buffers() as buffers:
-            assert buffers.get(0, 2).shape == (2, chunk)
+    for chunk in (3, 5, buffers.CHUNK, 3):
+        monkeypatch.setattr(buffers, "CHUNK", chunk)
+        with borrowed_buffers() as borrowed:
+            assert borrowed.get(0, 2).shape == (2, chunk)
 
 
 def test_buffers_are_given_back_by_what_fails() -> None:
@@ -40,6 +40,6 @@ def test_buffers_are_given_back_by_what_fails() -> None:
 
 def test_large_buffers_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     with borrowed_buffers() as large:
-        monkeypatch.setattr(levels, "MOST_SPARE", large.get(0, 1).nbytes - 1)
+        monkeypatch.setattr(buffers, "MOST_SPARE", large.get(0, 1).nbytes - 1)
     with borrowed_buffers() as other:
         assert other is not large

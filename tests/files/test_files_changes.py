@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import evermat
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.core.source import Source
 from evermat.io import RdfOptions, read_changes, read_update, updates_of, write_changes

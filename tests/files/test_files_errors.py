@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.io import Outputs, RdfOptions, read_relation, read_triples
 from evermat.language.model import Io

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.core.errors import BAD_GZIP, DataError
+from evermat.core.error_catalogue import BAD_GZIP
+from evermat.core.errors import DataError
 from evermat.io import nullary, read_relation
 from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
 from evermat.io.error_report import Findings

@@ -281,9 +281,9 @@ def test_without_the_fast_path_all_is_the_same(monkeypatch):
 def test_pyoxigraph_is_loaded_only_for_lines_that_need_it():
     code = """
 import io, sys
-from evermat.files.findings import Findings
-from evermat.files.rdf import read_rdf
-from evermat.files.triples import AS_IT_IS
+from evermat.io.error_report import Findings
+from evermat.io.rdf.read import read_rdf
+from evermat.io.rdf.terms import AS_IT_IS
 for text, loaded in [(b"<http://a> <http://b> _:c .", False), (b"<http://a> <http://b> _:c. # d", True)]:
     read_rdf(io.BytesIO(text), "r.nt", AS_IT_IS, Findings("r"), lambda quads: quads)
     assert ("pyoxigraph" in sys.modules) == loaded

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.reasoning import choose
+from evermat.reasoning import choose as choose_module
 from tests.maintenance.updates import applied, assert_right, random_update
 from tests.strategies import Features, random_program
 
@@ -85,9 +85,9 @@ def test_rules_that_compute_are_not_checked_backwards(counters: str) -> None:
 def test_what_goes_on_for_too_long_is_given_up(
     text: str, relation: str, counters: str, given_up: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choose, "_FEW", 3)
-    monkeypatch.setattr(choose, "_MOST_FOR_BF", 0.0)
-    monkeypatch.setattr(choose, "_MOST_FOR_DRED", 0.0)
+    monkeypatch.setattr(choose_module, "_FEW", 3)
+    monkeypatch.setattr(choose_module, "_MOST_FOR_BF", 0.0)
+    monkeypatch.setattr(choose_module, "_MOST_FOR_DRED", 0.0)
     m = evermat.Program.parse(text).materialise({"e": CHAIN}, counters=counters)
     instances = m._state.work(next(s for s in m._program.strata if relation in s.relations))
     strata = m.update(delete={"e": [(5, 6)]}).stats["strata"]
@@ -107,10 +107,10 @@ def test_giving_up_leaves_no_trace(rng: Random, closures: float) -> None:
     m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
     explicit = random.facts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "_MOST_FOR_BF", 0.0)
-        patch.setattr(choose, "_MOST_FOR_DRED", 0.0)
+        patch.setattr(choose_module, "_MOST_FOR_BF", 0.0)
+        patch.setattr(choose_module, "_MOST_FOR_DRED", 0.0)
         for _ in range(4):
-            patch.setattr(choose, "_FEW", rng.randint(0, 30))
+            patch.setattr(choose_module, "_FEW", rng.randint(0, 30))
             delete, insert = random_update(rng, random.relations, explicit)
             m.update(insert=insert, delete=delete, algorithm=rng.choice(["auto", "auto", "dred-c", "dred-c-mod"]))
             explicit = applied(explicit, delete, insert)

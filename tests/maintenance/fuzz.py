@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 import evermat
-from evermat.reasoning import choose
+from evermat.reasoning import choose as choose_module
 from evermat.reasoning.materialise import ALGORITHMS as FROM_SCRATCH
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_revision, random_update
 from tests.schemes import use_schemes
@@ -29,7 +29,7 @@ def run_seed(seed: int) -> str:
 
 def _run_seed(rng: Random, patch: pytest.MonkeyPatch) -> str:
     algorithm = rng.choice([*ALGORITHMS, "any", "rules"])
-    choose._FEW = rng.choice([0, 5, 20, 50_000])  # attempts of `auto` are given up at any time
+    choose_module._FEW = rng.choice([0, 5, 20, 50_000])  # attempts of `auto` are given up at any time
     closures = rng.choice([0.0, Features.closures, 1.0])
     use_schemes(patch, wherever_possible=rng.random() < 0.7, turned=rng.random() < 0.5)
     random = random_program(rng, Features(recursion=algorithm != "counting", closures=closures))
@@ -53,7 +53,7 @@ def _run_seed(rng: Random, patch: pytest.MonkeyPatch) -> str:
 
 def main(seconds: float, seed: int) -> int:
     """Runs seed after seed until the time is over."""
-    choose._MOST_FOR_BF = choose._MOST_FOR_DRED = 0.0
+    choose_module._MOST_FOR_BF = choose_module._MOST_FOR_DRED = 0.0
     end, done, failed = time.monotonic() + seconds, Counter(), 0
     while time.monotonic() < end:
         try:

@@ -14,7 +14,7 @@ import evermat
 from evermat.api.materialisation import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.engine.run import Run
-from evermat.reasoning import choose
+from evermat.reasoning import choose as choose_module
 from evermat.runtime import placement
 from tests import oracle
 from tests.maintenance import engines
@@ -337,9 +337,9 @@ def test_attempts_given_up_in_the_middle_leave_no_trace(rng: Random) -> None:
     m = evermat.Program.parse(random.text).materialise(random.facts, counters=rng.choice(["none", "both"]))
     explicit = random.facts
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(choose, "_MOST_FOR_BF", 0.0)
+        patch.setattr(choose_module, "_MOST_FOR_BF", 0.0)
         for algorithm in ("auto", rng.choice(MODULAR), "auto"):
-            patch.setattr(choose, "_FEW", rng.choice([0, rng.randint(0, 30)]))
+            patch.setattr(choose_module, "_FEW", rng.choice([0, rng.randint(0, 30)]))
             delete, insert = random_update(rng, random.relations, explicit)
             m.update(insert=insert, delete=delete, algorithm=algorithm)
             explicit = applied(explicit, delete, insert)
@@ -347,8 +347,8 @@ def test_attempts_given_up_in_the_middle_leave_no_trace(rng: Random) -> None:
 
 
 def test_an_attempt_is_given_up_in_the_middle_of_a_closure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choose, "_FEW", 0)
-    monkeypatch.setattr(choose, "_MOST_FOR_BF", 0.0)
+    monkeypatch.setattr(choose_module, "_FEW", 0)
+    monkeypatch.setattr(choose_module, "_MOST_FOR_BF", 0.0)
     m = evermat.Program.parse(TRANSITIVE).materialise({"r": chain(20)})
     for change in ({"delete": {"r": {(7, 8)}}}, {"insert": {"r": {(7, 8)}}}):
         (stratum,) = m.update(**change).stats["strata"]

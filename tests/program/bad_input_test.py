@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
 from evermat.language.compile import compile_program, read_source

@@ -48,7 +48,7 @@ def found(*lines: str) -> dict[str, list[int]]:
         for title, rules in [*((described(c), c.rules) for c in stratum.closures), ("plain", stratum.plain)]:
             if rules:
                 taken = result.setdefault(title, [])
-                taken += [program.source.place(rule.span.start).line for rule in rules]
+                taken += [program.source.position(rule.span.start).line for rule in rules]
         taken_rules = [rule for closure in stratum.closures for rule in closure.rules]
         assert sorted(map(id, [*taken_rules, *stratum.plain])) == sorted(map(id, stratum.recursive))
     return {title: sorted(taken) for title, taken in result.items()}

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from evermat import language
-from evermat.core import errors
-from evermat.core.errors import KINDS, Kind, ProgramError
+from evermat.core import error_catalogue as errors
+from evermat.core.error_catalogue import KINDS
+from evermat.core.errors import Kind, ProgramError
 from evermat.language.compile import compile_program, read_source
 
 from .golden import cases, check_golden, compile_file, compile_text

@@ -18,7 +18,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from evermat.core.errors import MORE_ERRORS, ProgramError
+from evermat.core.error_catalogue import MORE_ERRORS
+from evermat.core.errors import ProgramError
 from evermat.core.source import Source
 from evermat.language.compile import compile_program
 

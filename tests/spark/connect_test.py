@@ -23,7 +23,7 @@ from evermat.core.errors import DataError
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
 from evermat.spark import frames
-from evermat.spark.frames import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
 
 place = Path(sys.argv[1])
@@ -61,8 +61,8 @@ try:
             assert len(str(error).splitlines()) <= 3, error
             print(str(error).splitlines()[0])
     import evermat
-    from evermat.materialisation import materialise_program
-    from evermat.spark.sources import read_inputs
+    from evermat.api.materialisation import materialise_program
+    from evermat.spark.input.plan import read_inputs
     text = ".decl e(x:number, y:number) .input e .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
     program = evermat.Program.parse(text)
     (place / "e.facts").write_text("1\\t2\\n2\\t3\\n")

@@ -13,7 +13,8 @@ import pytest
 
 import evermat
 from evermat.api.materialisation import Materialisation
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import Problem
 from evermat.language.terms import SAME_AS
 from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.equality import naive
@@ -236,9 +237,7 @@ def test_an_update_whose_jobs_fail_has_not_happened(tmp_path: Path, monkeypatch:
     def instead(self: Any, *arguments: Any) -> list[Any]:
         left[0] -= 1
         if left[0] < 0:
-            raise evermat.ResourceError(
-                errors.Problem(errors.SPARK_FAILED, {"what": "do it", "why": "it was told to fail"})
-            )
+            raise evermat.ResourceError(Problem(errors.SPARK_FAILED, {"what": "do it", "why": "it was told to fail"}))
         return execute(self, *arguments)
 
     monkeypatch.setattr(InProcessCluster, "execute", instead)

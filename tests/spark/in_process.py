@@ -31,8 +31,7 @@ from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
 from evermat.runtime import placement
 from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
-from evermat.spark.engine import connected_components as stars
-from evermat.spark.engine import equality_state, fact_sets, rules, transfer
+from evermat.spark.engine import connected_components, equality_state, fact_sets, rules, transfer
 from evermat.spark.engine.closure_access import OnCluster
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
 from evermat.spark.engine.job_runner import Cluster, Stage
@@ -131,7 +130,7 @@ def materialise_in_process(
     """A materialisation by the Spark engine; all its jobs run in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placement, "Cluster", InProcessCluster)
-        patch.setattr(stars, "components", _components)
+        patch.setattr(connected_components, "components", _components)
         return placement.materialise_on_spark(
             program._compiled,
             facts,
@@ -151,7 +150,7 @@ def _components(view: View, members: Sequence[str], state: State, run: Run) -> F
     access = OnCluster(state.workshop)
     for name in members:
         graph.add_edges_from(access.facts(view, name).T.tolist())
-    relation = stars.components_relation([state.program.relations[name] for name in members])
+    relation = connected_components.components_relation([state.program.relations[name] for name in members])
     state.workshop.shapes[relation.name] = Shape.of(relation.types, (1,))
     pairs = [(node, min(part)) for part in nx.connected_components(graph) for node in part]
     return access.listed({relation.name: [np.array(pairs, np.int64).reshape(-1, 2).T]})

@@ -274,7 +274,7 @@ def ours(tmp_path: Path) -> list[str]:
 WITHOUT_JAVA = """
 import sys
 import pyarrow as pa
-from evermat.spark.session import session
+from evermat.spark.launch.session import session
 
 from pyspark.sql.functions import udf
 
@@ -300,7 +300,7 @@ def test_a_machine_without_java_and_pandas(place: dict[str, str], tmp_path: Path
 INTERRUPTED = """
 import signal, time
 from evermat.spark.jobs import run_watched
-from evermat.spark.session import session
+from evermat.spark.launch.session import session
 
 from pyspark.sql.functions import udf
 

@@ -132,8 +132,8 @@ import json, os, re, sys, time
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from evermat.spark.rounds.cluster import Cluster
-from evermat.spark.rounds.packing import pack, unpack
+from evermat.spark.engine.job_runner import Cluster
+from evermat.spark.engine.tasks.serialization import pack, unpack
 
 class Held:
     def __init__(self, stage, when, folder):

@@ -17,7 +17,7 @@ import evermat
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Limits, Run
 from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
-from evermat.spark.engine import connected_components as stars
+from evermat.spark.engine import connected_components
 from evermat.spark.engine.connected_components import components, components_relation
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.tasks.serialization import buckets_of, read_file
@@ -122,7 +122,7 @@ def test_loops_and_single_edges(spark: Any, tmp_path: Path) -> None:
 def test_a_chain_takes_few_iterations(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number is about the logarithm of the length, whatever the order of the nodes."""
     iterations = 0
-    iterate = stars._Stars._iterate
+    iterate = connected_components._Stars._iterate
 
     def counted(self: Any, folder: Path) -> tuple[Path, int]:
         nonlocal iterations
@@ -130,7 +130,7 @@ def test_a_chain_takes_few_iterations(spark: Any, tmp_path: Path, monkeypatch: p
         assert len(list(folder.parent.iterdir())) == 1  # those of before are gone
         return iterate(self, folder)
 
-    monkeypatch.setattr(stars._Stars, "_iterate", counted)
+    monkeypatch.setattr(connected_components._Stars, "_iterate", counted)
     chain = list(pairwise(range(200)))
     with on_cluster(spark, tmp_path, "number", chain) as m:
         assert found_in(m) == dict.fromkeys(range(200), 0)
@@ -155,11 +155,11 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     with on_cluster(spark, tmp_path, "number", edges) as m:
         state = m._state
         cluster, files = state.cluster, scratch_files(m)
-        settings = {name: cluster.session.conf.get(name) for name in stars._SETTINGS}
+        settings = {name: cluster.session.conf.get(name) for name in connected_components._SETTINGS}
 
         def assert_as_before() -> None:
             assert scratch_files(m) == files
-            assert {name: cluster.session.conf.get(name) for name in stars._SETTINGS} == settings
+            assert {name: cluster.session.conf.get(name) for name in connected_components._SETTINGS} == settings
             assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
         with pytest.raises(evermat.LimitError, match=r"limit of 0[.]0 seconds is reached"):

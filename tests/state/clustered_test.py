@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 import evermat
 from evermat.algebra import Counters
 from evermat.api.materialisation import Materialisation
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import Problem
 from evermat.runtime import clustered_persistence, spark_engine
 from evermat.runtime.spark_engine import ClusteredMaterialisation, open_clustered
 from evermat.spark.engine import saved
@@ -301,7 +302,7 @@ class Failing:
             self.left -= 1
             if self.left < 0:
                 details = {"what": "do that", "why": "the cluster is gone"}
-                raise evermat.ResourceError(errors.Problem(errors.SPARK_FAILED, details))
+                raise evermat.ResourceError(Problem(errors.SPARK_FAILED, details))
             return execute(*arguments)
 
         patch.setattr(InProcessCluster, "execute", instead)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from evermat.core.errors import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT, ResourceError, StateError
+from evermat.core.error_catalogue import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT
+from evermat.core.errors import ResourceError, StateError
 from evermat.store import Store
 from evermat.store.delta_log import entry_file, entry_numbers
 from evermat.store.delta_table import TableWriter

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from evermat.core.errors import STATE_DAMAGED, StateError
+from evermat.core.error_catalogue import STATE_DAMAGED
+from evermat.core.errors import StateError
 from evermat.store import Store
 
 from .models import LONG, PAIRS, SCHEMAS, entry, everything, plus, small_state

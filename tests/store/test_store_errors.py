@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, StateError
 from evermat.store import Store
 

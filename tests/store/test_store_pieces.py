@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evermat.core.errors import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT, ResourceError, StateError
+from evermat.core.error_catalogue import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT
+from evermat.core.errors import ResourceError, StateError
 from evermat.store import Store
 from evermat.store.data_files import stored_columns, table_schema, write_part
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.columns.equality.expansion import expand
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import prepare as prepare_kernels
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.columns.state.state import State
 from evermat.columns.state.views import facts_in
@@ -24,7 +24,7 @@ from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Batch
 from evermat.core.errors import DataError
 from evermat.core.memory import peak_bytes
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Progress, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
@@ -67,7 +67,7 @@ class Materialisation(Mapping[str, "Facts"]):
         program: Program,
         state: State,
         run: Run,
-        phases: Phases,
+        phases: PhaseTimer,
         keeper: Keeper | None = None,
         engine: str = "memory",
         algorithm: str = AUTO,
@@ -625,7 +625,7 @@ def materialise_program(
     limits: Limits = Limits(),  # noqa: B008
     counters: Counters = Counters.NONE,
     progress: Progress | None = None,
-    phases: Phases | None = None,
+    phases: PhaseTimer | None = None,
     engine: str = "memory",
     algorithm: str = AUTO,
     schemes: str = AUTO_SCHEMES,
@@ -636,7 +636,7 @@ def materialise_program(
         DataError: the facts do not fit their relations.
         LimitError: a limit was reached.
     """
-    phases = phases or Phases()
+    phases = phases or PhaseTimer()
     run = Run(limits, progress)
     state = load_state(program, facts, run, phases, schemes)
     with phases.during("reason"):
@@ -647,7 +647,7 @@ def materialise_program(
 
 
 def load_state(
-    program: Program, facts: Mapping[str, Any], run: Run, phases: Phases, schemes: str = AUTO_SCHEMES
+    program: Program, facts: Mapping[str, Any], run: Run, phases: PhaseTimer, schemes: str = AUTO_SCHEMES
 ) -> State:
     """A state with explicit facts, from which nothing is derived yet.
 
@@ -656,7 +656,7 @@ def load_state(
     """
     state = State(program, run, schemes=schemes)
     with phases.during("encode"):
-        kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
+        prepare_kernels(closures=any(stratum.closures for stratum in program.strata))
         problems: list[Any] = []
         for name in {**facts, **program.facts}:
             try:

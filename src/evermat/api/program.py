@@ -266,13 +266,13 @@ def open(  # noqa: A001
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
     from evermat.api.materialisation import Materialisation  # noqa: PLC0415
-    from evermat.core.timing import Phases  # noqa: PLC0415
+    from evermat.core.timing import PhaseTimer  # noqa: PLC0415
     from evermat.engine.run import Run  # noqa: PLC0415
     from evermat.runtime.persistence import open_state  # noqa: PLC0415
 
     state, keeper, stats = open_state(Path(path), version, write=write)
     kind = engine if isinstance(engine, str) else "spark"
-    opened = Materialisation(state.program, state, Run(), Phases(), keeper, kind)
+    opened = Materialisation(state.program, state, Run(), PhaseTimer(), keeper, kind)
     opened._opened = stats  # noqa: SLF001
     return opened
 

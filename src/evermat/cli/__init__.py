@@ -1,1 +1,1 @@
-"""The command line: what users type."""
+"""What users type."""

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 from evermat import __version__
 from evermat.cli.block_pandas import WithoutPandas, allow_pandas
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
 
 if TYPE_CHECKING:
@@ -218,9 +218,9 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    from evermat.core.timing import Phases
+    from evermat.core.timing import PhaseTimer
 
-    phases = Phases()
+    phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
         from evermat.cli.ontology import Graphs, assembled
@@ -298,9 +298,9 @@ def update(
     ] = None,
 ) -> None:
     """Insert and delete facts of a state, and make all that follows from them true again."""
-    from evermat.core.timing import Phases
+    from evermat.core.timing import PhaseTimer
 
-    phases = Phases()
+    phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
         from evermat.cli.state import update_state
@@ -365,9 +365,9 @@ def stream(
     ] = None,
 ) -> None:
     """Follow a folder: every file of changes that is put there becomes a version of a state, exactly once."""
-    from evermat.core.timing import Phases
+    from evermat.core.timing import PhaseTimer
 
-    phases = Phases()
+    phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
     with phases.during("start"):
         from evermat.cli.stream import Following, stream_state

@@ -116,7 +116,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _place(program: Program, rule: Rule) -> str:
-    place = program.source.place(rule.span.start)
+    place = program.source.position(rule.span.start)
     return f"at {place.line}:{place.column}"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import evermat
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
 from evermat.io.rdf.inputs import GraphFiles

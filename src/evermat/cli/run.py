@@ -19,11 +19,11 @@ from evermat.cli.block_pandas import allow_pandas
 from evermat.cli.ontology import NO_GRAPHS, Graphs, tell_left_out, tell_skipped
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import prepare as prepare_kernels
 from evermat.columns.storage.encoding import Tables
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import Outputs, read_relation
 from evermat.io.rdf.router import Router
@@ -60,7 +60,7 @@ def run_program(
     facts: str,
     output: Path,
     limits: Limits,
-    phases: Phases,
+    phases: PhaseTimer,
     stats: Path | None,
     state: Path | None = None,
     spark: SparkOptions | None = None,
@@ -116,7 +116,7 @@ def _write(
     program: Program,
     materialised: Materialisation,
     output: Path,
-    phases: Phases,
+    phases: PhaseTimer,
     state: Path | None,
     graphs: Graphs,
 ) -> None:
@@ -154,7 +154,7 @@ def _materialise_on_spark(
     counters: Counters,
     ways: Ways,
     progress: Callable[[str], None],
-    phases: Phases,
+    phases: PhaseTimer,
     graphs: Graphs,
 ) -> Materialisation:
     """Reads the inputs as a job of Spark, and derives all consequences where they fit."""
@@ -190,11 +190,11 @@ def _materialise_on_spark(
 
 @contextmanager
 def spark_session(
-    name: str, options: SparkOptions, phases: Phases, progress: Callable[[str], None]
+    name: str, options: SparkOptions, phases: PhaseTimer, progress: Callable[[str], None]
 ) -> Iterator[SparkSession]:
     """A session for the block, called like this in Spark's user interface."""
     progress("starting Spark")
-    prepare = partial(kernels.prepare, closures=True)
+    prepare = partial(prepare_kernels, closures=True)
     threading.Thread(target=prepare, name="evermat-kernels", daemon=True).start()  # meanwhile
     with ExitStack() as stack:
         with phases.during("start"):

@@ -17,7 +17,7 @@ from evermat.cli.progress import showing_progress
 from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.core.errors import DataError, Problem, ResourceError
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import FileChanges, write_changes
 from evermat.io.changes.rdf import updates_of
@@ -33,7 +33,7 @@ def update_state(
     files: Sequence[Path],
     algorithm: str,
     limits: Limits,
-    phases: Phases,
+    phases: PhaseTimer,
     changes_out: Path | None,
     stats: Path | None,
     spark: SparkOptions | None = None,
@@ -62,7 +62,7 @@ def update_state(
 
 
 @contextmanager
-def opened_state(state: Path, phases: Phases, spark: SparkOptions | None) -> Iterator[Materialisation]:
+def opened_state(state: Path, phases: PhaseTimer, spark: SparkOptions | None) -> Iterator[Materialisation]:
     """The state, for writing; on a cluster, if there are options for one."""
     with ExitStack() as stack:
         if spark is None:

@@ -18,9 +18,9 @@ from evermat.cli.ontology import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import write_changes
 from evermat.io.changes.writer import Changed
@@ -51,7 +51,7 @@ class Following:
     stats: Path | None
 
 
-def stream_state(state: Path, following: Following, phases: Phases, spark: SparkOptions | None = None) -> None:
+def stream_state(state: Path, following: Following, phases: PhaseTimer, spark: SparkOptions | None = None) -> None:
     """Makes every file, or all that wait, a version of a state, until everything is taken or a signal arrives."""
     _refuse_own_files(following)
     list_folder(following.source)

@@ -19,7 +19,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A place as people count: line and column start at 1."""
 
     line: int
@@ -33,8 +33,8 @@ class Source:
     `first_line` is the number of the text's first line: one line of a large file can stand for the whole.
 
     >>> source = Source("reach.dl", "a(1).\nb(2).")
-    >>> source.place(6)
-    Place(line=2, column=1)
+    >>> source.position(6)
+    Position(line=2, column=1)
     """
 
     name: str
@@ -42,7 +42,7 @@ class Source:
     first_line: int = 1
     _starts: list[int] = field(default_factory=list, repr=False)
 
-    def place(self, offset: int) -> Place:
+    def position(self, offset: int) -> Position:
         """The line and column of a character."""
         if not self._starts:
             starts = [0]
@@ -52,18 +52,18 @@ class Source:
                 at = self.text.find("\n", at + 1)
             self._starts = starts
         line = bisect.bisect_right(self._starts, offset)
-        return Place(line + self.first_line - 1, offset - self._starts[line - 1] + 1)
+        return Position(line + self.first_line - 1, offset - self._starts[line - 1] + 1)
 
-    def shown_place(self, offset: int) -> tuple[str, Place]:
+    def shown_position(self, offset: int) -> tuple[str, Position]:
         """The name and the place that a message tells: what was put behind a text has a name of its own."""
-        place, begin = self.place(offset), self.text.find(f"\n{GENERATED}\n")
+        position, begin = self.position(offset), self.text.find(f"\n{GENERATED}\n")
         if not 0 <= begin < offset:
-            return self.name, place
-        return _GENERATED_NAME, Place(place.line - self.place(begin + 1).line, place.column)
+            return self.name, position
+        return _GENERATED_NAME, Position(position.line - self.position(begin + 1).line, position.column)
 
     def where(self, offset: int) -> str:
         """A place as messages have it in a line: `reach.dl:2:1`."""
-        name, (line, column) = self.shown_place(offset)
+        name, (line, column) = self.shown_position(offset)
         return f"{name}:{line}:{column}"
 
     def excerpt(self, span: Span) -> tuple[str, str]:

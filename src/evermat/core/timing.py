@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Phases:
+class PhaseTimer:
     """Wall and CPU seconds by phase, in the order in which they were entered."""
 
     def __init__(self) -> None:

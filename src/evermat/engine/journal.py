@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from evermat.algebra import Counters
-from evermat.columns.storage.table import Rows
 from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
+
+Rows: TypeAlias = npt.NDArray[np.int32]
+"""Row ids of a table."""
 
 
 class Restored(Protocol):

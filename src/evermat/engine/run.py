@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.deferred_signals import Deliver
 from evermat.core.errors import LimitError, Problem
 from evermat.core.memory import resident_bytes

@@ -21,7 +21,8 @@ from typing import BinaryIO, Self, cast
 
 import pyarrow as pa
 
-from evermat.core.errors import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE, DataError, Problem, ResourceError
+from evermat.core.error_catalogue import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE
+from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_writer import write_rows, write_text
 from evermat.io.formats.jsonl_reader import write_jsonl

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import (
+from evermat.core.error_catalogue import (
     ADDITIONAL_COLUMN,
     COLUMN_ORDER,
     COLUMN_TYPE,
@@ -21,9 +21,8 @@ from evermat.core.errors import (
     NAN_VALUE,
     NEGATIVE,
     NULL_VALUE,
-    Kind,
-    did_you_mean,
 )
+from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
 from evermat.language.builtins import RANGES, Type

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from evermat.core.errors import MORE_DATA_ERRORS, DataError, Kind, Problem
+from evermat.core.error_catalogue import MORE_DATA_ERRORS
+from evermat.core.errors import DataError, Kind, Problem
 from evermat.core.source import Source, Span
 
 LIMIT = 10

@@ -12,7 +12,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core.errors import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS, DataError, Problem
+from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS
+from evermat.core.errors import DataError, Problem
 from evermat.io.error_report import fail
 from evermat.io.rdf.terms import RDF_NAMED, RDF_PLAIN, is_rdf_name
 from evermat.io.schema import TEXTS, columns_text, where

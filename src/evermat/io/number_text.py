@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from evermat.core.errors import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER, Kind
+from evermat.core.error_catalogue import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER
+from evermat.core.errors import Kind
 from evermat.language.builtins import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)

@@ -10,7 +10,8 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.core.errors import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP, DataError, did_you_mean
+from evermat.core.error_catalogue import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP
+from evermat.core.errors import DataError, did_you_mean
 from evermat.io.error_report import fail
 from evermat.io.locate import FilePlace
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from evermat.core import errors
-from evermat.core.errors import Problem, Problems, ProgramError
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import Problem, ProgramError
+from evermat.core.problems import Problems
 from evermat.core.source import Source, Span
 from evermat.language import model
 from evermat.language.analysis.declarations import Uses, clause_atoms
@@ -217,7 +218,7 @@ class _ProgramUses(Uses):
         source = self._program.source
         if relation.span is None or relation.name not in self._program.relations:
             return super().place_of(relation)
-        place = source.place(relation.span.start)
+        place = source.position(relation.span.start)
         how = "first used" if relation.name.startswith("<") else "declared"
         return f"it is {how} at {source.name}:{place.line}:{place.column}" if place.line > 0 else ""
 

@@ -9,7 +9,8 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from evermat.core.errors import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT, DataError, Problem
+from evermat.core.error_catalogue import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT
+from evermat.core.errors import DataError, Problem
 from evermat.core.source import Source, Span
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.syntax.tree import NotAnOntologyError, failed

@@ -57,7 +57,7 @@ def full_plan(rule: Rule, sizes: Sizes = {}) -> Plan:  # noqa: B006  (never writ
 
 
 def delta_plan(rule: Rule, literal: int, sizes: Sizes = {}) -> Plan:  # noqa: B006
-    """The instances whose first changed literal is this one; the plans of all literals find each changed instance once."""
+    """The instances whose first changed literal is this one."""
     return _plan(rule, literal, sizes)
 
 

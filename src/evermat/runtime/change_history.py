@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from evermat.api.materialisation import Facts
 from evermat.columns.state.state import State
-from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
+from evermat.core.error_catalogue import STATE_UNREADABLE
+from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
 from evermat.language.patterns.equality import CLASSES
 from evermat.runtime.persistence import facts_gained, load, stored_by_schemes

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evermat.core.errors import Problems
+from evermat.core.problems import Problems
 from evermat.core.source import GENERATED, Source
 from evermat.language.compile import compile_program
 from evermat.language.model import Program

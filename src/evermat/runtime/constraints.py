@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.language.model import Atom, Constant, Negation, Program, Row, Rule, Variable
 from evermat.language.query import Queries, Query, body_variables, named_throughout

@@ -16,7 +16,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from evermat.core.errors import CANNOT_READ, NO_SOURCE, DataError
+from evermat.core.error_catalogue import CANNOT_READ, NO_SOURCE
+from evermat.core.errors import DataError
 from evermat.io.changes.rdf import rdf_change, updates_of
 from evermat.io.changes.read import read_update
 from evermat.io.error_report import fail

@@ -13,7 +13,7 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
 from evermat.columns.storage.table import Batch
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.language.analysis.type_inference import count_of
 from evermat.language.builtins import RANGES, Type

@@ -18,15 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import Counters
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels.warm_up import prepare as prepare_kernels
 from evermat.columns.schemes.policy import AUTO
 from evermat.columns.state.state import State
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View, contains_facts, facts_in
-from evermat.columns.storage.bits import EXPLICIT, MATERIALISED
 from evermat.columns.storage.encoding import encode_arrow, typed
-from evermat.columns.storage.table import Batch, Rows
-from evermat.core import errors
+from evermat.columns.storage.table import EXPLICIT, MATERIALISED, Batch, Rows
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
 from evermat.engine.run import Run
@@ -313,7 +312,7 @@ def load(
     """
     if program is None:
         program = program_of(store, number)
-    kernels.prepare(closures=any(stratum.closures for stratum in program.strata))
+    prepare_kernels(closures=any(stratum.closures for stratum in program.strata))
     asked, stored = stored_by_schemes(store, number)
     state = State(program, Run(), schemes=asked)
     if wanted is not None and program.rewriting:

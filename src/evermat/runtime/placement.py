@@ -2,9 +2,9 @@
 
     driver    the columns engine in this process
     task      the columns engine in one task of the cluster: a small stratum of a program whose facts are there
-    pivot     the columns engine in the tasks of one job, each with its own buckets (see `spark.rounds.closing`)
-    closure   the graph of a closure in the driver, expanded by tasks (see `spark.rounds.closures`); other recursive rules by rounds
-    stars     components over DataFrames (see `spark.rounds.stars`): a symmetric closure whose graph the driver cannot hold
+    pivot     the columns engine in the tasks of one job, each with its own buckets (see `spark.engine.tasks.pivot_fixpoint`)
+    closure   the graph of a closure in the driver, expanded by tasks (see `spark.engine.closure_access`); other recursive rules by rounds
+    stars     components over DataFrames (see `spark.engine.connected_components`): a symmetric closure whose graph the driver cannot hold
     rounds    the algorithms over files of facts, a job for every round
 
 `auto` begins in the driver if what is given fits. A stratum that outgrows its place is not begun anew: what it has derived goes along, and
@@ -22,7 +22,7 @@ from evermat.algebra import Counters
 from evermat.api.materialisation import Materialisation, load_state
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Progress, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
@@ -67,7 +67,7 @@ def materialise_on_spark(
     progress: Progress | None = None,
     check: Callable[[], None] = lambda: None,
     before_cluster: Callable[[], None] = lambda: None,
-    phases: Phases | None = None,
+    phases: PhaseTimer | None = None,
     buckets: int | None = None,
 ) -> Materialisation:
     """Computes all consequences, in the driver or on the cluster.
@@ -103,7 +103,7 @@ def materialise_on_spark(
         counters,
         (algorithm, schemes),
         (check, before_cluster),
-        phases or Phases(),
+        phases or PhaseTimer(),
         buckets,
     )
     fits = place == "driver" or (place == "auto" and _given(facts) <= placing.room)
@@ -129,7 +129,7 @@ class _Placing:
         counters: Counters,
         ways: tuple[str, str],
         hooks: tuple[Callable[[], None], Callable[[], None]],
-        phases: Phases,
+        phases: PhaseTimer,
         buckets: int | None,
     ) -> None:
         self._program, self._spark, self._place, self._scratch = program, spark, place, scratch

@@ -24,7 +24,7 @@ from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
 from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
@@ -44,11 +44,11 @@ from evermat.spark.dataframes import frame_files
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Cluster, default_buckets
-from evermat.spark.engine.loading import load
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import facts_of, frame_of, holds
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.engine.transfer import load
 from evermat.spark.engine.update import Update
 from evermat.spark.input.arrow_files import Several
 from evermat.spark.input.read_task import write_facts
@@ -74,7 +74,7 @@ class ClusteredMaterialisation(Materialisation):
         program: Program,
         state: State,
         run: Run,
-        phases: Phases,
+        phases: PhaseTimer,
         places: Mapping[Stratum, tuple[str, str]],
         resources: ExitStack,
         keeper: ClusteredKeeper | None = None,
@@ -278,7 +278,7 @@ def update_state(
 ) -> Change:
     """Carries out one update, whole or not at all; see the in-memory engine."""
     check_algorithm(algorithm, program.strata)
-    phases = Phases()
+    phases = PhaseTimer()
     state.jobs.run = run
     with phases.during("encode"):
         coming, going = _load_changes(program, state, changes)
@@ -384,7 +384,7 @@ def open_clustered(
         cluster = Cluster(spark, folder, buckets or default_buckets(spark))
         stack.callback(cluster.close)
         state, keeper, stats = open_state(path, version, cluster, write=write)
-        opened = ClusteredMaterialisation(state.program, state, Run(), Phases(), {}, stack.pop_all(), keeper)
+        opened = ClusteredMaterialisation(state.program, state, Run(), PhaseTimer(), {}, stack.pop_all(), keeper)
     opened._opened = stats  # noqa: SLF001
     return opened
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.core.errors import NO_SUCH_RELATION, DataError, Problem, did_you_mean
+from evermat.core.error_catalogue import NO_SUCH_RELATION
+from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
 from evermat.store import Store
 

@@ -20,7 +20,7 @@ from evermat.columns.storage.table import Batch, Rows
 from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.memory import peak_bytes
-from evermat.core.timing import Phases
+from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program
@@ -92,7 +92,7 @@ def update_state(
         ahead: the look ahead, if this is an update of a stream.
     """
     check_algorithm(algorithm, program.strata)
-    phases = Phases()
+    phases = PhaseTimer()
     for one in (state, kept):
         if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
             pending.settle()
@@ -219,7 +219,7 @@ def update_stats(
     choices: list[Choice],
     valid: Mapping[Stratum, Counters],
     place: str,
-    phases: Phases,
+    phases: PhaseTimer,
     run: Run,
 ) -> dict[str, Any]:
     """What there is to tell of an update: what was done where, and what it took."""

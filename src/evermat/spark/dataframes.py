@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.errors import CANNOT_READ, NULL_VALUE, DataError, Problem
+from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
+from evermat.core.errors import DataError, Problem
 from evermat.io.conform import conform
 from evermat.io.formats.parquet import parquet_schema
 from evermat.io.schema import nullary, where

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ResourceError
 
 

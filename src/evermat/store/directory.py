@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evermat.core.errors import NOT_A_STATE, STATE_EXISTS, STATE_FORMAT, STATE_LOCKED, STATE_PLACE, Problem, StateError
+from evermat.core.error_catalogue import NOT_A_STATE, STATE_EXISTS, STATE_FORMAT, STATE_LOCKED, STATE_PLACE
+from evermat.core.errors import Problem, StateError
 from evermat.store.disk import damaged, names, put, read, sync, writing
 
 FORMAT = 1

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evermat.core.errors import CANNOT_WRITE, STATE_DAMAGED, STATE_UNREADABLE, Problem, ResourceError, StateError
+from evermat.core.error_catalogue import CANNOT_WRITE, STATE_DAMAGED, STATE_UNREADABLE
+from evermat.core.errors import Problem, ResourceError, StateError
 
 _UNTOUCHED = "the newest version of the state is what it was"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust tells the number

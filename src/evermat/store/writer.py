@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from evermat.core.deferred_signals import uninterrupted
-from evermat.core.errors import STATE_MOVED, EvermatError, Problem, StateError
+from evermat.core.error_catalogue import STATE_MOVED
+from evermat.core.errors import EvermatError, Problem, StateError
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.data_files import Columns, delta_fields

@@ -11,7 +11,7 @@ from evermat.columns.equality.union_find import Ids, Merged, Renaming
 from evermat.columns.state.views import NO_ROWS, Dataset, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Rows, Table
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.language.literal_values import canonical_term
 from evermat.language.model import Program

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.table import Batch, Rows
@@ -131,7 +131,7 @@ class Level:
         """Keeps the bindings whose positions are listed, in place: positions ascend, so nothing is overwritten too early."""
         buffer = self.buffer
         for row in live:
-            kernels.gather_batch(buffer, row, chosen, buffer, row)
+            row_kernels.gather_batch(buffer, row, chosen, buffer, row)
         return len(chosen)
 
 

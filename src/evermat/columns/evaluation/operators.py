@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.index import Index
@@ -343,7 +343,7 @@ class _Join(Operation):
         if self._index is None:
             self._index = self._table.index(self._keys.columns)
         lo, hi, truth, _ = self.selection
-        table, gather, push = self._table, kernels.gather_batch, self.next.push
+        table, gather, push = self._table, row_kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
         for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
             self._pipeline.matches += len(rows)

@@ -9,7 +9,7 @@ import numpy as np
 from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
 from evermat.columns.evaluation.operators import Figures, Operation, carried, live_rows, multiply
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
@@ -125,7 +125,7 @@ class JoinWithScheme(_Reading):
                 continue
             for source, row in self._carry:
                 assert outer is not None
-                kernels.gather_batch(outer, source, positions, buffer, row)
+                row_kernels.gather_batch(outer, source, positions, buffer, row)
             for column, row in self._binds:
                 buffer[row, :size] = facts[column]
             if self._weight_row is not None:

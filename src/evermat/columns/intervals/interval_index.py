@@ -15,7 +15,7 @@ from evermat.columns.graph.dynamic_graph import LIVE, Edges, Nodes
 from evermat.columns.graph.reachability import Graph
 from evermat.columns.intervals.interval_reader import EMPTY, Reach, Version, covers, table_of
 from evermat.columns.intervals.tree_cover import cover
-from evermat.columns.kernels import graphs
+from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import interval_build as kernels
 from evermat.columns.storage.table import Rows, as_rows
 
@@ -358,5 +358,5 @@ def _nearest_first(graph: Graph) -> tuple[Nodes, Nodes]:
 
 def _list_by_key(keys: Nodes, values: Nodes, count: int) -> tuple[Nodes, Nodes]:
     starts, lists = np.zeros(count + 1, np.int32), np.empty(len(values), np.int32)
-    graphs.list_by_key(keys, values, starts, lists)
+    graph_kernels.list_by_key(keys, values, starts, lists)
     return starts, lists

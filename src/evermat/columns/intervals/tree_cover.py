@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.graph.reachability import Graph, Nodes, Words
-from evermat.columns.kernels import graphs
+from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import tree_cover as kernels
 
 Floats = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ def _spread(graph: Graph, chosen: npt.NDArray[np.intp], width: int) -> tuple[Wor
     flags: Words = np.zeros(-(-graph.components // _BITS), np.uint64)
     active: Nodes = np.empty(graph.components, np.int32)
     sources = graph.members[graph.bounds[chosen]]
-    count = graphs.spread(
+    count = graph_kernels.spread(
         graph.starts, graph.successors, graph.component, graph.cyclic, sources, width, rows, flags, active
     )
     return rows, active, count
@@ -152,7 +152,7 @@ def cover(graph: Graph) -> Nodes:
     by_ancestors = _by_ancestors(ancestors)
     starts = np.zeros(graph.components + 2, np.int32)
     children = np.empty(graph.components, np.int32)
-    graphs.list_by_key(parents[by_ancestors] + 1, by_ancestors, starts, children)
+    graph_kernels.list_by_key(parents[by_ancestors] + 1, by_ancestors, starts, children)
     sizes, places = np.zeros(graph.components, np.int32), np.empty(graph.components, np.int32)
     order: Nodes = np.empty(graph.nodes, np.int32)
     kernels.lay_out(parents, starts, children, graph.bounds, graph.members, sizes, places, order)

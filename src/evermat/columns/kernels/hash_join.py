@@ -1,7 +1,7 @@
 """Kernels of an index: from keys to groups, and from a group to its rows.
 
 A *group* is a number for a key: the key itself where keys are small nonnegative numbers, else the order in which
-the key first appeared, found through a hash like that of `kernels_tuples`. All else sees only groups.
+the key first appeared, found through a hash like that of `hash_set`. All else sees only groups.
 
 The rows of a group lie in two places. *Bulk*: `segments[starts[g] : starts[g + 1]]`, ascending. *Recent*: a chain,
 descending, from `heads[g]` through `links[row - base]`; both hold the row id plus one, and 0 ends the chain. Every

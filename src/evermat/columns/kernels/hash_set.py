@@ -1,4 +1,4 @@
-"""Kernels that find and append tuples through a hash of rows. Those for dense facts are in `kernels_dense`.
+"""Kernels that find and append tuples through a hash of rows. Those for dense facts are in `dense_set`.
 
 *Slots* of the hash are 32 bits wide: 0 is empty; else the low `shift` bits are the row id plus one and the bits
 above are a tag out of the tuple's hash. There are `1 << shift` slots. As the table is never more than

@@ -1,4 +1,4 @@
-"""Kernels that give nodes numbers, and compute the intervals of those that they reach; what these are, `kernels_intervals` says."""
+"""Kernels that give nodes numbers, and compute the intervals of those that they reach; what these are, `interval_scan` says."""
 
 # The types of a kernel are the signatures given to `compiled`.
 # mypy: allow-untyped-defs, no-check-untyped-defs

@@ -1,4 +1,4 @@
-"""Kernels that read intervals: closures as the numbers that each node reaches. Those that make them are in `kernels_reaching`.
+"""Kernels that read intervals: closures as the numbers that each node reaches. Those that make them are in `interval_build`.
 
 Nodes have numbers, and a node reaches the sorted, disjoint intervals `low[i] … high[i]`, ends included, of its *slice*:
 `i` from `starts[node]`, as many as `counts[node]`. It reaches another node if they contain its `home`.

@@ -1,7 +1,7 @@
 """Kernels that estimate how much components of a graph reach, and that lay out a tree over them.
 
 Components are numbered such that edges between them lead from a lower number to a higher one; the successors of c are
-`successors[starts[c] : starts[c + 1]]`, as in `kernels_graphs`. So the components that c reaches are complete when all higher numbers are.
+`successors[starts[c] : starts[c + 1]]`, as in `graphs`. So the components that c reaches are complete when all higher numbers are.
 """
 
 # The types of a kernel are the signatures given to `compiled`.

@@ -12,8 +12,7 @@ from evermat.columns.graph.dynamic_graph import Nodes
 from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
 from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
 from evermat.columns.state.views import InSchemes, View, facts_in
-from evermat.columns.storage.bits import ADDED, MATERIALISED
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import ADDED, MATERIALISED, Batch, Rows, Table
 from evermat.language.model import Atom
 from evermat.language.patterns.closures import Closure, Copy
 

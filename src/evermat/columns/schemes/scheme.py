@@ -15,8 +15,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.storage.bits import ADDED, DELETED, MATERIALISED
-from evermat.columns.storage.table import STATES, Batch, Rows, Truth
+from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES, Batch, Rows, Truth
 
 KEPT, LOST, GAINED = 1, 2, 4
 BEFORE, AFTER, ANY = KEPT | LOST, KEPT | GAINED, KEPT | LOST | GAINED

@@ -8,8 +8,7 @@ import numpy as np
 
 from evermat.columns.schemes.scheme import GAINED, KEPT, LOST, Counts, Kinds, rows_in
 from evermat.columns.schemes.value_directory import Mentions
-from evermat.columns.storage.bits import MATERIALISED
-from evermat.columns.storage.table import STATES, Batch, Rows, Table
+from evermat.columns.storage.table import MATERIALISED, STATES, Batch, Rows, Table
 
 
 class StoredRows:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.table import Batch, Table, as_batch
 
 Masks: TypeAlias = npt.NDArray[np.uint64]
@@ -51,7 +51,7 @@ class Directory:
         if masks is None:
             return None
         found = np.empty(n, np.uint64)
-        return found, _whole(int(kernels.masks_of(as_batch(facts), n, masks, found)))
+        return found, _whole(int(row_kernels.masks_of(as_batch(facts), n, masks, found)))
 
     def of_one(self, fact: Batch) -> int | None:
         """The same for one fact."""

@@ -20,15 +20,13 @@ from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO, Decision
 from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.views import Dataset, Fresh, Listed, View
-from evermat.columns.storage.bits import EXPLICIT, MATERIALISED, NORMAL
 from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import EXPLICIT, MATERIALISED, NORMAL, Batch, Rows, Table
 from evermat.engine.run import Jobs, Run
 from evermat.language.analysis.strata import Stratum
-from evermat.language.difference import changed_rules, shared_relations
-from evermat.language.model import Program
+from evermat.language.model import Program, changed_rules, shared_relations
 
 Weights = npt.NDArray[np.int64]
 

@@ -12,14 +12,20 @@ from evermat.columns.graph.closure_access import InMemory
 from evermat.columns.graph.closure_module import ClosureModule, closure_modules
 from evermat.columns.schemes.interval_scheme import ClosedPairs
 from evermat.columns.schemes.lifecycle import RoundsOfClosure, StoredClosure
-from evermat.columns.schemes.policy import PLAIN, Decision, decide_closure, decide_union, look_both_ways, may_be_large
+from evermat.columns.schemes.policy import (
+    PLAIN,
+    Decision,
+    decide_closure,
+    decide_union,
+    look_both_ways,
+    may_be_large,
+)
 from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.columns.state.views import View
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Rule
 from evermat.language.patterns.closures import Copy, find_copies
-from evermat.language.patterns.equality import possible_rule
-from evermat.language.patterns.normal_rules import NormalRules
+from evermat.language.patterns.equality import NormalRules, possible_rule
 from evermat.language.patterns.unions import Union, find_unions
 
 

@@ -23,11 +23,10 @@ from evermat.columns.schemes.interval_scheme import ClosedPairs
 from evermat.columns.state.state import CountedSet, GrowingSet, State
 from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.views import NO_ROWS, Dataset, Listed, Restricted, View, listed
-from evermat.columns.storage.bits import ADDED, DELETED, FREE, NORMAL
 from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Touched
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL, Batch, Rows, Table
 from evermat.core.deferred_signals import uninterrupted
 from evermat.engine.journal import Journal, Journaled
 from evermat.engine.run import Run

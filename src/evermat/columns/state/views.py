@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.schemes.scheme import Scheme, contains
-from evermat.columns.storage.bits import ADDED
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import STATES, Batch, Rows, Table, Truth
+from evermat.columns.storage.table import ADDED, STATES, Batch, Rows, Table, Truth
 from evermat.language.analysis.strata import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)

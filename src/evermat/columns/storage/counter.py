@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.table import Batch, Rows, Table, as_rows
 
 Weights = npt.NDArray[np.int64]
@@ -103,7 +103,7 @@ class Counter:
         before = np.empty(len(rows), self._counts.dtype)
         start, end, found = 0, len(rows), 0
         while start < end:
-            start, more = kernels.touch_counts(
+            start, more = row_kernels.touch_counts(
                 self._counts, rows, weights, sign, start, self._most, touched[found:], before[found:]
             )
             found += more
@@ -114,7 +114,7 @@ class Counter:
 
     def settle(self, rows: Rows) -> None:
         """The rows are marked no more."""
-        kernels.settle_counts(self._counts, as_rows(rows))
+        row_kernels.settle_counts(self._counts, as_rows(rows))
 
     def restore(self, rows: Rows, counts: Counts) -> None:
         """Gives rows the counts that they had; they are not marked then."""
@@ -129,7 +129,7 @@ class Counter:
         self.table.end_tally()
         rows = as_rows(rows)
         out = np.empty(len(rows), np.int64)
-        kernels.get_counts(self._counts, rows, out)
+        row_kernels.get_counts(self._counts, rows, out)
         return out
 
     def clear(self) -> None:
@@ -141,7 +141,7 @@ class Counter:
         rows, weights = self._checked(rows, weights)
         start, end = 0, len(rows)
         while start < end:
-            start = kernels.add_counts(self._counts, rows, weights, sign, start, self._most)
+            start = row_kernels.add_counts(self._counts, rows, weights, sign, start, self._most)
             if start < end:
                 self._fail_or_widen(rows[start], sign)
 

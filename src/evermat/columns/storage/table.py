@@ -18,7 +18,15 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
-from evermat.columns.kernels import rows as kernels
+from evermat.columns.kernels import rows as row_kernels
+
+#: what outlives an update. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
+EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
+#: D and A, what an update deletes and adds
+DELETED, ADDED = 1 << 15, 1 << 14
+#: for the other working sets of an update; where no terms are represented by others, NORMAL too
+FREE = [1 << i for i in range(3, 14)]
+
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
@@ -441,15 +449,15 @@ class Table:
         """
         rows = as_rows(rows)
         out = np.empty(len(rows), np.int32)
-        return out[: kernels.claim_rows(self.state, rows, blocked, bits, out)]
+        return out[: row_kernels.claim_rows(self.state, rows, blocked, bits, out)]
 
     def set_bits(self, rows: Rows, bits: int) -> None:
         """Put the rows into the datasets `bits`."""
-        kernels.change_bits(self.state, as_rows(rows), STATES - 1, bits)
+        row_kernels.change_bits(self.state, as_rows(rows), STATES - 1, bits)
 
     def clear_bits(self, rows: Rows, bits: int) -> None:
         """Take the rows out of the datasets `bits`."""
-        kernels.change_bits(self.state, as_rows(rows), STATES - 1 - bits, 0)
+        row_kernels.change_bits(self.state, as_rows(rows), STATES - 1 - bits, 0)
 
     def set_bits_between(self, first: int, end: int, bits: int) -> None:
         """Put the rows first … end into the datasets `bits`."""
@@ -465,7 +473,7 @@ class Table:
             return rows
         rows = as_rows(rows)
         out = np.empty(len(rows), np.int32)
-        return out[: kernels.filter_rows(self.state, rows, view, out)]
+        return out[: row_kernels.filter_rows(self.state, rows, view, out)]
 
     def scan(self, view: Truth | None, first: int = 0, end: int | None = None, chunk: int = 1 << 17) -> Iterator[Rows]:
         """The rows first … end that satisfy the view, ascending, in chunks (each a new array).
@@ -480,7 +488,7 @@ class Table:
                 first = stop
                 continue
             out = np.empty(min(chunk, end - first), np.int32)
-            first, m = kernels.scan_rows(self.state, first, end, view, out)
+            first, m = row_kernels.scan_rows(self.state, first, end, view, out)
             if m:
                 yield out[:m]
 
@@ -488,16 +496,16 @@ class Table:
 
     def gather(self, column: int, rows: Rows, out: Batch, to: int, base: int = 0) -> None:
         """out[to, i] = the column's value in row rows[i] + base."""
-        kernels.gather_rows(self.rows, column, rows, base, out, to)
+        row_kernels.gather_rows(self.rows, column, rows, base, out, to)
 
     def read(self, column: int, first: int, end: int, out: Batch, to: int) -> None:
         """out[to, i] = the column's value in row first + i, up to `end`."""
-        kernels.read_rows(self.rows, column, first, end, out, to)
+        row_kernels.read_rows(self.rows, column, first, end, out, to)
 
     def take(self, rows: Rows) -> Batch:
         """The tuples of the rows, as a batch."""
         rows = as_rows(rows)
         out = np.empty((self.arity, len(rows)), np.int64)
         for column in range(self.arity):
-            kernels.gather_rows(self.rows, column, rows, 0, out, column)
+            row_kernels.gather_rows(self.rows, column, rows, 0, out, column)
         return out

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from evermat.core.errors import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION, Kind, did_you_mean
+from evermat.core.error_catalogue import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION
+from evermat.core.errors import Kind, did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped

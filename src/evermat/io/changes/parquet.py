@@ -20,17 +20,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import (
+from evermat.core.error_catalogue import (
     CHANGE_COLUMNS,
     CHANGE_SIGN,
     NO_SUCH_RELATION,
     NULL_VALUE,
     TOO_FEW_COLUMNS,
     TOO_MANY_COLUMNS,
-    DataError,
-    Kind,
-    did_you_mean,
 )
+from evermat.core.errors import DataError, Kind, did_you_mean
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows
 from evermat.io.conform import conform, is_text
 from evermat.io.error_report import Findings, FullError

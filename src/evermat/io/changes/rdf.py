@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED, DataError, Problem, did_you_mean
+from evermat.core.error_catalogue import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED
+from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.locate import FilePlace, Format, place_of

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core.errors import (
+from evermat.core.error_catalogue import (
     CHANGE_RELATION,
     CHANGE_SIGN,
     NO_SUCH_RELATION,
     TOO_FEW_COLUMNS,
     TOO_MANY_COLUMNS,
-    did_you_mean,
 )
+from evermat.core.errors import did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped

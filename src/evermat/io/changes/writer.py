@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.core.errors import RDF_OUTPUT
+from evermat.core.error_catalogue import RDF_OUTPUT
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT
 from evermat.io.error_report import fail

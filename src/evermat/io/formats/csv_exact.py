@@ -16,15 +16,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evermat.core.errors import (
+from evermat.core.error_catalogue import (
     DATA_NOT_UTF8,
     NOT_A_NUMBER,
     OPEN_QUOTE,
     STRAY_QUOTE,
     TOO_FEW_COLUMNS,
     TOO_MANY_COLUMNS,
-    Kind,
 )
+from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings

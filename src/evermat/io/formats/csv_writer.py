@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.core.errors import NOT_PLAIN_TEXT
+from evermat.core.error_catalogue import NOT_PLAIN_TEXT
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_exact import NULLARY
 from evermat.io.schema import TEXTS

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import (
+from evermat.core.error_catalogue import (
     ADDITIONAL_COLUMN,
     BAD_JSON,
     DOES_NOT_FIT,
@@ -27,13 +27,22 @@ from evermat.core.errors import (
     NULL_VALUE,
     TOO_FEW_COLUMNS,
     TOO_MANY_COLUMNS,
-    Kind,
 )
+from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
-from evermat.io.schema import TEXTS, columns_text, names, nullary, range_of, shown, table_from_values, where
+from evermat.io.schema import (
+    TEXTS,
+    columns_text,
+    names,
+    nullary,
+    range_of,
+    shown,
+    table_from_values,
+    where,
+)
 from evermat.language.builtins import RANGES, Type, format_float
 from evermat.language.model import Relation
 from evermat.language.terms import Value

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.errors import BAD_PARQUET
+from evermat.core.error_catalogue import BAD_PARQUET
 from evermat.io.conform import conform
 from evermat.io.error_report import fail
 from evermat.io.locate import files_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, ProgramError
 from evermat.io.locate import input_places, is_remote
 from evermat.io.rdf.read import read_triples

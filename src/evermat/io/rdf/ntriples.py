@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import BAD_TRIPLE
+from evermat.core.error_catalogue import BAD_TRIPLE
 from evermat.core.source import Span
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from evermat.core.errors import BAD_RDF, RDF_INPUT
+from evermat.core.error_catalogue import BAD_RDF, RDF_INPUT
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.locate import FilePlace, Format

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import BAD_BASE, BAD_RDF, RELATIVE_IRI, DataError, Kind, Problem
+from evermat.core.error_catalogue import BAD_BASE, BAD_RDF, RELATIVE_IRI
+from evermat.core.errors import DataError, Kind, Problem
 from evermat.core.source import Source, Span
 from evermat.io.error_report import Findings, fail
 from evermat.io.rdf.error_recovery import (

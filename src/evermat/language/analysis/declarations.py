@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.core import errors
-from evermat.core.errors import Problems, did_you_mean
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import did_you_mean
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.type_inference import count_of
@@ -76,7 +77,7 @@ class Uses:
         """Where a relation comes from, in words."""
         if relation.span is None:
             return "its columns are subject, property and object"
-        place = self.problems.source.place(relation.span.start)
+        place = self.problems.source.position(relation.span.start)
         how = "first used" if relation.name in self._implicit else "declared"
         return f"it is {how} at {place.line}:{place.column}"
 

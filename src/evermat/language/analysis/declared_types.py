@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
-from evermat.core import errors
-from evermat.core.errors import Problems
+from evermat.core import error_catalogue as errors
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language.builtins import Type
 from evermat.language.syntax.ast import Name, TypeDeclaration, Unread
@@ -91,7 +91,7 @@ class Types:
     def _place(self, first: TypeDeclaration | None) -> str:
         if first is None:
             return "it is a type of the language itself"
-        place = self._problems.source.place(first.name.span.start)
+        place = self._problems.source.position(first.name.span.start)
         return f"it is declared at {place.line}:{place.column}"
 
     # --- definitions ---

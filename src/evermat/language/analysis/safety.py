@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from evermat.core import errors
-from evermat.core.errors import Problems
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import Kind
+from evermat.core.problems import Problems
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping, clause_variables
 from evermat.language.syntax.ast import Atom, Call, Cast, Clause, Compare, Expression, Not, Var
 
@@ -113,7 +114,7 @@ class Bindings:
 def _check_body(rule: FlatRule, body: Iterable[FlatLiteral], bindings: Bindings, problems: Problems) -> bool:
     """Reports what is read but not bound, and takes it as bound from there on."""
     safe = True
-    unbound: list[tuple[errors.Kind, Var]] = []
+    unbound: list[tuple[Kind, Var]] = []
     for literal in body:
         if isinstance(literal, Grouping):
             unbound += [(errors.UNSAFE_AGGREGATE, key) for key in literal.keys if key.name not in bindings.bound]
@@ -131,7 +132,7 @@ def _check_body(rule: FlatRule, body: Iterable[FlatLiteral], bindings: Bindings,
     return safe
 
 
-def _report(rule: FlatRule, kind: errors.Kind, variable: Var, bindings: Bindings, problems: Problems) -> None:
+def _report(rule: FlatRule, kind: Kind, variable: Var, bindings: Bindings, problems: Problems) -> None:
     if rule.clause.body is None and kind is errors.UNSAFE and _is_written(variable.name):
         _report_fact(variable, problems)
         return

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from evermat.core import errors
-from evermat.core.errors import Problems
+from evermat.core import error_catalogue as errors
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
@@ -61,7 +61,7 @@ class _Reason(NamedTuple):
         sentence = self.sentence.format(*self.details)
         if not sentence or self.span == used_at:
             return sentence
-        place = problems.source.place(self.span.start)
+        place = problems.source.position(self.span.start)
         return f"{sentence} at {place.line}:{place.column}"
 
 

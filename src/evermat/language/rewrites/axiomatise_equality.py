@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evermat.core.errors import Problems
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Constant, Program, Relation, Rule, Variable

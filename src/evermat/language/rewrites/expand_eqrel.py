@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.core.errors import Problems
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language.model import Atom, Program, Relation, Rule, Variable
 

@@ -5,7 +5,7 @@ Afterwards a negated atom stands for exactly one fact under every binding, as th
 
 from __future__ import annotations
 
-from evermat.core.errors import Problems
+from evermat.core.problems import Problems
 from evermat.core.source import Span
 from evermat.language.model import ANYTHING, Atom, Literal, Negation, Program, Relation, Rule, Variable, Wildcard
 

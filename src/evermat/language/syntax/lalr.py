@@ -12,7 +12,7 @@ from typing import Any
 from lark import Lark
 from lark.parsers.lalr_analysis import Shift
 
-from evermat.language.syntax.token import Token
+from evermat.language.syntax.tokens import Token
 
 
 class Rejected(Exception):  # noqa: N818

@@ -15,7 +15,7 @@ from lark.lexer import Lexer as LarkLexer
 from lark.lexer import LexerState
 
 from evermat.language.builtins import FUNCTIONS
-from evermat.language.syntax.token import Token
+from evermat.language.syntax.tokens import Token
 
 QUALIFIERS = frozenset(
     [

@@ -12,16 +12,15 @@ from typing import Any
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
-from evermat.core import errors
-from evermat.core.errors import Problems
+from evermat.core import error_catalogue as errors
+from evermat.core.problems import Problems
 from evermat.core.source import Source, Span
 from evermat.language.syntax import parse_tables
 from evermat.language.syntax.ast import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
 from evermat.language.syntax.lalr import Automaton, Rejected
 from evermat.language.syntax.parse_tables import lark_parser, lexer
 from evermat.language.syntax.syntax_errors import report
-from evermat.language.syntax.token import Token
-from evermat.language.syntax.tokens import Tokens
+from evermat.language.syntax.tokens import Token, Tokens
 from evermat.language.syntax.tree_builder import SyntaxProblem, span_of
 
 DEPTH_LIMIT = 200

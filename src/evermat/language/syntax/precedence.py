@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evermat.core.source import Span
 from evermat.language.syntax.ast import Call, Expression, Literal
-from evermat.language.syntax.token import Token
+from evermat.language.syntax.tokens import Token
 
 _LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %", "sign", "^"]
 _PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from evermat.core import errors
-from evermat.core.errors import Problems, did_you_mean
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import did_you_mean
+from evermat.core.problems import Problems
 from evermat.core.source import Source, Span
 from evermat.language.syntax.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES
 from evermat.language.syntax.parse_tables import lark_parser, lexer
-from evermat.language.syntax.token import Token
-from evermat.language.syntax.tokens import Tokens, begins_directive
+from evermat.language.syntax.tokens import Token, Tokens, begins_directive
 from evermat.language.syntax.tree_builder import span_of
 
 _SHOWN = 40  # characters of an unexpected token that are shown
@@ -140,7 +140,7 @@ def _hint(token: Token, accepted: set[str], tokens: Tokens, source: Source) -> s
         if hint := _FOREIGN.get(source.text[begin : begin + 2]):
             return hint
     if last is not None and "DOT" in accepted and tokens.begins_line(indented=True):
-        return f"is a `.` missing at the end of line {source.place(last.start_pos).line}?"
+        return f"is a `.` missing at the end of line {source.position(last.start_pos).line}?"
     return ""
 
 

@@ -5,7 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evermat.language.syntax.ast import Statement, Unread
-from evermat.language.syntax.token import Token
+
+
+class Token:
+    """A terminal of the grammar at a place of the text."""
+
+    __slots__ = ("end_pos", "start_pos", "type", "value")
+
+    def __init__(self, type_: str, value: str, start_pos: int = 0, end_pos: int = 0) -> None:
+        self.type, self.value = type_, value
+        self.start_pos, self.end_pos = start_pos, end_pos
+
+    def __repr__(self) -> str:
+        return f"Token({self.type}, {self.value!r})"
+
 
 _SKIP_LIMIT = 20_000  # tokens after a mistake among which the next statement must begin
 _INDENT = 200  # blanks before a line that are looked at

@@ -7,7 +7,8 @@ from typing import Any
 
 from lark import Transformer
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.language.syntax.ast import (
     Aggregate,
@@ -36,14 +37,14 @@ from evermat.language.syntax.ast import (
     Wildcard,
 )
 from evermat.language.syntax.precedence import group_operators
-from evermat.language.syntax.token import Token
+from evermat.language.syntax.tokens import Token
 from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
 
 
 class SyntaxProblem(Exception):  # noqa: N818
     """Something that the grammar allows but that has no meaning, found while a statement is built."""
 
-    def __init__(self, kind: errors.Kind, span: Span, **details: Any) -> None:
+    def __init__(self, kind: Kind, span: Span, **details: Any) -> None:
         super().__init__()
         self.kind, self.span, self.details = kind, span, details
 

@@ -6,7 +6,7 @@ although nobody knows which course that is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
@@ -26,6 +26,7 @@ from evermat.owl.ontology.expressions import (
     Range,
     Some,
 )
+from evermat.owl.rules.model import Helper, Member, Rule
 from evermat.owl.vocabulary import NOTHING
 
 _Node = TypeVar("_Node")
@@ -234,3 +235,34 @@ def alternatives(expression: Class) -> Iterator[Class]:
 def is_open(alternative: Class) -> bool:
     """Whether an alternative is neither a complement nor empty."""
     return not isinstance(alternative, Not) and alternative != Named(NOTHING)
+
+
+def without_idle_rules(rules: Iterable[Rule], names: Collection[str], hierarchy: Hierarchy) -> list[Rule]:
+    """The rules but for those over the relations `names`, of one column, from which nothing new follows."""
+    kept = list(rules)
+    while True:
+        asking: dict[str, list[Rule]] = {}
+        for rule in kept:
+            for atom in rule.body:
+                if isinstance(atom, Helper):
+                    asking.setdefault(atom.name, []).append(rule)
+        rest = [rule for rule in kept if not _is_idle(rule, names, asking, hierarchy)]
+        made = {rule.head.name for rule in rest if isinstance(rule.head, Helper)}
+        empty = {name for name in names if name not in made}
+        rest = [rule for rule in rest if not any(isinstance(a, Helper) and a.name in empty for a in rule.body)]
+        if len(rest) == len(kept):
+            return kept
+        kept = rest
+
+
+def _is_idle(rule: Rule, names: Collection[str], asking: dict[str, list[Rule]], hierarchy: Hierarchy) -> bool:
+    """Whether a rule makes a fact of one of the relations from which only follows what the rule needs itself."""
+    if not isinstance(rule.head, Helper) or rule.head.name not in names:
+        return False
+    name, (term,) = rule.head.name, rule.head.terms
+    classes = {atom.name for atom in rule.body if isinstance(atom, Member) and atom.term == term}
+    wider = {other for class_ in classes for other in (class_, *hierarchy.names_above(class_))}
+    return all(
+        isinstance(other.head, Member) and other.head.name in wider and Helper(name, (other.head.term,)) in other.body
+        for other in asking.get(name, ())
+    )

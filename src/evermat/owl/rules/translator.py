@@ -20,9 +20,9 @@ from evermat.owl.rules.hierarchy import (
     normal,
     on_the_left,
     on_the_right,
+    without_idle_rules,
 )
 from evermat.owl.rules.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Member
-from evermat.owl.rules.pruning import without_idle_rules
 from evermat.owl.rules.subsumption import Sides, different_literals, link
 from evermat.owl.vocabulary import DIFFERENT, EVERYTHING, NOTHING, SAME
 

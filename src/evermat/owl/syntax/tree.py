@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from evermat.core.errors import BAD_ONTOLOGY, DataError, Problem
+from evermat.core.error_catalogue import BAD_ONTOLOGY
+from evermat.core.errors import DataError, Problem
 from evermat.core.source import Source, Span
 
 DEEPEST = 200  # levels of expressions within expressions

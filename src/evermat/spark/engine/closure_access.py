@@ -23,14 +23,13 @@ from evermat.spark.engine.tasks.merge import Absorbing, Target
 from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, combined
 from evermat.spark.engine.tasks.worker import Channel
-from evermat.spark.engine.writing import written
 
 if TYPE_CHECKING:
     from evermat.spark.engine.state import Workshop
 
 
 class OnCluster:
-    """The facts of the Spark engine; see `columns.closures.Access`. Those that are asked for come to the driver."""
+    """The facts of the Spark engine; see `Access` of `columns.graph.closure_module`. Those that are asked for come to the driver."""
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
@@ -52,7 +51,7 @@ class OnCluster:
             if table.count:
                 rows = table.take(np.arange(table.count, dtype=np.int32))
                 shape = self._workshop.shapes[name]
-                found.append(name, list(written(self._workshop.cluster, shape, rows, self._dictionary)))
+                found.append(name, list(self._workshop.cluster.write(shape, rows, self._dictionary)))
         return found
 
     def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:

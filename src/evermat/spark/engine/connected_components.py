@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.engine.run import Run
 from evermat.language.builtins import Type
@@ -32,11 +32,11 @@ from evermat.language.patterns.closures import Closure
 from evermat.spark.dataframes import frame_files
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Cluster
-from evermat.spark.engine.loading import load
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import frame_of
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.engine.transfer import load
 from evermat.spark.jobs import failure, named, run_watched
 from evermat.spark.scratch import Scratch
 

@@ -33,7 +33,6 @@ from evermat.spark.engine.tasks.merge import Absorbing, Target
 from evermat.spark.engine.tasks.rename_terms import PAIR, CountingNames, Named, Naming, Rewriting, give_representatives
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, Expression, combined, most
 from evermat.spark.engine.tasks.worker import Channel
-from evermat.spark.engine.writing import written
 
 if TYPE_CHECKING:
     from evermat.spark.engine.state import State, Workshop
@@ -208,7 +207,7 @@ class Representatives:
         found = FactSet("listed", self._workshop)
         if len(left):
             shape, pairs = self._workshop.shapes[relation.name], np.array([left, right])
-            found.append(relation.name, list(written(self._workshop.cluster, shape, pairs, self.schema.dictionary)))
+            found.append(relation.name, list(self._workshop.cluster.write(shape, pairs, self.schema.dictionary)))
         return found
 
     def _read(self, facts: View, relation: Relation) -> Batch:

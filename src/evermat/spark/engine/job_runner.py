@@ -9,13 +9,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
-from evermat.core import errors
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark.engine.tasks.derive import Derivation, Deriving, Given, Grouping, Loading
 from evermat.spark.engine.tasks.merge import Absorbing, Target
-from evermat.spark.engine.tasks.serialization import FactFile
+from evermat.spark.engine.tasks.serialization import (
+    Amounts,
+    FactFile,
+    Shape,
+    buckets_of,
+    by_bucket,
+    to_arrow,
+    write_file,
+)
 from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, figures_of
 from evermat.spark.jobs import failure, is_connect, named, run_watched
 from evermat.spark.scratch import Scratch
@@ -92,6 +103,15 @@ class Cluster:
         self._known: set[str] = set()  # paths of files that somebody refers to
         self._has_failed = False
         self.folder = scratch.folder("facts")
+
+    def write(
+        self, shape: Shape, facts: Batch, dictionary: Dictionary, amounts: Amounts | None = None
+    ) -> Iterator[FactFile]:
+        """Writes facts of the driver, each of which is there once, to files of their buckets; with amounts if there are any."""
+        for bucket, places in by_bucket(buckets_of(facts, shape, self.buckets, dictionary)):
+            own = None if amounts is None else amounts[places]
+            table = to_arrow(np.ascontiguousarray(facts[:, places]), shape, dictionary, own)
+            yield self.adopt(write_file(table, Path(self.folder), bucket))
 
     def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
         """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, absorb; `look` as for `execute`.

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode_table
 from evermat.columns.storage.table import Batch, Rows, Table
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ResourceError, StateError
 from evermat.language.builtins import Type
 from evermat.language.model import Relation

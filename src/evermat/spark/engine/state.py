@@ -13,9 +13,8 @@ from evermat.columns.graph.closure_module import closure_modules
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Jobs, Run
 from evermat.language.analysis.strata import Stratum
-from evermat.language.difference import changed_rules, shared_relations
-from evermat.language.model import Program
-from evermat.language.patterns.normal_rules import NormalRules
+from evermat.language.model import Program, changed_rules, shared_relations
+from evermat.language.patterns.equality import NormalRules
 from evermat.plan.pivot_columns import pivots
 from evermat.spark.engine.closure_access import OnCluster
 from evermat.spark.engine.equality_state import Representatives

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from evermat.algebra import Counters
 from evermat.columns.state.state import State as ColumnsState
 from evermat.columns.state.views import View as ColumnsView
 from evermat.columns.state.views import facts_in
 from evermat.columns.storage.table import Rows
+from evermat.language.model import Relation
 from evermat.spark.engine.fact_sets import FactSet
-from evermat.spark.engine.state import State
-from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape
-from evermat.spark.engine.writing import written
+from evermat.spark.engine.job_runner import Job
+from evermat.spark.engine.state import State, Workshop
+from evermat.spark.engine.tasks.derive import Given
+from evermat.spark.engine.tasks.merge import Target
+from evermat.spark.engine.tasks.serialization import (
+    Amounts,
+    FactFile,
+    Shape,
+)
+from evermat.spark.engine.tasks.set_expressions import ARRIVED
+from evermat.spark.engine.tasks.worker import Channel
 
 _ROWS = 1 << 22  # facts that are written at a time
 
@@ -46,7 +56,7 @@ def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactS
 
 def _all_written(source: ColumnsState, target: State, name: str) -> Iterator[FactFile]:
     for batch in facts_in(source.materialised, name, _ROWS):
-        yield from written(target.cluster, target.workshop.shapes[name], batch, source.dictionary)
+        yield from target.cluster.write(target.workshop.shapes[name], batch, source.dictionary)
 
 
 def _written(
@@ -56,4 +66,21 @@ def _written(
     for first in range(0, len(rows), _ROWS):
         batch = source.tables[name].take(rows[first : first + _ROWS])
         own = None if amounts is None else amounts[first : first + _ROWS]
-        yield from written(target.cluster, shape, batch, source.dictionary, own)
+        yield from target.cluster.write(shape, batch, source.dictionary, own)
+
+
+def load(
+    workshop: Workshop, relations: Mapping[str, Relation], given: Mapping[str, Sequence[Path]], what: str
+) -> FactSet:
+    """A set of the facts in some files, by relation."""
+    loaded = FactSet(what, workshop)
+    names = [name for name, files in given.items() if files]
+    if names:
+        shapes = workshop.shapes
+        job = Job(f"load {', '.join(names)[:60]}", [Target(name, shapes[name], ARRIVED) for name in names])
+        job.channels = [Channel(shapes[name], number) for number, name in enumerate(names)]
+        job.given = [Given(str(p), relations[name], number) for number, name in enumerate(names) for p in given[name]]
+        job.tasks = min(len(job.given), workshop.cluster.buckets)
+        for name, found in zip(names, workshop.run(job), strict=True):
+            loaded.append(name, found.facts)
+    return loaded

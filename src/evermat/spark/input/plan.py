@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat.columns.storage.encoding import Tables
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source
 from evermat.io.byte_ranges import can_split, merge_findings, relocate

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.cache_dir import cache_folder
 from evermat.core.errors import Problem, ResourceError
 

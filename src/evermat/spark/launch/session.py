@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.deferred_signals import uninterrupted
 from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark.jobs import essential

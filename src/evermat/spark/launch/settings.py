@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from evermat.core import errors
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ProgramError, ResourceError
 
 _MIB = 1 << 20
@@ -59,7 +59,7 @@ def check_master(master: str | None) -> None:
     >>> check_master("sparc://node:7077")
     Traceback (most recent call last):
     ...
-    evermat.core.errors.ProgramError: error[E200]: `sparc://node:7077` is not the address of a Spark cluster
+    evermat.core.ProgramError: error[E200]: `sparc://node:7077` is not the address of a Spark cluster
       = help: known are local[*], local[N], spark://HOST:PORT, yarn, k8s://HOST:PORT and sc://HOST:PORT
     """
     if master is None or any(pattern.fullmatch(master) for pattern in _MASTERS):

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
-from evermat.core.errors import STATE_UNREADABLE, Problem, StateError
+from evermat.core.error_catalogue import STATE_UNREADABLE
+from evermat.core.errors import Problem, StateError
 from evermat.store.names import OP, VERSION
 
 EARLIEST, LATEST = "earliest", "latest"

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core.errors import CANNOT_READ
+from evermat.core.error_catalogue import CANNOT_READ
 from evermat.io.changes.rdf import rdf_change, updates_of
 from evermat.io.error_report import fail
 

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
 
-from evermat.core.errors import NO_STREAM, DataError, Problem
+from evermat.core.error_catalogue import NO_STREAM
+from evermat.core.errors import DataError, Problem
 from evermat.spark.jobs import is_connect
 
 if TYPE_CHECKING:

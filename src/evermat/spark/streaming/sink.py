@@ -20,7 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.errors import ADDITIONAL_COLUMN, BOTH_SIGNS, MISSING_COLUMN, NULL_VALUE, STREAM_COLUMNS, did_you_mean
+from evermat.core.error_catalogue import ADDITIONAL_COLUMN, BOTH_SIGNS, MISSING_COLUMN, NULL_VALUE, STREAM_COLUMNS
+from evermat.core.errors import did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.changes.parquet import ChangedTable
 from evermat.io.changes.read import FileChanges

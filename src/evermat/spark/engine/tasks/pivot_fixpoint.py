@@ -17,8 +17,7 @@ import pyarrow as pa
 from evermat.algebra import Counters
 from evermat.columns.state.state import State as ColumnsState
 from evermat.columns.state.views import Fresh
-from evermat.columns.storage.bits import MATERIALISED
-from evermat.columns.storage.table import Rows
+from evermat.columns.storage.table import MATERIALISED, Rows
 from evermat.engine.run import Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Program
