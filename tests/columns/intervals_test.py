@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.intervals import interval_index as module
-from evermat.columns.intervals.interval_index import Intervals, interval_reader
+from evermat.columns.intervals import interval_reader
+from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import GAINED, KEPT, LOST, Reach, Version
 from evermat.columns.storage.table import Rows
 from evermat.language.patterns.closures import Closure, Member

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from evermat.core.errors import DataError
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
-from evermat.spark import frames
+from evermat.spark import dataframes as frames
 from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
 

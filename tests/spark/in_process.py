@@ -69,7 +69,7 @@ class InProcessCluster(Cluster):
     ) -> list[Any]:
         self.jobs += 1
         self._look = look
-        inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(worker)]
+        inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(tasks)]
         try:
             for stage in stages[:-1]:
                 inputs = self._shuffled(self._run(stage, inputs))

@@ -343,7 +343,7 @@ def test_a_start_that_is_interrupted_leaves_nothing_behind(place: dict[str, str]
 FAILING = """
 import os, signal
 from evermat.core.errors import EvermatError
-from evermat.spark import session as sessions
+from evermat.spark.launch import session as sessions
 
 def attempt(conf, action):
     try:
