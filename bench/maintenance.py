@@ -24,7 +24,7 @@ import evermat
 from bench.environment import environment
 from bench.report import preamble, save, table
 from bench.scaling import RESULTS
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.warm_up import warm_up
 
 UNCOUNTED = "auto, uncounted"
 ALGORITHMS = ("dred", "dred-c", "bf", "bf-c", "remat", "auto", UNCOUNTED)

@@ -16,7 +16,7 @@ from bench.report import preamble, save, table
 from bench.scaling import RESULTS
 from bench.workloads import dag
 from evermat.algebra import Counters
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.warm_up import warm_up
 from evermat.columns.state.state import State
 from evermat.core.memory import resident_bytes
 from evermat.core.source import Source

@@ -62,7 +62,7 @@ class Job:
 
 
 @dataclass
-class PhaseTimer:
+class Phases:
     """Seconds by phase, as the engine itself tells them, and anything else worth keeping."""
 
     wall: dict[str, float] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Peer:
     version: Callable[[], str | None]
     """The version, or None where the engine is not installed."""
     command: Callable[[Job], list[str]]
-    phases: Callable[[Job], PhaseTimer]
+    phases: Callable[[Job], Phases]
     note: str = ""
     """What a reader of the results must know about how this engine was run."""
     prepare: Callable[[Job], None] | None = None
@@ -97,7 +97,7 @@ class Measurement:
     wall: float | None = None
     cpu: float | None = None
     peak_mb: float | None = None
-    phases: PhaseTimer = field(default_factory=PhaseTimer)
+    phases: Phases = field(default_factory=Phases)
     answer: Answer | None = None
     detail: str = ""
 

@@ -28,7 +28,7 @@ from typing import Any
 from bench.differences import compare
 from bench.environment import environment
 from bench.harness import DETAIL_CHARACTERS, launched
-from bench.model import Job, Measurement, Peer, PhaseTimer
+from bench.model import Job, Measurement, Peer, Phases
 from bench.peers import peer_evermat, peer_owlrl, peer_reasonable
 from bench.peers.peer_reasonable import WRITTEN
 from bench.report import preamble, save, table
@@ -149,7 +149,7 @@ def measure_lubm(
 
 def render_lubm(found: Sequence[dict[str, Any]], again: dict[str, float]) -> str:
     """A table for each size. `again`: what reasonable takes to hand its result over."""
-    runs = [Measurement(**{**one, "phases": PhaseTimer(**one["phases"])}) for one in found]
+    runs = [Measurement(**{**one, "phases": Phases(**one["phases"])}) for one in found]
     parts = [
         "## Time\n\nBest of all repetitions by CPU of the whole process. *Times Evermat*: by how much more CPU it takes than Evermat, best by best, and in "
         "parentheses the lowest and the highest within one repetition. Wanted on LUBM(10): 5 for reasonable, 50 for owlrl."

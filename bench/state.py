@@ -31,7 +31,7 @@ import evermat
 from bench.environment import environment
 from bench.report import preamble, save, table
 from bench.scaling import RESULTS
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.warm_up import warm_up
 
 GRAPH = """
 .decl edge(x:{type}, y:{type})

@@ -22,7 +22,7 @@ import evermat
 from bench.environment import environment
 from bench.report import preamble, save, table
 from bench.scaling import RESULTS
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.warm_up import warm_up
 
 PROGRAM = """
 .decl a(x:number, y:number)

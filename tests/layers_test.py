@@ -26,7 +26,8 @@ FLOORS = {
     "owl": {"owl"},
     "store": {"store"},
     "spark": {"spark"},
-    "api": {"runtime", "api", "directory"},
+    "runtime": {"runtime"},
+    "api": {"api", "directory", "testing"},
     "cli": {"cli", "__main__"},
 }
 ORDER = list(FLOORS)

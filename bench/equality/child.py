@@ -17,8 +17,8 @@ from bench.attempts import attempt
 from bench.equality.shapes import SHAPES
 from bench.equality.steps import EQUALITY, REWRITE, SEARCHED, Step, Task, What, keep
 from bench.equality.stored import Tables, facts_of
-from evermat.api.materialisation import Materialisation
-from evermat.columns.kernels import warm_up
+from evermat import Materialisation
+from evermat.columns.kernels.warm_up import warm_up
 
 LITTLE = 20.0  # seconds that materialising may take in all before it is repeated no more
 BEGIN = 320_000  # deleted facts with which the search for the equilibrium begins, if there are so many

@@ -17,7 +17,7 @@ from bench.modular.shapes import SHAPES
 from bench.modular.updates import measure_updates
 from bench.report import preamble, save
 from bench.scaling import RESULTS
-from evermat.columns.kernels import warm_up
+from evermat.columns.kernels.warm_up import warm_up
 
 PARTS = ("materialisation", "duckdb", "updates", "graphs")
 

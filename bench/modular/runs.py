@@ -15,7 +15,7 @@ import pyarrow as pa
 from bench.maintenance import arrow
 from bench.modular.data import Data
 from bench.modular.shapes import Sizes
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.core.errors import LimitError
 
 MODULAR, SEMINAIVE = "modular", "seminaive"

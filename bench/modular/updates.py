@@ -23,7 +23,7 @@ from bench.modular.runs import (
     timed,
 )
 from bench.modular.shapes import Shape, Sizes
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 
 LARGE = 0.25  # of the explicit facts, in a large deletion
 AGAIN = 3  # samples after whose deletion everything is computed from scratch

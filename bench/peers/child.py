@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
-from bench.model import Job, PhaseTimer
+from bench.model import Job, Phases
 
 
 def installed(distribution: str) -> str | None:
@@ -27,9 +27,9 @@ def child_command(module: str, job: Job) -> list[str]:
     return [sys.executable, "-m", module, *map(str, paths), job.result, str(job.threads)]
 
 
-def read_report(job: Job) -> PhaseTimer:
+def read_report(job: Job) -> Phases:
     """The phases that the child wrote."""
-    return PhaseTimer(**json.loads(job.report.read_text(encoding="utf-8")))
+    return Phases(**json.loads(job.report.read_text(encoding="utf-8")))
 
 
 class Clock:
@@ -37,7 +37,7 @@ class Clock:
 
     def __init__(self) -> None:
         """Begin counting with what the process has used so far."""
-        self.phases = PhaseTimer(cpu={"start": time.process_time()})
+        self.phases = Phases(cpu={"start": time.process_time()})
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -7,7 +7,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.model import Job, Peer, PhaseTimer
+from bench.model import Job, Peer, Phases
 from bench.peers.child import installed
 
 KEPT = ("engine", "algorithm", "rounds", "facts", "derivations", "peak_rss_mb")
@@ -25,10 +25,10 @@ def _version() -> str | None:
     return installed("evermat") or "not installed, run from the source tree"
 
 
-def _phases(job: Job) -> PhaseTimer:
+def _phases(job: Job) -> Phases:
     stats = json.loads(job.report.read_text(encoding="utf-8"))
     extra = {key: stats[key] for key in KEPT if key in stats}
-    return PhaseTimer(_merged(stats["seconds"]), _merged(stats["cpu_seconds"]), extra)
+    return Phases(_merged(stats["seconds"]), _merged(stats["cpu_seconds"]), extra)
 
 
 def _merged(seconds: dict[str, float]) -> dict[str, float]:

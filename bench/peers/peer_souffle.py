@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from bench.model import Job, Peer, PhaseTimer
+from bench.model import Job, Peer, Phases
 
 
 def _version() -> str | None:
@@ -38,7 +38,7 @@ INTERPRETED = Peer(
     "dl",
     _version,
     lambda job: ["souffle", *_options(job), str(job.program)],
-    lambda job: PhaseTimer(),
+    lambda job: Phases(),
     "interpreted",
 )
 COMPILED = Peer(
@@ -46,7 +46,7 @@ COMPILED = Peer(
     "dl",
     _version,
     lambda job: [_binary(job), *_options(job)],
-    lambda job: PhaseTimer(),
+    lambda job: Phases(),
     "compiled; compiling is not timed",
     _compile,
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from bench.checksum import mix
 from bench.workloads import Rows
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 
 ASKED = 100  # constants or pairs of constants for each kind, besides the first ones, which make indexes
 FIRST = 5

@@ -21,8 +21,8 @@ from bench.modular.runs import tables
 from bench.storage.asking import Question, checksum, questions
 from bench.storage.shapes import shapes
 from bench.storage.steps import Step, Task, What, keep
-from evermat.api.materialisation import Materialisation
-from evermat.columns.kernels import warm_up
+from evermat import Materialisation
+from evermat.columns.kernels.warm_up import warm_up
 from evermat.core.memory import peak_bytes, resident_bytes
 
 LITTLE = 20.0  # seconds that materialising, or queries of a kind, may take in all before they are repeated no more

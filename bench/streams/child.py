@@ -34,8 +34,8 @@ from bench.streams.steps import (
     Task,
     summary,
 )
-from evermat.api.materialisation import Materialisation
-from evermat.columns.kernels import warm_up
+from evermat import Materialisation
+from evermat.columns.kernels.warm_up import warm_up
 from evermat.core.error_catalogue import LIMIT_REACHED
 from evermat.core.errors import LimitError, Problem
 

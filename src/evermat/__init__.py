@@ -15,37 +15,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evermat.core.lazy import lazy_face
+
 __version__ = "0.1.0"
 __all__ = [
+    "Answer",
+    "Change",
     "DataError",
     "EvermatError",
+    "FolderStream",
     "LimitError",
+    "Materialisation",
     "Program",
     "ProgramError",
+    "Relation",
     "ResourceError",
     "StateError",
     "StreamedUpdate",
+    "Version",
     "changes",
     "open",
+    "query",
     "register_source",
+    "translate",
     "vacuum",
     "versions",
 ]
 
-_HOMES = {"StreamedUpdate": "evermat.runtime.stream", "register_source": "evermat.runtime.structured_streaming"}
-
 if TYPE_CHECKING:
-    from evermat.api.program import Program, changes, open, vacuum, versions  # noqa: A004
+    from evermat.api import (
+        Materialisation,
+        Program,
+        changes,
+        open,  # noqa: A004
+        query,
+        translate,
+        vacuum,
+        versions,
+    )
     from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
-    from evermat.runtime.stream import StreamedUpdate
-    from evermat.runtime.structured_streaming import register_source
-
-
-def __getattr__(name: str) -> object:
-    """Loads what is asked for, when it is asked for: starting up must not cost what is not used."""
-    if name not in __all__:
-        raise AttributeError(f"module 'evermat' has no attribute '{name}'")
-    from importlib import import_module  # noqa: PLC0415
-
-    home = "evermat.core.errors" if name.endswith("Error") else _HOMES.get(name, "evermat.api.program")
-    return getattr(import_module(home), name)
+    from evermat.runtime import Answer, Change, FolderStream, Relation, StreamedUpdate, register_source
+    from evermat.store import Version
+else:
+    __getattr__, __dir__, _ = lazy_face(
+        __name__,
+        {
+            "api": "Materialisation Program changes open query translate vacuum versions",
+            "core.errors": "DataError EvermatError LimitError ProgramError ResourceError StateError",
+            "runtime": "Answer Change FolderStream Relation StreamedUpdate register_source",
+            "store": "Version",
+        },
+    )

@@ -1,6 +1,6 @@
 """`python -m evermat` is the command line."""
 
-from evermat.cli.app import script
+from evermat.cli.main import script
 
 if __name__ == "__main__":
     script()

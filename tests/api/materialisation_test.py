@@ -13,6 +13,7 @@ import pytest
 
 import evermat
 from evermat import DataError, LimitError, Program, ProgramError
+from evermat.testing import state_of
 
 CLOSURE = """
     .decl edge(x:symbol, y:symbol)
@@ -57,7 +58,7 @@ def test_unknown_and_hidden_relations(name: object, closure) -> None:
 
 
 def test_hidden_relations_exist(closure) -> None:
-    assert "size#1" in closure._program.relations  # or the test above would be about nothing
+    assert "size#1" in closure.program.relations  # or the test above would be about nothing
 
 
 # --- facts -------------------------------------------------------------------------------------------------
@@ -69,7 +70,7 @@ def test_facts_are_a_collection(closure) -> None:
     assert set(facts) == PATHS
     assert sorted(facts) == sorted(facts)  # again and again
     assert facts.columns == ["x", "y"]
-    assert repr(facts) == "<Facts path(x, y): 3>"
+    assert repr(facts) == "<Relation path(x, y): 3 facts>"
 
 
 def test_membership(closure) -> None:
@@ -92,10 +93,10 @@ def test_membership(closure) -> None:
 
 
 def test_asking_makes_no_symbol_known(closure) -> None:
-    before = len(closure._state.dictionary)
+    before = len(state_of(closure).dictionary)
     assert ("new", "a") not in closure["path"]
     assert ("a", "new") not in closure["edge"]
-    assert len(closure._state.dictionary) == before
+    assert len(state_of(closure).dictionary) == before
 
 
 def test_membership_of_numbers() -> None:

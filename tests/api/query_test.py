@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat import LimitError, Program, ProgramError
-from evermat.cli.answer_writer import FORMATS, write_answer
 from evermat.columns.evaluation import buffers
-from evermat.runtime import query as evaluation
+from evermat.columns.state import query as evaluation
+from evermat.core.choices import ANSWER_FORMATS
+from evermat.testing import state_of
 from tests import oracle
 from tests.program.golden import check_golden
 from tests.strategies import RandomProgram, programs, random_query
@@ -164,7 +165,7 @@ def test_limits(reach) -> None:
 
 
 def everything(m) -> dict[str, object]:
-    state = m._state
+    state = state_of(m)
     stats = {key: value for key, value in m.stats.items() if key not in ("schemes", "stored_bytes", "peak_rss_mb")}
     tables = {}
     for name, table in state.tables.items():
@@ -180,7 +181,7 @@ def everything(m) -> dict[str, object]:
         "tables": tables,
         "sizes": sizes,
         "undefined": list(m.undefined()),
-        "relations": list(m._program.relations),
+        "relations": list(m.program.relations),
         "symbols": len(state.dictionary),
     }
 
@@ -313,7 +314,7 @@ class Terminal(io.BytesIO):
 
 def written(answer, format_: str, stream: io.BytesIO | None = None) -> bytes:
     stream = stream or io.BytesIO()
-    write_answer(answer, format_, stream)
+    answer.write(stream, format_)
     return stream.getvalue()
 
 
@@ -379,11 +380,15 @@ def test_an_empty_answer(reach) -> None:
 
 def test_true_and_false(reach) -> None:
     yes, no = reach.query('path("a", "d")'), reach.query('path("d", "a")')
-    assert [written(yes, f) for f in FORMATS[:3]] == [b"true\n", b"answer\ntrue\n", b'{"answer": true}\n']
-    assert [written(no, f) for f in FORMATS[:3]] == [b"false\n", b"answer\nfalse\n", b'{"answer": false}\n']
+    assert [written(yes, f) for f in ANSWER_FORMATS.names[:3]] == [b"true\n", b"answer\ntrue\n", b'{"answer": true}\n']
+    assert [written(no, f) for f in ANSWER_FORMATS.names[:3]] == [
+        b"false\n",
+        b"answer\nfalse\n",
+        b'{"answer": false}\n',
+    ]
     assert pq.read_table(io.BytesIO(written(no, "parquet"))).to_pydict() == {"answer": [False]}
 
 
 def test_an_unknown_format(reach) -> None:
     with pytest.raises(ValueError, match="format 'xml' is not known"):
-        write_answer(reach.query("yes()"), "xml", io.BytesIO())
+        reach.query("yes()").write(io.BytesIO(), "xml")

@@ -15,7 +15,7 @@ from bench import __main__ as command_line
 from bench.checksum import answer_of_rows
 from bench.engines import PEERS
 from bench.harness import measure, measure_once, write_facts
-from bench.model import Answer, Job, Measurement, Peer, PhaseTimer, Workload
+from bench.model import Answer, Job, Measurement, Peer, Phases, Workload
 from bench.peers import peer_evermat
 from bench.report import best, render, save
 from bench.scaling import closure
@@ -41,7 +41,7 @@ def fake(name: str, script: str = COPY, reason: float | None = 0.5) -> Peer:
         return [sys.executable, "-S", "-c", script, str(job.facts), str(job.result_file)]
 
     told = {} if reason is None else {"reason": reason}
-    return Peer(name, "dl", lambda: "1.0", command, lambda job: PhaseTimer(told, told))
+    return Peer(name, "dl", lambda: "1.0", command, lambda job: Phases(told, told))
 
 
 def once(peer: Peer, folder: Path, timeout: float = 20.0) -> Measurement:
@@ -90,7 +90,7 @@ def test_a_time_out_ends_the_engine_and_its_children(tmp_path: Path) -> None:
 
 
 def test_absent_is_no_error(tmp_path: Path) -> None:
-    absent = Peer("absent", "dl", lambda: None, lambda job: ["/nonexistent"], lambda job: PhaseTimer())
+    absent = Peer("absent", "dl", lambda: None, lambda job: ["/nonexistent"], lambda job: Phases())
     assert once(absent, tmp_path).status == "absent"
 
 
@@ -104,7 +104,7 @@ def test_engines_take_turns_and_losers_are_not_repeated(tmp_path: Path) -> None:
 
 
 def run(engine: str, repetition: int, cpu: float, reason: float) -> Measurement:
-    phases = PhaseTimer({"reason": reason}, {"reason": reason})
+    phases = Phases({"reason": reason}, {"reason": reason})
     return Measurement(engine, "w", repetition, "ok", cpu, cpu, 10.0, phases)
 
 

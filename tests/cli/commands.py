@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from evermat.cli.app import main
+from evermat.cli.main import main
 from evermat.columns.kernels.warm_up import warm_up
 
 

@@ -136,7 +136,10 @@ def test_a_bad_size_of_memory(size: str, folder: Path, evermat_command: Evermat)
 
 
 @pytest.mark.parametrize("size", ["4g", "512M", "1.5GB", "1t", "8000000k", "20000000000"])
-def test_good_sizes_of_memory(size: str, folder: Path, evermat_command: Evermat) -> None:
+def test_good_sizes_of_memory(
+    size: str, folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evermat.engine.run.resident_bytes", lambda: 0)  # of this process, which runs all tests
     assert evermat_command("run", "closure.dl", "--memory", size).code == 0
 
 
@@ -260,7 +263,7 @@ def test_memory_runs_out(folder: Path, evermat_command: Evermat, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("evermat.cli.run.materialise_program", fail)
+    monkeypatch.setattr("evermat.runtime.materialise._in_memory", fail)
     expected = "error[E610]: there is not enough memory: the system has no more\n  = note: nothing was written\n"
     assert evermat_command("run", "closure.dl") == (6, "", expected)
 

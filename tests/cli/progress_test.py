@@ -13,11 +13,11 @@ import pytest
 from numba.core import event
 
 from evermat.cli import progress
-from evermat.cli.app import main
-from evermat.cli.run import announcing_compilation
-from evermat.columns.kernels import jit
+from evermat.cli.main import main
+from evermat.cli.run import say
 from evermat.columns.kernels.warm_up import warm_up
 from evermat.engine import run
+from evermat.runtime import environment
 from tests.cli.commands import Evermat
 
 COUNTING = ".decl n(x:number)\nn(0).\nn(x + 1) :- n(x), x < 50.\n.printsize n\n"
@@ -83,14 +83,14 @@ def test_nothing_is_said_where_all_kernels_are_there(program: Path, evermat_comm
     ("kept", "expected"),
     [
         (True, "compiling kernels for this machine; later runs start at once\n"),
-        (False, "compiling kernels: there is no folder to keep them in (set NUMBA_CACHE_DIR)\n"),
+        (False, "compiling kernels: there is no directory to keep them in (set NUMBA_CACHE_DIR)\n"),
     ],
 )
 def test_compiling_is_announced_once(
     kept: bool, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path if kept else None)
-    with announcing_compilation():
+    monkeypatch.setattr(environment, "CACHE_FOLDER", tmp_path if kept else None)
+    with environment.announced_compilation(say):
         for _ in range(2):  # what numba does when it compiles a function
             with event.trigger_event("numba:compile", data={}):
                 pass

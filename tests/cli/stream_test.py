@@ -21,7 +21,7 @@ import pytest
 
 import evermat
 from evermat.runtime import folder_stream
-from evermat.runtime.folder_stream import Directory, stream_name
+from evermat.runtime.folder_stream import FolderStream, stream_name
 from tests import oracle
 from tests.cli.commands import Evermat
 from tests.maintenance.updates import applied
@@ -424,10 +424,10 @@ def test_facts_on_a_cluster(folder: Path) -> None:
     put("1.tsv", "+c d")
     put("2.tsv", "-a b", "+d e")
     with open_in_process(folder / "state", write=True) as m:
-        changes = list(m.stream(Directory("src", m, once=True)))
+        changes = list(m.stream(FolderStream("src", m, once=True)))
         assert [(change.inserted.total, change.deleted.total) for change in changes] == [(4, 0), (4, 4)]
         assert m.positions == {stream_name("src"): "2.tsv"}
-        assert not list(m.stream(Directory("src", m, once=True)))
+        assert not list(m.stream(FolderStream("src", m, once=True)))
     assert edges() == {"b c", "c d", "d e"}
 
 
@@ -450,7 +450,7 @@ def test_on_spark(
 # --- the folder as a stream in Python ---------------------------------------------------------------------------
 
 
-def named(updates: Directory) -> list[tuple[str, ...]]:
+def named(updates: FolderStream) -> list[tuple[str, ...]]:
     return [update.files for update in updates]
 
 
@@ -469,7 +469,7 @@ def test_files_that_are_renamed_while_the_folder_is_listed(folder: Path, monkeyp
     for name in "abcd":
         put(name)
     with evermat.open("state") as m, listing(monkeypatch, set(), {"b"}, {"a", "b", "c", "d"}):
-        assert named(Directory("src", m, once=True)) == [("a",), ("b",)]  # of c and d there is time to be sure
+        assert named(FolderStream("src", m, once=True)) == [("a",), ("b",)]  # of c and d there is time to be sure
 
 
 @pytest.mark.parametrize(
@@ -489,7 +489,7 @@ def test_pairs_that_are_renamed_meanwhile(
     triples("x.del.nt", "b")
     with evermat.open("state") as m, listing(monkeypatch, set(), first, second):
         whole = [("x.add.nt", "x.del.nt")] if second == {"x.add.nt", "x.del.nt"} else []
-        assert named(Directory("src", m, once=True, warn=lambda _: None)) == whole
+        assert named(FolderStream("src", m, once=True, warn=lambda _: None)) == whole
 
 
 def test_only_so_much_is_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,14 +505,14 @@ def test_only_so_much_is_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(folder_stream, "read_update", counted)
     monkeypatch.setattr(folder_stream, "AHEAD", 0)
     with evermat.open("state", write=True) as m:
-        for number, _ in enumerate(m.stream(Directory("src", m, once=True)), 1):
+        for number, _ in enumerate(m.stream(FolderStream("src", m, once=True)), 1):
             time.sleep(0.03)  # enough to read all of them
             assert len(read) <= number + 2
         assert number == 12
         assert len(read) == 12
         for name in read:
             Path("src", name).rename(f"src/x{name}")
-        files = list(m.stream(Directory("src", m, once=True, together=True), coalesce=True))
+        files = list(m.stream(FolderStream("src", m, once=True, together=True), coalesce=True))
         assert sum(change.stats["updates"] for change in files) == 12
 
 
@@ -529,7 +529,7 @@ def test_a_folder_that_is_closed_ends_its_stream(folder: Path) -> None:
 
     put("1.tsv", "+c d")
     with evermat.open("state", write=True) as m:
-        source = Directory("src", m, poll=0.01)
+        source = FolderStream("src", m, poll=0.01)
         changes = m.stream(source)
         assert next(changes).inserted.total == 4
         assert reader()
@@ -542,7 +542,7 @@ def test_names_that_come_too_late(folder: Path) -> None:
     told: list[str] = []
     put("5.tsv", "+c d")
     with evermat.open("state", write=True) as m:
-        source = Directory("src", m, poll=0.01, warn=told.append)
+        source = FolderStream("src", m, poll=0.01, warn=told.append)
         changes = m.stream(source)
         next(changes)
         assert not told
@@ -563,7 +563,7 @@ def test_names_that_come_too_late(folder: Path) -> None:
     Path("src/5.tsv").unlink()
     Path("src/6.tsv").unlink()
     with evermat.open("state") as m, pytest.warns(RuntimeWarning, match="`src/4.tsv` has come or changed"):
-        Directory("src", m, since=0)
+        FolderStream("src", m, since=0)
 
 
 # --- as a process -------------------------------------------------------------------------------------------------
@@ -603,18 +603,18 @@ def test_a_signal_just_after_a_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is said, and written, is about the version that was committed."""
-    from evermat.runtime.persistence import Keeper
+    from evermat.runtime.persistence import StateBinding
 
     put("1.tsv", "+c d")
     put("2.tsv", "+d e")
-    commit = Keeper.commit
+    commit = StateBinding.commit
 
     def commit_and_die(*arguments: Any) -> None:
         commit(*arguments)
         if arguments[0].version == 3:
             signal.raise_signal(sent)
 
-    monkeypatch.setattr(Keeper, "commit", commit_and_die)
+    monkeypatch.setattr(StateBinding, "commit", commit_and_die)
     assert evermat_command(*ONCE, "--changes-out", "out") == (
         code,
         "",

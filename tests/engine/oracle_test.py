@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
+from evermat import Materialisation
 from evermat.algebra import Counters
-from evermat.api.materialisation import Materialisation
 from evermat.columns.evaluation import buffers
-from evermat.runtime.spark_engine import ClusteredMaterialisation
+from evermat.testing import state_of
 from tests import oracle
 from tests.maintenance.engines import EVERYWHERE, Engine, on_engines, randomly
 from tests.maintenance.updates import (
@@ -23,8 +23,8 @@ from tests.strategies import Facts, random_program
 
 def assert_all_in_tables(m: Materialisation) -> None:
     """In memory every row of a table is in I after materialisation."""
-    if not isinstance(m, ClusteredMaterialisation):
-        assert all(m._state.materialised.holds_all(name) for name in m._program.relations)
+    if not m.on_cluster:
+        assert all(state_of(m).materialised.holds_all(name) for name in m.program.relations)
 
 
 @pytest.mark.parametrize("counters", ["none", "nonrecursive", "both"])
@@ -40,7 +40,7 @@ def test_facts_equal_those_of_the_oracle(engine: Engine, counters: str, rng: Ran
 def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
     m = engine.materialise(random.text, random.facts, "both")
-    valid = {m._state.valid_counters(stratum) for stratum in m._program.strata}
+    valid = {state_of(m).valid_counters(stratum) for stratum in m.program.strata}
     # A closure that outgrows the driver is begun anew: its recursive derivations are counted no more.
     assert valid <= {Counters.BOTH, Counters.MODULAR} | ({Counters.NONRECURSIVE} if engine._name == "auto" else set())
     assert_counters_right(m, random.facts)
@@ -62,7 +62,7 @@ def test_a_product_is_counted_without_being_enumerated(engine: Engine) -> None:
     text = ".decl e(x:number, y:number) .decl p() p() :- e(_, _), e(_, _)."
     m = engine.materialise(text, facts, "both")
     assert facts_of(m)["p"] == {()}
-    assert counts(m, m._state.nonrecursive_counter, "p") == Counter({(): (400 * width) ** 2})
+    assert counts(m, state_of(m).nonrecursive_counter, "p") == Counter({(): (400 * width) ** 2})
 
 
 @on_engines

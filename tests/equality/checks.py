@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.language.patterns.triples import OTHER_TRIPLE
 from evermat.runtime.change import Change
 from tests.equality.naive import Result

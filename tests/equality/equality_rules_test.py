@@ -17,7 +17,7 @@ COUNT = "q(x, n) :- p(x, _), n = count : { p(x, _) }."
 FACTS = {"p": [(A, C), (B, C), (C, B)]}
 
 
-def of(text: str) -> evermat.api.materialisation.Materialisation:
+def of(text: str) -> evermat.Materialisation:
     return evermat.Program.parse(text).materialise(FACTS)
 
 

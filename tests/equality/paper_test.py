@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.language.terms import SAME_AS
 from tests.equality.checks import ALGORITHMS
 from tests.maintenance.updates import facts_of

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.language.terms import SAME_AS
 from tests.cli.commands import Evermat, compiled_kernels, evermat_command, kept_signals
 from tests.equality import naive

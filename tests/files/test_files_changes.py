@@ -287,7 +287,7 @@ def test_they_are_fit_for_an_update(tmp_path):
     program = evermat.Program.parse(".decl a(x:symbol, n:unsigned) .decl b(x:symbol) b(x) :- a(x, _). .decl c()")
     m = program.materialise({"a": [("x", 1), ("y", 2)], "c": [()]})
     (tmp_path / "c.txt").write_text("-\ta\tx\t1\n+\ta\tz\t18446744073709551615\n-\tc\n+\ta\ty\t2\n")
-    found = read_changes(tmp_path / "c.txt", program._compiled)
+    found = read_changes(tmp_path / "c.txt", program.compiled)
     change = m.update(found.insert, found.delete)
     assert (set(m["a"]), set(m["b"]), len(m["c"])) == ({("y", 2), ("z", 2**64 - 1)}, {("y",), ("z",)}, 0)
     write_changes(change, tmp_path / "out.txt")

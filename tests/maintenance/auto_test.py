@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.reasoning import choose as choose_module
+from evermat.testing import state_of
 from tests.maintenance.updates import applied, assert_right, random_update
 from tests.strategies import Features, random_program
 
@@ -89,7 +90,7 @@ def test_what_goes_on_for_too_long_is_given_up(
     monkeypatch.setattr(choose_module, "_MOST_FOR_BF", 0.0)
     monkeypatch.setattr(choose_module, "_MOST_FOR_DRED", 0.0)
     m = evermat.Program.parse(text).materialise({"e": CHAIN}, counters=counters)
-    instances = m._state.work(next(s for s in m._program.strata if relation in s.relations))
+    instances = state_of(m).work(next(s for s in m.program.strata if relation in s.relations))
     strata = m.update(delete={"e": [(5, 6)]}).stats["strata"]
     found = next(s for s in strata if relation in s["relations"])
     assert found["algorithm"] == "remat"

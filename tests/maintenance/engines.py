@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
-from evermat.runtime.spark_engine import ClusteredMaterialisation
+from evermat import Materialisation
 from tests.schemes import use_schemes
 from tests.spark.in_process import assert_files_right, materialise_in_process, narrow
 
@@ -54,7 +53,7 @@ class Engine:
             rng=self._rng,
         )
         self._resources.enter_context(made)
-        if isinstance(made, ClusteredMaterialisation):
+        if made.on_cluster:
             assert_files_right(made)
         return made
 

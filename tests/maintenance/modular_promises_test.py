@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.engine.run import Run
 from evermat.reasoning import choose as choose_module
 from evermat.runtime import placement
+from evermat.testing import engine_of, state_of
 from tests import oracle
 from tests.maintenance import engines
 from tests.maintenance.engines import Engine, on_engines, randomly
@@ -111,7 +112,7 @@ def test_every_instance_of_other_rules_is_considered_once(rng: Random, symmetric
     (stratum,) = (s for s in m.program.strata if "r" in s.relations)
     assert {"r", "q"} <= set(stratum.relations) and len(stratum.closures) == 1
     instances = sum(oracle.instances(rule, everything(m)).total() for rule in (*stratum.nonrecursive, *stratum.plain))
-    closed = m._run.asked["closure"].instances if "closure" in m._run.asked else 0
+    closed = engine_of(m).run.asked["closure"].instances if "closure" in engine_of(m).run.asked else 0
     assert closed == len(m["r"])
     assert m.stats["derivations"] == instances + closed
 
@@ -183,7 +184,7 @@ def test_backward_forward_with_modules_deletes_exactly(engine: Engine, rng: Rand
         explicit = applied(explicit, delete, {})
         assert stats["rederived"] == 0
         hidden = any(relation.hidden for relation in m.program.relations.values())
-        if not hidden and not m._state.stored_by_schemes:  # of these, inputs are deleted
+        if not hidden and not state_of(m).stored_by_schemes:  # of these, inputs are deleted
             assert stats["overdeleted"] == stats["deleted"]
     assert_right(m, random, explicit)
 
@@ -309,7 +310,7 @@ def assert_edges_follow(m: Materialisation) -> None:
     """The edges of a module that is called valid connect exactly what holds."""
     if m.on_cluster:
         return
-    for rules in m._state.strata:
+    for rules in state_of(m).strata:
         for module in rules.closures:
             if module.is_valid:
                 edges, held = module.edges, everything(m)

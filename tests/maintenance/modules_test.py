@@ -29,6 +29,7 @@ from evermat.reasoning import dred_counting
 from evermat.reasoning.insertion import Views
 from evermat.reasoning.modular.modules import Modules
 from evermat.reasoning.modular.seminaive_module import Seminaive, SeminaiveUpdate
+from evermat.testing import state_of
 from tests import oracle
 from tests.maintenance.updates import applied, assert_right
 from tests.strategies import Facts, RandomProgram, Sketch
@@ -158,7 +159,7 @@ def listed(state: State, facts: FactSet) -> Listed:
 @contextmanager
 def stage(text: str, explicit: Facts, delete: Facts, insert: Facts) -> Iterator[Stage]:
     """An update before the stratum of `r`; it is rolled back in the end."""
-    state = parse(text).materialise(explicit, counters="both")._state
+    state = state_of(parse(text).materialise(explicit, counters="both"))
     going = listed(state, flat(delete)) & state.explicit
     coming = listed(state, flat(insert))
     rows = [{name: [view.rows(name)] for name in view.names} for view in (going, coming)]

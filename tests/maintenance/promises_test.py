@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 import evermat
+from evermat.testing import state_of
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import random_update
 from tests.strategies import Features, random_program
@@ -95,7 +96,7 @@ def test_backward_forward_deletes_exactly(engine: Engine, algorithm: str, rng: R
     delete, insert = random_update(rng, random.relations, random.facts)
     pure = {name: rows - insert.get(name, set()) for name, rows in delete.items()}
     only_deleted = m.update(delete=pure, algorithm=algorithm)
-    hidden = [r for r in m._program.relations.values() if r.hidden or r.name in m._state.stored_by_schemes]
+    hidden = [r for r in m.program.relations.values() if r.hidden or r.name in state_of(m).stored_by_schemes]
     if not hidden and not random.text.count("!"):  # what comes by a negation is no deletion, and is not counted here
         assert only_deleted.stats["overdeleted"] == only_deleted.stats["deleted"]
     assert only_deleted.stats["rederived"] == 0

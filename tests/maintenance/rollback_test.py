@@ -12,6 +12,7 @@ import pytest
 
 import evermat
 from evermat.engine.run import Limits, Run
+from evermat.testing import engine_of
 from tests.maintenance.engines import Engine, on_engines, randomly
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, assert_right, facts_of, random_update
 from tests.strategies import random_program
@@ -107,7 +108,7 @@ def test_a_limit_rolls_back(
 def test_a_limit_holds_for_one_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
     m = engine.materialise(CHAIN, {"e": [(0, 1)]})
-    m._run.limits = Limits(seconds=0.0)  # as if time had been short, and just enough
+    engine_of(m).run.limits = Limits(seconds=0.0)  # as if time had been short, and just enough
     m.update(insert={"e": [(1, 2)]})
     with pytest.raises(evermat.LimitError):
         m.update(insert={"e": [(2, 3)]}, limit_seconds=0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from tests.maintenance.updates import applied, assert_right, random_update
 from tests.strategies import Facts, RandomProgram, Sketch
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import numpy as np
 
-import evermat
+from evermat import Materialisation
 from evermat.algebra import Counters
-from evermat.api.materialisation import Materialisation
 from evermat.columns.graph.closure_module import ClosureModule
 from evermat.columns.graph.dynamic_graph import CHANGED
 from evermat.columns.storage.encoding import decode_rows
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.model import Rule
-from evermat.runtime.spark_engine import ClusteredMaterialisation
+from evermat.testing import held_facts, state_of
 from tests import oracle
 from tests.spark import in_process
 from tests.strategies import Facts, Features, RandomProgram, Sketch, random_facts, random_rule
@@ -65,15 +64,15 @@ def assert_right(m: Materialisation, random: RandomProgram, explicit: Facts) -> 
     for name, rows in expected.items():
         assert found[name] == rows, f"{name}: {found[name] - rows} too many, {rows - found[name]} missing"
     assert_counters_right(m, explicit)
-    if isinstance(m, ClusteredMaterialisation):
-        assert {n: rows for n, rows in in_process.explicit_facts(m).items() if rows} == {
+    if m.on_cluster:
+        assert {n: rows for n, rows in held_facts(m, "asserted").items() if rows} == {
             n: r for n, r in explicit.items() if r
         }
         in_process.assert_files_right(m)
     else:
-        for table in m._state.tables.values():
+        for table in state_of(m).tables.values():
             assert set(np.unique(table.state[: table.count]).tolist()) <= {0, 2, 3}
-        for rules in m._state.strata:
+        for rules in state_of(m).strata:
             for module in [getattr(one, "module", one) for one in [*rules.closures, *rules.stores]]:
                 if module.is_valid:
                     assert_module_right(m, rules.stratum, module, explicit)
@@ -81,7 +80,7 @@ def assert_right(m: Materialisation, random: RandomProgram, explicit: Facts) -> 
 
 def assert_module_right(m: Materialisation, stratum: Stratum, module: ClosureModule, explicit: Facts) -> None:
     """What other rules derive is external; what is external holds; and all that holds follows from it."""
-    if any(t is not Type.NUMBER for name in module.names for t in m._program.relations[name].types):
+    if any(t is not Type.NUMBER for name in module.names for t in m.program.relations[name].types):
         return  # values are not what users see
     facts, edges = everything(m), module.edges
     external: dict[str, set[tuple]] = {}
@@ -108,12 +107,12 @@ def assert_module_right(m: Materialisation, stratum: Stratum, module: ClosureMod
 
 def assert_counters_right(m: Materialisation, explicit: Facts) -> None:
     """Every counter that is called valid equals brute force."""
-    program, state = m._program, m._state
+    program, state = m.program, state_of(m)
     facts = everything(m)
     for stratum, compiled in zip(program.strata, state.strata, strict=True):
         valid = state.valid_counters(stratum)
         nonrecursive, plain, recursive = stratum.nonrecursive, stratum.plain, stratum.recursive
-        if not isinstance(m, ClusteredMaterialisation):  # what storage schemes know by themselves is not counted
+        if not m.on_cluster:  # what storage schemes know by themselves is not counted
             nonrecursive, plain, recursive = (
                 rules.rules for rules in (compiled.nonrecursive, compiled.plain, compiled.recursive)
             )
@@ -133,18 +132,16 @@ def assert_counters_right(m: Materialisation, explicit: Facts) -> None:
 
 def everything(m: Materialisation) -> Facts:
     """The facts of all relations, of hidden ones too."""
-    if isinstance(m, ClusteredMaterialisation):
-        return in_process.everything(m)
-    return {name: set(evermat.api.materialisation.Facts(r, m._state)) for name, r in m._program.relations.items()}
+    return held_facts(m)
 
 
 def counts(m: Materialisation, counter: Any, name: str) -> Counter:
     """How often facts of a relation are derived, without those that are not."""
-    if isinstance(m, ClusteredMaterialisation):
+    if m.on_cluster:
         return in_process.counts(m, counter, name)
-    state = m._state
+    state = state_of(m)
     rows = state.materialised.rows(name)
-    facts = decode_rows(state.tables[name].take(rows), m._program.relations[name].types, state.dictionary)
+    facts = decode_rows(state.tables[name].take(rows), m.program.relations[name].types, state.dictionary)
     found = zip(facts, counter.counters[name].get(rows).tolist(), strict=True)
     return Counter({row: n for row, n in found if n})
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyoxigraph as ox
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.language.terms import literal_term
 from evermat.owl.entailment import Regime, entailment
 

@@ -310,7 +310,7 @@ def derived(file: Path) -> tuple[set[Triple], bool]:
     """What the translation derives, and whether it finds a contradiction."""
     translation = translate([file])
     program = evermat.Program.parse(translation.text(forbid=False, declare=True))
-    arities = {name: relation.arity for name, relation in program._compiled.relations.items()}
+    arities = {name: relation.arity for name, relation in program.compiled.relations.items()}
     facts: dict[str, list[Triple]] = {}
     for s, p, o in zip(*(translation.triples.column(name).to_pylist() for name in "spo"), strict=True):
         if p == TYPE and arities.get(o) == 1:

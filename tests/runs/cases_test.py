@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import evermat
-from evermat.cli.run import read_inputs
 from evermat.io import read_relation
 from tests import oracle
 from tests.cli.commands import Evermat
@@ -49,9 +48,9 @@ def test_in_a_process_of_its_own(name: str, tmp_path: Path) -> None:
 def test_in_python_and_by_the_oracle(path: Path, tmp_path: Path) -> None:
     pack(path.with_suffix("") / "facts", tmp_path)
     program = evermat.Program.read(path)
-    rows = expected_rows(path.with_suffix("") / "expected", program._compiled)
+    rows = expected_rows(path.with_suffix("") / "expected", program.compiled)
 
-    materialised = program.materialise(read_inputs(program._compiled, tmp_path))
+    materialised = program.materialise(inputs=tmp_path)
     for name, facts in rows.items():
         assert len(materialised[name]) == len(facts), name
         assert set(materialised[name]) == facts, name

@@ -61,14 +61,13 @@ try:
             assert len(str(error).splitlines()) <= 3, error
             print(str(error).splitlines()[0])
     import evermat
-    from evermat.api.materialisation import materialise_program
     from evermat.spark.input.plan import read_inputs
     text = ".decl e(x:number, y:number) .input e .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
     program = evermat.Program.parse(text)
     (place / "e.facts").write_text("1\\t2\\n2\\t3\\n")
     for folder in (str(place), place.as_uri()):
         with Scratch(place) as scratch:
-            m = materialise_program(program._compiled, read_inputs(spark, program._compiled, folder, scratch), engine="spark")
+            m = program.materialise(read_inputs(spark, program.compiled, folder, scratch))
         assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)}
     m = program.materialise({"e": spark.sql("select 1 x, 2 y union all select 2, 3")}, engine=spark)
     change = m.update({"e": spark.sql("select 3 x, 4 y")})
@@ -96,7 +95,7 @@ try:
     (place / "e.facts").write_text("1\\t2\\n2\\n")
     try:
         with Scratch(place) as scratch:
-            read_inputs(spark, program._compiled, str(place), scratch)
+            read_inputs(spark, program.compiled, str(place), scratch)
         raise AssertionError
     except DataError as error:
         assert "e.facts:2:" in str(error), error

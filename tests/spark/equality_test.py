@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem
 from evermat.language.terms import SAME_AS
-from evermat.runtime.spark_engine import ClusteredMaterialisation
 from tests.equality import naive
 from tests.equality.checks import ALGORITHMS, assert_changed, assert_right, assert_same
 from tests.equality.programs import Sample, applied, random_query, random_sample, random_update
@@ -36,7 +35,7 @@ A, B, C, D = (f"<http://e/{name}>" for name in "abcd")
 def assert_all_right(m: Materialisation, expected: naive.Result, sample: Sample) -> None:
     """Facts, names and files are as they should be."""
     assert_right(m, expected, sample.terms)
-    if isinstance(m, ClusteredMaterialisation):
+    if m.on_cluster:
         assert_files_right(m)
 
 
@@ -225,7 +224,7 @@ def test_what_it_took_is_told() -> None:
         assert (found["algorithm"], found["reason"]) == ("remat-eq", "on a cluster")
         assert change.stats["explicit"] == {"inserted": 0, "deleted": 1}
     with materialise_in_process(program, FACTS, place="driver") as m:
-        assert not isinstance(m, ClusteredMaterialisation)
+        assert not m.on_cluster
         assert facts_of(m) == EVERYTHING
 
 

@@ -22,15 +22,15 @@ import pytest
 from pyspark import cloudpickle
 
 import evermat
+from evermat import Materialisation
 from evermat.algebra import Counters
-from evermat.api.materialisation import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
-from evermat.runtime import placement
-from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
+from evermat.runtime import materialise, placement, spark_engine
+from evermat.runtime.inputs import FactSources
 from evermat.spark.engine import connected_components, equality_state, fact_sets, rules, transfer
 from evermat.spark.engine.closure_access import OnCluster
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
@@ -40,7 +40,7 @@ from evermat.spark.engine.tasks import derive, expand_closure, merge, pivot_fixp
 from evermat.spark.engine.tasks.serialization import FactFile, Shape, buckets_of, read_file
 from evermat.spark.jobs import failure
 from evermat.spark.scratch import Scratch
-from tests.strategies import Facts
+from evermat.testing import passing_of, state_of
 
 MOST_IN_A_BATCH = 8  # packets that a task is given at once
 
@@ -129,18 +129,17 @@ def materialise_in_process(
 ) -> Materialisation:
     """A materialisation by the Spark engine; all its jobs run in this process."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placement, "Cluster", InProcessCluster)
+        patch.setattr(spark_engine, "Cluster", InProcessCluster)
         patch.setattr(connected_components, "components", _components)
-        return placement.materialise_on_spark(
-            program._compiled,
-            facts,
-            rng or Random(0),  # type: ignore[arg-type]  # in the place of the SparkSession
-            place=place,
+        options = materialise.Options(
+            limits,
+            Counters[counters.upper()],
+            placement=place,
             scratch=scratch,
-            limits=limits,
-            counters=Counters[counters.upper()],
-            buckets=buckets,
+            buckets=buckets,  # type: ignore[arg-type]
         )
+        session: Any = rng or Random(0)  # in the place of the SparkSession
+        return Materialisation(materialise.materialise_facts(program.compiled, FactSources(facts), options, session))
 
 
 def _components(view: View, members: Sequence[str], state: State, run: Run) -> FactSet:
@@ -190,33 +189,23 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
 # --- what must be true between two updates -------------------------------------------------------------------
 
 
-def everything(m: ClusteredMaterialisation) -> Facts:
-    """The facts of all relations, of hidden ones too."""
-    relations = m._program.relations
-    return {name: set(ClusteredFacts(r, m._state.materialised, m._dictionary)) for name, r in relations.items()}
-
-
-def explicit_facts(m: ClusteredMaterialisation) -> Facts:
-    """E, of all relations."""
-    relations = m._program.relations
-    return {name: set(ClusteredFacts(r, m._state.explicit, m._dictionary)) for name, r in relations.items()}
-
-
-def counts(m: ClusteredMaterialisation, counter: CountedFacts, name: str) -> Counter[tuple[Any, ...]]:
+def counts(m: Materialisation, counter: CountedFacts, name: str) -> Counter[tuple[Any, ...]]:
     """How often facts of a relation are derived: the sums of all amounts, without those that are 0."""
-    relation, shape = m._program.relations[name], m._state.workshop.shapes[name]
+    relation, shape = m.program.relations[name], state_of(m).workshop.shapes[name]
     sums: Counter[tuple[Any, ...]] = Counter()
     for file in counter.files.get(name, ()):
-        for batch, amounts in read_file(file, shape, m._dictionary):
+        for batch, amounts in read_file(file, shape, state_of(m).dictionary):
             assert amounts is not None
-            for row, amount in zip(decode_rows(batch, relation.types, m._dictionary), amounts.tolist(), strict=True):
+            for row, amount in zip(
+                decode_rows(batch, relation.types, state_of(m).dictionary), amounts.tolist(), strict=True
+            ):
                 sums[row] += amount
     return Counter({row: amount for row, amount in sums.items() if amount})
 
 
-def assert_files_right(m: ClusteredMaterialisation) -> None:
+def assert_files_right(m: Materialisation) -> None:
     """Each file holds facts of its bucket; no fact is added twice, or taken out without having been added; no other files are there."""
-    state = m._state
+    state = state_of(m)
     used = {
         file.path
         for counter in (state.nonrecursive_counter, state.recursive_counter)
@@ -224,12 +213,12 @@ def assert_files_right(m: ClusteredMaterialisation) -> None:
         for file in files
     }
     sets_of_facts = {state.given, state.explicit, state.materialised}
-    if m._passing is not None:
-        sets_of_facts |= {m._passing.inserted, m._passing.gained, m._passing.met}
+    if passing_of(m) is not None:
+        sets_of_facts |= {passing_of(m).inserted, passing_of(m).gained, passing_of(m).met}
     if state.representatives is not None:
         sets_of_facts.add(state.representatives._named)
     for held in sets_of_facts:
-        for name in m._program.relations:
+        for name in m.program.relations:
             added, gone = held.files(name)
             rows = _rows(m, name, added)
             out = _rows(m, name, gone)
@@ -242,13 +231,13 @@ def assert_files_right(m: ClusteredMaterialisation) -> None:
     assert _files(state.cluster.scratch.path) == used
 
 
-def _rows(m: ClusteredMaterialisation, name: str, files: Sequence[FactFile]) -> list[tuple[int, ...]]:
-    shape, buckets = m._state.workshop.shapes[name], m._state.cluster.buckets
+def _rows(m: Materialisation, name: str, files: Sequence[FactFile]) -> list[tuple[int, ...]]:
+    shape, buckets = state_of(m).workshop.shapes[name], state_of(m).cluster.buckets
     found: list[tuple[int, ...]] = []
     for file in files:
-        for batch, amounts in read_file(file, shape, m._dictionary):
+        for batch, amounts in read_file(file, shape, state_of(m).dictionary):
             assert amounts is None
-            assert set(buckets_of(batch, shape, buckets, m._dictionary).tolist()) <= {file.bucket}
+            assert set(buckets_of(batch, shape, buckets, state_of(m).dictionary).tolist()) <= {file.bucket}
             found += [tuple(batch[:, i].tolist()) for i in range(batch.shape[1])]
     return found
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import evermat
+from evermat.testing import state_of
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -85,7 +86,7 @@ def test_files_that_vanish_are_missed(spark: Any, tmp_path: Path) -> None:
     """A task that cannot read what it needs fails: nothing is taken for an empty set."""
     program = evermat.Program.parse(COPY)
     with program.materialise({"road": [("a", 1.5)]}, engine=spark, place="cluster", scratch=tmp_path) as m:
-        folder = m._state.cluster.folder
+        folder = state_of(m).cluster.folder
         shutil.rmtree(folder)
         with pytest.raises(evermat.ResourceError) as error:
             m.update(insert={"road": [("b", 1.5)]})

@@ -316,7 +316,7 @@ def test_a_worker_is_killed_in_the_middle_of_reasoning(
 COMMAND = (
     HOLDING
     + """
-from evermat.cli.app import main
+from evermat.cli.main import main
 folder, pattern = Path(sys.argv.pop(1)), sys.argv.pop(1)
 hold(pattern, 1, 0, "before", folder)
 main()

@@ -14,13 +14,16 @@ import networkx as nx
 import pytest
 
 import evermat
+from evermat import Materialisation
 from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.encoding import decode_rows
 from evermat.engine.run import Limits, Run
-from evermat.runtime.spark_engine import ClusteredFacts, ClusteredMaterialisation
 from evermat.spark.engine import connected_components
 from evermat.spark.engine.connected_components import components, components_relation
 from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.scan import facts_of
 from evermat.spark.engine.tasks.serialization import buckets_of, read_file
+from evermat.testing import state_of
 from tests.spark.standalone_test import LONG
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -36,16 +39,16 @@ MEMBERS = ("same", "alike")
 @contextmanager
 def on_cluster(
     spark: Any, folder: Path, type_: str, same: Edges, alike: Edges | None = None
-) -> Iterator[ClusteredMaterialisation]:
+) -> Iterator[Materialisation]:
     program = evermat.Program.parse(TEXT.format(type_))
     with program.materialise({"same": same, "alike": alike or []}, engine=spark, place="cluster", scratch=folder) as m:
-        assert isinstance(m, ClusteredMaterialisation)
+        assert m.on_cluster
         yield m
 
 
-def found_in(m: ClusteredMaterialisation, view: View | None = None) -> dict[Any, Any]:
+def found_in(m: Materialisation, view: View | None = None) -> dict[Any, Any]:
     """The root of every node. Facts are in their buckets, and no fact is there twice."""
-    state = m._state
+    state = state_of(m)
     found = components(state.materialised if view is None else view, MEMBERS, state, Run())
     relation = components_relation([state.program.relations[name] for name in MEMBERS])
     shape, dictionary = state.workshop.shapes[relation.name], Dictionary()
@@ -55,20 +58,24 @@ def found_in(m: ClusteredMaterialisation, view: View | None = None) -> dict[Any,
     for file in added:
         for batch, _ in read_file(file, shape, dictionary):
             assert set(buckets_of(batch, shape, state.cluster.buckets, dictionary).tolist()) == {file.bucket}
-    rows: Edges = list(ClusteredFacts(relation, found, dictionary))  # type: ignore[arg-type]
+    rows: Edges = [
+        row
+        for batch in facts_of(found, relation.name, dictionary)
+        for row in decode_rows(batch, relation.types, dictionary)
+    ]
     roots = dict(rows)
     assert len(roots) == len(rows) == found.count(relation.name)
     assert scratch_files(m) == used_files(m) | {file.path for file in added}
     return roots
 
 
-def scratch_files(m: ClusteredMaterialisation) -> set[str]:
-    return {str(file) for file in m._state.cluster.scratch.path.rglob("*") if not file.is_dir()}
+def scratch_files(m: Materialisation) -> set[str]:
+    return {str(file) for file in state_of(m).cluster.scratch.path.rglob("*") if not file.is_dir()}
 
 
-def used_files(m: ClusteredMaterialisation) -> set[str]:
+def used_files(m: Materialisation) -> set[str]:
     """The files of all facts."""
-    state = m._state
+    state = state_of(m)
     sets = [held.files(name) for held in (state.explicit, state.materialised) for name in m]
     return {file.path for files in sets for part in files for file in part}
 
@@ -140,7 +147,7 @@ def test_a_chain_takes_few_iterations(spark: Any, tmp_path: Path, monkeypatch: p
 def test_nothing(spark: Any, tmp_path: Path) -> None:
     """Where nothing can be there are no jobs; that a difference is empty only jobs can tell."""
     with on_cluster(spark, tmp_path, "number", [(1, 2)]) as m:
-        state = m._state
+        state = state_of(m)
         before = state.cluster.jobs
         assert found_in(m, FactSet("nothing", state.workshop)) == {}
         assert state.cluster.jobs == before
@@ -153,7 +160,7 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
     """A limit at the beginning, an interrupt amid the iterations, a failure of Spark; all is well afterwards."""
     edges = list(pairwise(range(30)))
     with on_cluster(spark, tmp_path, "number", edges) as m:
-        state = m._state
+        state = state_of(m)
         cluster, files = state.cluster, scratch_files(m)
         settings = {name: cluster.session.conf.get(name) for name in connected_components._SETTINGS}
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.language.model import Relation
 from evermat.runtime import structured_streaming
 from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
@@ -397,7 +397,7 @@ def test_the_last_of_ordered_rows_decides(seed: int) -> None:
 def test_columns_that_are_called_like_ours() -> None:
     """A relation may have columns `relation`, `values` and `sequence`; one without columns has none but `op`."""
     text = ".decl r(relation:symbol, sequence:number) .decl v(values:number) .decl on()"
-    known = {r.name: r for r in evermat.Program.parse(text)._compiled.relations.values()}
+    known = {r.name: r for r in evermat.Program.parse(text).compiled.relations.values()}
 
     def read(name: str, rows: dict[str, list[Any]], **types: str) -> Any:
         found = ChangeFrames.of(frame_of(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)

@@ -189,7 +189,7 @@ def test_a_hub(where: str, room: int | None, spark: Any, monkeypatch: pytest.Mon
 COMMAND = (
     HOLDING
     + """
-from evermat.cli.app import main
+from evermat.cli.main import main
 folder = Path(sys.argv.pop(1))
 hold("derive path for I|close path", 1, -1, "before", folder)
 main()

@@ -16,20 +16,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat import Materialisation
 from evermat.algebra import Counters
-from evermat.api.materialisation import Materialisation
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem
-from evermat.runtime import clustered_persistence, spark_engine
-from evermat.runtime.spark_engine import ClusteredMaterialisation, open_clustered
-from evermat.spark.engine import saved
+from evermat.runtime import persistence, spark_engine
+from evermat.spark.engine import saved, saved_state
 from evermat.store import Store
+from evermat.testing import held_facts, state_of
 from tests.maintenance.updates import assert_right, counts, facts_of
 from tests.spark.conftest import spark  # noqa: F401
 from tests.spark.in_process import (
     InProcessCluster,
     assert_files_right,
-    explicit_facts,
     materialise_in_process,
     narrow,
 )
@@ -44,17 +43,18 @@ EVERY = 1 if os.environ.get("EVERMAT_LONG") else 61  # of the moments at which a
 
 def open_in_process(
     path: Path, version: int | None = None, *, rng: Random | None = None, buckets: int = 3, write: bool = False
-) -> ClusteredMaterialisation:
+) -> Materialisation:
     """A version of a state, opened by the Spark engine; all its jobs run in this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spark_engine, "Cluster", InProcessCluster)
-        return open_clustered(path, version, rng or Random(0), write=write, buckets=buckets)  # type: ignore[arg-type]
+        session: Any = rng or Random(0)  # in the place of the SparkSession
+        return Materialisation(*persistence.open_state(path, version, write=write, session=session, buckets=buckets))
 
 
-def saved_on_cluster(path: Path, counters: str = "both") -> ClusteredMaterialisation:
+def saved_on_cluster(path: Path, counters: str = "both") -> Materialisation:
     """A new state with one version, open for writing."""
     m = materialise_in_process(evermat.Program.parse(PROGRAM), {"edge": CHAIN}, counters=counters)
-    assert isinstance(m, ClusteredMaterialisation)
+    assert m.on_cluster
     m.save(path)
     return m
 
@@ -66,8 +66,8 @@ def any_bounds(rng: Random) -> Iterator[int]:
         for module, name, value in (
             (saved, "_PACKED", 2),
             (saved, "_TOGETHER", 1),  # a job for every relation
-            (clustered_persistence, "_TOGETHER", 1),
-            (clustered_persistence, "_PIECE", 2),
+            (saved_state, "_TOGETHER", 1),
+            (saved_state, "_PIECE", 2),
         ):
             assert hasattr(module, name)
             if rng.random() < 0.5:
@@ -80,8 +80,8 @@ def any_bounds(rng: Random) -> Iterator[int]:
 
 def all_counts(m: Materialisation) -> dict[tuple[str, str], Any]:
     """The counters that are valid, of all relations."""
-    state, found = m._state, {}
-    for stratum in m._program.strata:
+    state, found = state_of(m), {}
+    for stratum in m.program.strata:
         for needed, counter in (
             (Counters.NONRECURSIVE, state.nonrecursive_counter),
             (Counters.BOTH, state.recursive_counter),
@@ -100,8 +100,8 @@ def assert_opened_alike(path: Path, rng: Random, buckets: int) -> None:
         ):
             assert facts_of(found) == facts_of(m)
             assert all_counts(found) == all_counts(m)
-            assert list(found._state.counters.values()) == list(m._state.counters.values())
-            one, other = ([n._state.work(s) for s in n._program.strata] for n in (found, m))
+            assert list(state_of(found).counters.values()) == list(state_of(m).counters.values())
+            one, other = ([state_of(n).work(s) for s in n.program.strata] for n in (found, m))
             assert one == other
             assert found.version == m.version == version.number
             assert found.stats == m.stats == version.stats
@@ -211,11 +211,11 @@ def test_the_driver_reads_no_rows_when_a_state_is_opened(tmp_path: Path, monkeyp
         monkeypatch.setattr(Store, name, read)
     monkeypatch.setattr("evermat.engine.run.Run.next_round", read)  # and nothing is derived
     with open_in_process(path) as found:
-        assert found._state.cluster.jobs == 1
+        assert state_of(found).cluster.jobs == 1
         assert facts_of(found) == expected
-        assert set(found._state.counters.values()) == {Counters.MODULAR, Counters.BOTH}
+        assert set(state_of(found).counters.values()) == {Counters.MODULAR, Counters.BOTH}
         # What was given is in one file for E and I.
-        assert found._state.explicit.files("edge") == found._state.materialised.files("edge")
+        assert state_of(found).explicit.files("edge") == state_of(found).materialised.files("edge")
 
 
 def test_an_update_writes_what_the_in_memory_engine_writes(tmp_path: Path) -> None:
@@ -236,10 +236,10 @@ def test_an_update_writes_what_the_in_memory_engine_writes(tmp_path: Path) -> No
     assert {row[-1] for _, rows in found[0][0]["path"] for row in rows} == {"+", "-", "="}
 
 
-def everything(m: ClusteredMaterialisation) -> dict[str, Any]:
+def everything(m: Materialisation) -> dict[str, Any]:
     """All that an update must not change if it fails."""
     assert_files_right(m)
-    return {"facts": facts_of(m), "explicit": explicit_facts(m), "version": m.version, "counts": all_counts(m)}
+    return {"facts": facts_of(m), "explicit": held_facts(m, "asserted"), "version": m.version, "counts": all_counts(m)}
 
 
 @pytest.mark.parametrize("kind", UPDATES)
@@ -400,7 +400,7 @@ def test_with_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with evermat.Program.parse(NEXT).materialise({"edge": {("a", 1), ("b", 1)}}, counters="nonrecursive") as m:
         m.save(path)
     with evermat.open(path, engine=spark, scratch=scratch) as m:
-        assert isinstance(m, ClusteredMaterialisation)
+        assert m.on_cluster
         m.update({"edge": [("c", 2)]}, {"edge": [("a", 1)]}, algorithm="counting")
         assert m.version == 2
         m.save(tmp_path / "other")
@@ -409,7 +409,7 @@ def test_with_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         with evermat.open(place) as found:
             assert found.version == version
             assert facts_of(found) == {"edge": {("b", 1), ("c", 2)}, "next": {(1,), (2,)}}
-            assert Counters.NONRECURSIVE in found._state.counters.values()
+            assert Counters.NONRECURSIVE in state_of(found).counters.values()
             assert_recomputed(found, NEXT)
     (file,) = (path / "relations" / "edge" / "_version=1").iterdir()
     damage(file)

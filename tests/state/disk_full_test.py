@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.store.delta_table import TableWriter
+from evermat.testing import state_of
 from tests.maintenance.updates import facts_of
 from tests.state.crasher import change
 from tests.state.states import CHAIN, PROGRAM, assert_recomputed, explicit_of, facts_at, refused, saved, tree
@@ -57,13 +58,13 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 def everything(m: Materialisation) -> dict[str, object]:
     """All that an update must not change if it fails."""
-    state = m._state
+    state = state_of(m)
     counters = {
         (kind, name): counter.get(state.materialised.rows(name)).tolist()
         for kind, counted in (("nonrecursive", state.nonrecursive_counter), ("recursive", state.recursive_counter))
         for name, counter in counted.counters.items()
     }
-    valid = {stratum.relations: state.valid_counters(stratum) for stratum in m._program.strata}
+    valid = {stratum.relations: state.valid_counters(stratum) for stratum in m.program.strata}
     bits = {
         name: set(np.unique(table.state[: table.count]).tolist()) <= {0, 2, 3} for name, table in state.tables.items()
     }

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
+from evermat import Materialisation
 from evermat.algebra import Counters
-from evermat.api.materialisation import Materialisation
+from evermat.testing import state_of
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
 from tests.state.states import CHAIN, PROGRAM, QUICK, assert_recomputed, explicit_of, facts_at, rows_of, saved
 from tests.strategies import Facts, RandomProgram, random_program
@@ -51,9 +52,9 @@ def assert_same(found: Materialisation, m: Materialisation, random: RandomProgra
     assert facts_of(found) == facts_of(m)
     assert explicit_of(found) == explicit_of(m) == explicit
     assert_right(found, random, explicit)
-    assert [s.relations for s in found._program.strata] == [s.relations for s in m._program.strata]
-    for mine, other in zip(found._program.strata, m._program.strata, strict=True):
-        assert found._state.valid_counters(mine) <= m._state.valid_counters(other)
+    assert [s.relations for s in found.program.strata] == [s.relations for s in m.program.strata]
+    for mine, other in zip(found.program.strata, m.program.strata, strict=True):
+        assert state_of(found).valid_counters(mine) <= state_of(m).valid_counters(other)
 
 
 def assert_history(path: Path, recorded: dict[int, Facts], oldest: int = 1) -> None:
@@ -216,11 +217,11 @@ def test_nothing_is_derived_when_a_state_is_opened(tmp_path: Path, monkeypatch: 
 @pytest.mark.parametrize("algorithm", ["bf-c", "dred", "dred-c-mod", "auto"])
 def test_counters_that_were_valid_are_valid_again(tmp_path: Path, algorithm: str) -> None:
     with saved(tmp_path / "state") as m, evermat.open(tmp_path / "state") as found:
-        assert set(found._state.counters.values()) == {Counters.BOTH, Counters.MODULAR}
+        assert set(state_of(found).counters.values()) == {Counters.BOTH, Counters.MODULAR}
         m.update({"edge": [(5, 0)]}, algorithm=algorithm)
-        expected = list(m._state.counters.values())
+        expected = list(state_of(m).counters.values())
     with evermat.open(tmp_path / "state") as found:
-        assert list(found._state.counters.values()) == expected
+        assert list(state_of(found).counters.values()) == expected
         assert_recomputed(found)
 
 
@@ -228,9 +229,9 @@ def test_counters_of_other_rules_are_not_taken_for_those_of_all(tmp_path: Path) 
     """What is stored counts the rules that are in no closure; DRed^c counts all, and writes only what changes."""
     with saved(tmp_path / "state") as m:
         m.update({"edge": [(5, 0)]}, algorithm="dred-c")
-        assert set(m._state.counters.values()) == {Counters.BOTH}
+        assert set(state_of(m).counters.values()) == {Counters.BOTH}
     with evermat.open(tmp_path / "state") as found:
-        assert set(found._state.counters.values()) == {Counters.BOTH, Counters.NONRECURSIVE}
+        assert set(state_of(found).counters.values()) == {Counters.BOTH, Counters.NONRECURSIVE}
         assert_recomputed(found)
 
 
@@ -239,13 +240,13 @@ def test_counters_made_anew_are_kept_with_the_next_snapshot(tmp_path: Path, monk
     with evermat.Program.parse(PROGRAM).materialise({"edge": CHAIN}, counters="none") as m:
         m.save(path)
         m.update({"edge": [(5, 0)]}, algorithm="bf-c")
-        assert set(m._state.counters.values()) == {Counters.NONRECURSIVE}
+        assert set(state_of(m).counters.values()) == {Counters.NONRECURSIVE}
         with evermat.open(path) as found:
-            assert set(found._state.counters.values()) == {Counters.NONE}
+            assert set(state_of(found).counters.values()) == {Counters.NONE}
         monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
         m.update({"edge": [(0, 0)]}, algorithm="bf-c")
     with evermat.open(path) as found:
-        assert Counters.NONRECURSIVE in found._state.counters.values()
+        assert Counters.NONRECURSIVE in state_of(found).counters.values()
         assert_recomputed(found)
 
 

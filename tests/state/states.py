@@ -11,9 +11,10 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
+from evermat.testing import state_of
 from tests import oracle
 from tests.maintenance.updates import assert_counters_right, facts_of
 from tests.strategies import Facts
@@ -44,10 +45,10 @@ def saved(path: Path, edges: set[tuple[int, int]] = CHAIN) -> Materialisation:
 
 def explicit_of(m: Materialisation) -> Facts:
     """The explicit facts of all relations."""
-    state, found = m._state, {}
+    state, found = state_of(m), {}
     for name in m:
         rows = state.tables[name].take(state.explicit.rows(name))
-        found[name] = set(decode_rows(rows, m._program.relations[name].types, state.dictionary))
+        found[name] = set(decode_rows(rows, m.program.relations[name].types, state.dictionary))
         assert len(found[name]) == state.explicit.count(name)
     return found
 

@@ -22,7 +22,7 @@ import evermat
 import evermat.cli.stream
 import evermat.runtime.persistence
 import evermat.store.store
-from evermat.cli.app import main as command_line
+from evermat.cli.main import main as command_line
 from tests.state.crasher import change, say
 from tests.state.states import PROGRAM
 
@@ -42,7 +42,7 @@ def die_at(moment: str, after: int) -> None:
         return act
 
     if moment == "commit":
-        keeper = evermat.runtime.persistence.Keeper
+        keeper = evermat.runtime.persistence.StateBinding
         keeper.commit = counted(keeper.commit, first=True)
     elif moment == "sync":
         os.fsync = counted(os.fsync, first=False)

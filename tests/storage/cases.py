@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.runtime.change import Change
 from tests.strategies import Facts
 

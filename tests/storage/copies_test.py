@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.columns.state import stratum
 from evermat.runtime import placement
-from evermat.runtime.spark_engine import ClusteredMaterialisation
+from evermat.testing import state_of
 from tests.maintenance.updates import ALGORITHMS, applied, assert_counters_right, facts_of
 from tests.schemes import use_schemes
 from tests.spark.in_process import materialise_in_process
@@ -68,12 +68,12 @@ def assert_same(m: Materialisation, plain: Materialisation) -> None:
 
 def rows_of(m: Materialisation, name: str = "t") -> int:
     """How many rows of I a relation has."""
-    return len(m._state.materialised.rows(name))
+    return len(state_of(m).materialised.rows(name))
 
 
 def taken(m: Materialisation) -> set[str]:
     """The rules that schemes take for granted, spaced as here."""
-    return {text for rules in m._state.copied_by_schemes.values() for text in rules}
+    return {text for rules in state_of(m).copied_by_schemes.values() for text in rules}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -108,7 +108,7 @@ def test_a_closure_that_is_plain_after_all_has_all_rows(form: str, monkeypatch: 
     m, plain = both(form)
     assert not schemes_of(m)
     assert rows_of(m) == rows_of(plain) == len(m["t"])
-    assert m._state.strata[-1].nonrecursive.rules
+    assert state_of(m).strata[-1].nonrecursive.rules
     assert_same(m, plain)
     assert_counters_right(m, FACTS)
     explicit = FACTS
@@ -142,7 +142,7 @@ def test_rules_that_copy_come_and_go(form: str, opened: bool, folder: Path, monk
         change, expected = (m.update(insert, add_rules=come, remove_rules=gone) for m in made)
         assert told(change) == told(expected)
         explicit = applied(explicit, {}, insert)
-        assert "t" in made[0]._state.stored_by_schemes
+        assert "t" in state_of(made[0]).stored_by_schemes
         assert taken(made[0]) == (copies if is_taken else set())
         if opened:
             for m in made:
@@ -191,7 +191,7 @@ def test_counters_do_not_go_to_a_cluster_where_what_is_copied_is_not_counted(
     many = " .decl p(x:number, y:number) p(x, z) :- q(x), q(z). .decl q(x:number) q(x) :- t(x, _). q(x) :- e(_, x)."
     program = parsed(PROGRAM + FORMS[form] + many)
     with materialise_in_process(program, FACTS, place="auto", counters="both") as m:
-        assert isinstance(m, ClusteredMaterialisation)
+        assert m.on_cluster
         explicit = FACTS
         assert_counters_right(m, explicit)
         plain = program.materialise(FACTS, schemes="plain")

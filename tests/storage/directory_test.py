@@ -13,6 +13,7 @@ from evermat.columns.schemes import union_scheme, value_directory
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.value_directory import Directory, Mentions, bit_of
 from evermat.columns.storage.table import Table
+from evermat.testing import state_of
 from tests.schemes import use_schemes
 from tests.storage.cases import parsed, schemes_of, told
 
@@ -113,4 +114,4 @@ def test_a_fact_is_looked_for_only_where_its_values_are(monkeypatch: pytest.Monk
         assert sorted(m["v"]) == sorted(plain["v"])
         for x, y in [(500, 501), (31, 12), (30, 12), (10, 12), (31, 11)]:
             assert ((x, y) in m["v"]) == ((x, y) in plain["v"]), (x, y)
-    assert m._state.tables["v"].scheme.nbytes == 8 * 502
+    assert state_of(m).tables["v"].scheme.nbytes == 8 * 502

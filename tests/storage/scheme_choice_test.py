@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.columns.schemes import policy
+from evermat.testing import state_of
 from tests.cli.commands import Evermat
 from tests.schemes import use_schemes
 from tests.storage.cases import parsed, schemes_of
@@ -115,14 +116,14 @@ def test_plain_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     assert decided(m) == {"t": ("plain", PAIRS, "as asked for"), "u": ("plain", 1, "as asked for")}
     m.update({"e": [(100, 101)]}, add_rules="u(x) :- e(x, _).")
     assert schemes_of(m) == {}
-    assert m._state.stored_by_schemes == set()
+    assert state_of(m).stored_by_schemes == set()
 
 
 def test_what_is_no_name_of_schemes() -> None:
-    for bad in ("intervals", "", "Plain"):
+    for bad, hint in (("intervals", ""), ("", ""), ("Plain", "; did you mean `plain`?")):
         with pytest.raises(ValueError) as error:
             parsed(CLOSURE).materialise(schemes=bad)
-        assert str(error.value) == f"schemes {bad!r} are not known: use 'auto' or 'plain'"
+        assert str(error.value) == f"schemes {bad!r} are not known: use 'auto' or 'plain'{hint}"
 
 
 @pytest.mark.parametrize("algorithm", ["seminaive", "modular", "auto"])
@@ -195,7 +196,7 @@ def test_the_command_line(
     made = json.loads(Path("stats.json").read_text())["schemes"]["t"]
     assert (made["scheme"], made["reason"]) == expected[schemes]
     with evermat.open("state") as m:
-        assert m._state.stored_by_schemes == ({"t"} if schemes == "auto" else set())
+        assert state_of(m).stored_by_schemes == ({"t"} if schemes == "auto" else set())
 
 
 def test_the_command_line_refuses_other_schemes(tmp_path: Path, evermat_command: Evermat) -> None:

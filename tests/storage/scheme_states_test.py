@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
-from evermat.runtime.persistence import ask_state
+from evermat import Materialisation
+from evermat.runtime.query import query_version
 from evermat.store import Store
+from evermat.testing import state_of
 from tests.cli.commands import Evermat
 from tests.maintenance.updates import applied, assert_counters_right, facts_of
 from tests.schemes import use_schemes
@@ -140,7 +141,7 @@ class Pair:
             assert facts_at(self.paths[0], number) == self.recorded[number]
         self.assert_changes_alike()
         for text in QUERIES[:2]:
-            answer, right = (ask_state(path, None, text) for path in self.paths)
+            answer, right = (query_version(path, None, text) for path in self.paths)
             if answer.columns:
                 assert sorted(answer) == sorted(right), text
             else:
@@ -169,7 +170,7 @@ def test_every_version_comes_back(folder: Path) -> None:
     for number, (delete, insert) in enumerate(UPDATES):
         if number % 3 == 1:
             pair.open_again()
-            assert {name for name, table in pair.m._state.tables.items() if table.scheme is not None} == SCHEMES
+            assert {name for name, table in state_of(pair.m).tables.items() if table.scheme is not None} == SCHEMES
             assert_counters_right(pair.m, explicit)
         pair.update(insert=insert, delete=delete)
         explicit = applied(explicit, delete, insert)
@@ -207,8 +208,8 @@ def test_a_state_remembers_what_was_asked_for(folder: Path) -> None:
             m.save(folder / asked)
     for asked in ("auto", "plain"):
         with evermat.open(folder / asked) as found:
-            assert found._state.schemes == asked
-            assert found._state.stored_by_schemes == (SCHEMES if asked == "auto" else set())
+            assert state_of(found).schemes == asked
+            assert state_of(found).stored_by_schemes == (SCHEMES if asked == "auto" else set())
 
 
 def test_a_state_is_read_whatever_would_be_chosen_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +219,7 @@ def test_a_state_is_read_whatever_would_be_chosen_now(folder: Path, monkeypatch:
     pair.open_again()
     for delete, insert in UPDATES[:2]:
         pair.update(insert=insert, delete=delete)
-    assert pair.m._state.stored_by_schemes == SCHEMES
+    assert state_of(pair.m).stored_by_schemes == SCHEMES
     pair.close()
     pair.assert_alike()
 
@@ -250,7 +251,7 @@ def test_saving_over_a_state_that_is_stored_otherwise(folder: Path, first: str) 
     ]:
         pair.close()
         pair.materialise(PROGRAM, facts, schemes)
-        assert pair.m._state.stored_by_schemes == (SCHEMES if schemes == "auto" else set())
+        assert state_of(pair.m).stored_by_schemes == (SCHEMES if schemes == "auto" else set())
         pair.open_again()
         pair.update(insert={"e": {(3, 30)}, "f": {(3, 31)}}, delete={"e": {(2, 3)}, "t": {(1, 2)}})
     pair.close()
@@ -345,7 +346,7 @@ def test_a_query_loads_only_what_it_needs(folder: Path, monkeypatch: pytest.Monk
         ("e(x, y)", {"e"}),
     ]:
         read.clear()
-        list(ask_state(pair.paths[0], None, text))
+        list(query_version(pair.paths[0], None, text))
         assert set(read) == expected
 
 
@@ -375,7 +376,7 @@ def test_an_update_that_is_not_written_changes_nothing(folder: Path, monkeypatch
             with pytest.raises((OSError, evermat.EvermatError)):
                 m.update({"e": {(8, 1), (9, 77)}}, {"e": {(2, 3)}})
     assert facts_of(pair.m) == pair.recorded[1]
-    assert not pair.m["c"]._materialised.tables["c"].scheme.pairs.changes  # type: ignore[union-attr]
+    assert not state_of(pair.m).tables["c"].scheme.pairs.changes
     for delete, insert in UPDATES[:2]:
         pair.update(insert=insert, delete=delete)
     pair.close()

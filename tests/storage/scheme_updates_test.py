@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
+from evermat import Materialisation
 from evermat.columns.intervals import interval_index
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.engine.run import Run
+from evermat.testing import state_of
 from tests import oracle
 from tests.maintenance.updates import (
     ALGORITHMS,
@@ -76,7 +77,7 @@ def both(text: str, facts: Facts, counters: str = "both") -> tuple[Materialisati
 
 def assert_clean(m: Materialisation) -> None:
     """No set has left a bit behind, and closures have one version."""
-    for table in m._state.tables.values():
+    for table in state_of(m).tables.values():
         assert set(np.unique(table.state[: table.count]).tolist()) <= {0, 2, 3}
         if isinstance(table.scheme, ClosedRelation):
             assert not table.scheme.pairs.changes

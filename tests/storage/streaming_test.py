@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evermat
-from evermat.api.materialisation import Materialisation
-from evermat.runtime.persistence import ask_state
+from evermat import Materialisation
+from evermat.runtime.query import query_version
 from tests.schemes import use_schemes
 from tests.storage.cases import EDGES, parsed, schemes_of
 from tests.strategies import Features, random_program, random_query
@@ -220,7 +220,7 @@ def test_queries_that_make_no_sense_are_refused_at_once(small: Materialisation) 
 def test_what_had_no_value_is_counted(tmp_path: Path, small: Materialisation) -> None:
     small.save(tmp_path / "state")
     small.close()
-    answer = ask_state(tmp_path / "state", None, "e(x, y), z = 6 / (x - 2)")
+    answer = query_version(tmp_path / "state", None, "e(x, y), z = 6 / (x - 2)")
     assert sorted(answer) == sorted(small.query("e(x, y), z = 6 / (x - 2)"))
     assert answer.undefined == small.query("e(x, y), z = 6 / (x - 2)").undefined == 1
     with pytest.raises(TypeError, match="known when all were read"):

@@ -528,8 +528,9 @@ class Update(Protocol):
     axioms: OwnView
     """What is explicit before, less what is deleted."""
 
-    nothing: WorkingSet
-    """No facts."""
+    @property
+    def nothing(self) -> WorkingSet:
+        """No facts."""
 
     doubtful: OwnView
     """Facts that have lost derivations before the update began, in whatever way."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import signal
 from typing import NoReturn
 
+from evermat.core.deferred_signals import register_stop_check
+
 
 class Interrupted(BaseException):
     """Ctrl-C was pressed."""
@@ -25,6 +27,7 @@ _arrived: list[int] = []
 def catch_signals() -> None:
     """Has both signals raise their exception from now on; who ignores Ctrl-C, as shells do in the background, goes on doing so."""
     _arrived.clear()
+    register_stop_check(check_signals)
     say_when_stopped("nothing was written")
     for number in _EXCEPTIONS:
         if signal.getsignal(number) is not signal.SIG_IGN:

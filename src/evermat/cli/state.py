@@ -5,35 +5,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import evermat
-from evermat.api.materialisation import Materialisation
-from evermat.cli.answer_writer import write_answer
-from evermat.cli.block_pandas import allow_pandas
-from evermat.cli.ontology import tell_skipped
+from evermat.cli.ontology import report_skipped
+from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
-from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
+from evermat.cli.run import report_undefined, say, started_spark, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core.errors import DataError, Problem, ResourceError
+from evermat.core.choices import AnswerFormat, UpdateAlgorithm
+from evermat.core.errors import DataError, ResourceError
 from evermat.core.timing import PhaseTimer
-from evermat.engine.run import Limits
-from evermat.io import FileChanges, write_changes
-from evermat.io.changes.rdf import updates_of
-from evermat.io.changes.read import read_update
-from evermat.io.rdf.terms import RdfOptions
-from evermat.runtime.change import Change, together
-from evermat.runtime.persistence import ask_state
-from evermat.store import Version
+from evermat.runtime import SparkOptions, announced_compilation
 
 
 def update_state(
     state: Path,
     files: Sequence[Path],
-    algorithm: str,
-    limits: Limits,
-    phases: PhaseTimer,
+    algorithm: UpdateAlgorithm,
+    limits: LimitOptions,
+    timer: PhaseTimer,
     changes_out: Path | None,
     stats: Path | None,
     spark: SparkOptions | None = None,
@@ -41,82 +33,53 @@ def update_state(
     *,
     skip_malformed: bool = False,
 ) -> None:
-    """Makes every file a version, or two of RDF that belong together. All files are read before the first is applied, so that an error in one changes nothing."""
-    with announcing_compilation(), opened_state(state, phases, spark) as m:
-        with phases.during("read"):
-            pairs = updates_of(files)
-            skipped: dict[str, int] = {}
-            updates = _read(pairs, m, RdfOptions(base=base, skip=skip_malformed), skipped)
-        tell_skipped(skipped)
-        done: list[Change] = []
-        for pair, update in zip(pairs, updates, strict=True):
+    """Makes every file a version, or two of RDF that belong together."""
+    with announced_compilation(say), opened_state(state, timer, spark) as m:
+        with timer.during("read"):
+            updates = m.update_files(files, algorithm, base=base, skip_malformed=skip_malformed, **asdict(limits))
+        done: list[evermat.Change] = []
+        while True:
+            check_signals()
             with _after_commit(f"version {m.version} is committed" if done else ""):
-                done.append(_apply(m, " ".join(map(str, pair)), update, algorithm, limits))
+                change = next(updates, None)
+            if change is None:
+                break
+            done.append(change)
+            say_when_stopped(f"the state is at version {m.version}")
+            report_skipped(change.stats["skipped"])
+            report_version(m, " ".join(change.stats["files"]), change)
         committed = f"version {m.version} is committed"
         if changes_out is not None:
-            with _after_commit(committed), phases.during("write"):
-                write_changes(together(done), changes_out)
+            with _after_commit(committed), timer.during("write"):
+                evermat.Change.combined(done).write(changes_out)
         if stats is not None:
             told = [change.stats for change in done]
             write_stats(told[0] if len(told) == 1 else {"updates": told}, stats, committed)
 
 
+def report_version(m: evermat.Materialisation, name: str, change: evermat.Change) -> None:
+    """Prints what a version changed."""
+    say(f"version {m.version}: {name}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted")
+
+
 @contextmanager
-def opened_state(state: Path, phases: PhaseTimer, spark: SparkOptions | None) -> Iterator[Materialisation]:
+def opened_state(state: Path, timer: PhaseTimer, spark: SparkOptions | None) -> Iterator[evermat.Materialisation]:
     """The state, for writing; on a cluster, if there are options for one."""
     with ExitStack() as stack:
         if spark is None:
-            with phases.during("read"):
+            with timer.during("read"):
                 opened = evermat.open(state, write=True)
         else:
-            allow_pandas()
             show = stack.enter_context(showing_progress())
-            session = stack.enter_context(spark_session(str(state), spark, phases, show))
-            with phases.during("read"):
+            session = stack.enter_context(started_spark(str(state), spark, timer, show))
+            with timer.during("read"):
                 opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
         yield stack.enter_context(opened)
 
 
-def _read(
-    updates: Sequence[Sequence[Path]], m: Materialisation, options: RdfOptions, skipped: dict[str, int]
-) -> list[FileChanges]:
-    """The changes in all files; what is wrong with any of them is reported together."""
-    found: list[FileChanges] = []
-    problems: list[Problem] = []
-    for files in updates:
-        check_signals()  # reading may wait for long: a pipe, a terminal
-        try:
-            found.append(read_update(files, m.program, options, skipped))
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
-    return found
-
-
-def _apply(m: Materialisation, name: str, update: FileChanges, algorithm: str, limits: Limits) -> Change:
-    check_signals()
-    change = m.update(
-        update.insert,
-        update.delete,
-        algorithm,
-        limit_rounds=limits.rounds,
-        limit_facts=limits.facts,
-        limit_seconds=limits.seconds,
-        memory=limits.memory,
-    )
-    change.stats["version"] = m.version
-    say_when_stopped(f"the state is at version {m.version}")
-    print(
-        f"version {m.version}: {name}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted",
-        file=sys.stderr,
-    )
-    return change
-
-
 @contextmanager
 def _after_commit(committed: str) -> Iterator[None]:
-    """What fails after the versions are committed says so."""
+    """Has what fails in the block report the versions that are committed."""
     try:
         yield
     except (ResourceError, DataError) as error:
@@ -124,14 +87,13 @@ def _after_commit(committed: str) -> Iterator[None]:
         raise type(error)(problems) from None
 
 
-def query_state(state: Path, text: str, version: int | None, format_: str, *, representatives: bool) -> None:
+def query_state(state: Path, text: str, version: int | None, format_: AnswerFormat, *, representatives: bool) -> None:
     """Answers a query about a version."""
-    with announcing_compilation():
-        answer = ask_state(state, version, text, representatives=representatives)
-    write_answer(answer, format_, sys.stdout.buffer)
+    with announced_compilation(say):
+        answer = evermat.query(state, text, version, representatives=representatives)
+    answer.write(sys.stdout.buffer, format_)
     if answer.undefined:
-        bindings = "1 binding was" if answer.undefined == 1 else f"{answer.undefined:,} bindings were"
-        print(f"warning: <query>: {bindings} dropped because something had no value", file=sys.stderr)
+        report_undefined("<query>", answer.undefined)
 
 
 def show_log(state: Path) -> None:
@@ -145,13 +107,13 @@ def show_log(state: Path) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _line(version: Version) -> tuple[str, ...]:
+def _line(version: evermat.Version) -> tuple[str, ...]:
     time = version.time.astimezone().isoformat(sep=" ", timespec="seconds")
     counts = (f"{n:,}" for n in (version.inserted, version.deleted, version.facts))
     return str(version.number), time, version.algorithm, *counts, f"{version.seconds:.3f}"
 
 
 def vacuum_state(state: Path, keep: int) -> None:
-    """Forgets old versions."""
+    """Removes old versions."""
     files, size = evermat.vacuum(state, keep)
-    print(f"{files:,} files with {size:,} bytes removed", file=sys.stderr)
+    say(f"{files:,} files with {size:,} bytes removed")

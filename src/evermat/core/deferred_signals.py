@@ -1,4 +1,8 @@
-"""Stretches of code that Ctrl-C and SIGTERM must not cut in two."""
+"""Ctrl-C and SIGTERM: code that they must not cut in two, and long jobs that ask whether one has arrived.
+
+An exception from a signal handler comes up wherever Python happens to be, and some libraries swallow every exception in places. So a program
+that handles signals by exceptions registers a check, and long jobs call all checks from time to time.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 Deliver: TypeAlias = Callable[[], None]
+
+
+_checks: list[Callable[[], None]] = []
+
+
+def register_stop_check(check: Callable[[], None]) -> None:
+    """Has long jobs call `check` from time to time; what it raises stops them."""
+    if check not in _checks:
+        _checks.append(check)
+
+
+def check_stop() -> None:
+    """Raises what a registered check raises, if the process is to stop."""
+    for check in _checks:
+        check()
 
 
 @contextmanager

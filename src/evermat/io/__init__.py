@@ -12,6 +12,7 @@ from evermat.io.atomic_outputs import Outputs, printsize
 from evermat.io.changes.rdf import updates_of
 from evermat.io.changes.read import FileChanges, read_changes, read_update
 from evermat.io.changes.writer import write_changes
+from evermat.io.rdf.inputs import GraphFiles
 from evermat.io.rdf.read import read_triples
 from evermat.io.rdf.router import Routed, Router
 from evermat.io.rdf.terms import RdfOptions, Triples
@@ -21,6 +22,7 @@ from evermat.io.schema import arrow_schema, nullary
 
 __all__ = [
     "FileChanges",
+    "GraphFiles",
     "Outputs",
     "RdfOptions",
     "Routed",

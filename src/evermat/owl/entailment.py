@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import get_args
 
+from evermat.core.choices import Entailment
 from evermat.owl.rulesets.datatypes import datatype_rules
 from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
-Regime = Literal["rdfs", "owl2rl"]
+Regime = Entailment
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
 _PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -83,6 +84,18 @@ class Translation:
             title=self.title,
             equality=self.equality,
         )
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Writes the rules and the facts of individuals as a program to a file.
+
+        Raises:
+            ResourceError: it could not be written.
+        """
+        from evermat.io import Outputs  # noqa: PLC0415
+
+        with Outputs() as outputs:
+            outputs.write_file(Path(path), self.text(facts=True).encode())
+            outputs.commit()
 
 
 def translate(

@@ -1,1 +1,57 @@
-"""One materialisation while it lives: ingest, update, query, persist."""
+"""One materialisation while it lives: its facts come in, are updated, asked and saved, for any engine (see `engine`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from evermat.runtime.answer import Answer
+    from evermat.runtime.change import Change
+    from evermat.runtime.change_folder import ChangeFolder, reported
+    from evermat.runtime.change_history import changes_between
+    from evermat.runtime.compose import ProgramSources, compose_program, with_triples
+    from evermat.runtime.description import describe
+    from evermat.runtime.engine import Engine
+    from evermat.runtime.environment import SparkOptions, announced_compilation, spark_session
+    from evermat.runtime.folder_stream import FileUpdate, FolderStream, list_folder, stream_name
+    from evermat.runtime.ingest import read_change_files
+    from evermat.runtime.inputs import FactSources
+    from evermat.runtime.materialise import Options, materialise_facts
+    from evermat.runtime.outputs import write_outputs
+    from evermat.runtime.persistence import StateBinding, open_state, save_state
+    from evermat.runtime.query import Queries, answer_query, query_version, stream_answer
+    from evermat.runtime.rdf_export import triples_of
+    from evermat.runtime.relation import Relation
+    from evermat.runtime.statistics import materialisation_stats
+    from evermat.runtime.stream import AnyUpdate, StreamedUpdate, follow_updates
+    from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
+    from evermat.runtime.update import Ahead, carry_out, check_update_algorithm
+else:
+    __getattr__, __dir__, __all__ = lazy_face(
+        __name__,
+        {
+            "answer": "Answer",
+            "change": "Change",
+            "change_folder": "ChangeFolder reported",
+            "change_history": "changes_between",
+            "compose": "ProgramSources compose_program with_triples",
+            "description": "describe",
+            "engine": "Engine",
+            "environment": "SparkOptions announced_compilation spark_session",
+            "folder_stream": "FileUpdate FolderStream list_folder stream_name",
+            "ingest": "read_change_files",
+            "inputs": "FactSources",
+            "materialise": "Options materialise_facts",
+            "outputs": "write_outputs",
+            "persistence": "StateBinding open_state save_state",
+            "query": "Queries answer_query query_version stream_answer",
+            "rdf_export": "triples_of",
+            "relation": "Relation",
+            "statistics": "materialisation_stats",
+            "stream": "AnyUpdate StreamedUpdate follow_updates",
+            "structured_streaming": "follow_files follow_frame register_source",
+            "update": "Ahead carry_out check_update_algorithm",
+        },
+    )

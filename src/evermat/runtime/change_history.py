@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evermat.api.materialisation import Facts
+from evermat.columns.state.saved import facts_gained
 from evermat.columns.state.state import State
 from evermat.core.error_catalogue import STATE_UNREADABLE
 from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
 from evermat.language.patterns.equality import CLASSES
-from evermat.runtime.persistence import facts_gained, load, stored_by_schemes
+from evermat.runtime.memory_engine import restored
+from evermat.runtime.relation import Relation
+from evermat.runtime.saved_version import SavedVersion, rows_of_table
 from evermat.store import Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION
 
@@ -28,7 +30,7 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
         last = kept[-1] if last is None else last
         found: dict[str, list[pa.Table]] = {}
         for number, name, rows in sorted(_told(store, first, last), key=itemgetter(0)):
-            if name not in store.version(number).counters["hidden"]:
+            if name not in SavedVersion(store, number).hidden:
                 shown = rows.drop_columns([c for c in (ORIGIN, NONRECURSIVE, RECURSIVE) if c in rows.column_names])
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 found.setdefault(name, []).append(_plain(shown).append_column(VERSION, of_version))
@@ -45,7 +47,7 @@ def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Ta
     compact: dict[int, set[str]] = {}
     for number, name, rows in stored:
         if number not in named:
-            named[number] = CLASSES.name in store.version(number).counters["hidden"]
+            named[number] = CLASSES.name in SavedVersion(store, number).hidden
             compact[number] = _compact(store, number)
         if not named[number] and name not in compact[number]:
             yield number, name, rows
@@ -58,8 +60,8 @@ def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Ta
 
 def _compact(store: Store, number: int) -> set[str]:
     """The relations that have a storage scheme in a version or in the one before it."""
-    _, stored = stored_by_schemes(store, number)
-    return stored | (stored_by_schemes(store, number - 1)[1] if _has_before(store, number) else set())
+    stored = SavedVersion(store, number).stored_by_schemes
+    return stored | (SavedVersion(store, number - 1).stored_by_schemes if _has_before(store, number) else set())
 
 
 def _has_before(store: Store, number: int) -> bool:
@@ -68,7 +70,7 @@ def _has_before(store: Store, number: int) -> bool:
 
 def _compact_changes(store: Store, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
     """What a version changed of relations with a storage scheme: only what is told is ever a row."""
-    after = load(store, number)
+    after = _state(store, number)
     before = _before(store, number)
     for name in sorted(names):
         told = [*_gained(before, after, name, "+"), *_gained(after, before, name, "-")]
@@ -79,13 +81,14 @@ def _compact_changes(store: Store, number: int, names: set[str]) -> Iterator[tup
 def _before(store: Store, number: int) -> State | None:
     """The facts before a version, though the version before it may be forgotten: what it changed of inputs is there."""
     if _has_before(store, number):
-        return load(store, number - 1)
+        return _state(store, number - 1)
     if number == 1:
         return None
     if any("rules have changed" in stratum["reason"] for stratum in store.version(number).stats["strata"]):
         why = f"the rules changed with version {number}, and the version before it is forgotten: ask for later changes"
         raise StateError(Problem(STATE_UNREADABLE, {"file": store.path, "why": why}))
-    return load(store, number, undone=list(store.changes(number, number)))
+    undone = [(name, rows_of_table(rows)) for _, name, rows in store.changes(number, number)]
+    return restored(SavedVersion(store, number), undone=undone).state
 
 
 def _gained(old: State | None, new: State | None, name: str, op: str) -> Iterator[pa.Table]:
@@ -122,12 +125,16 @@ def _named_changes(store: Store, number: int) -> Iterator[tuple[str, pa.Table]]:
 
 def _facts(store: Store, number: int) -> dict[str, pa.Table]:
     """The facts of a version by relation, in all names."""
-    state = load(store, number)
+    engine = restored(SavedVersion(store, number))
     return {
-        name: Facts(relation, state).to_arrow()
-        for name, relation in state.program.relations.items()
+        name: Relation(relation, engine).to_arrow()
+        for name, relation in engine.program.relations.items()
         if not relation.hidden
     }
+
+
+def _state(store: Store, number: int) -> State:
+    return restored(SavedVersion(store, number)).state
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
+from evermat.core.choices import Entailment, EqualityMode
 from evermat.core.problems import Problems
 from evermat.core.source import GENERATED, Source
 from evermat.language.compile import compile_program
@@ -30,22 +31,21 @@ if TYPE_CHECKING:
 
     from evermat.owl.translate import Note, Translation
 
-ENTAILMENTS = RDFS, OWL2RL = ("rdfs", "owl2rl")
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
 _COLUMNS = {1: "(s:term)", 2: "(s:term, o:term)"}
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class ProgramSources:
     """What is to be known besides a program's own text.
 
     `equality` is None where the rules decide; an inconsistency is an error unless `forbid` is false: then it is a fact.
     """
 
     ontology: tuple[Path, ...] = ()
-    entailment: str | None = None  # one of `ENTAILMENTS`
+    entailment: Entailment | None = None
     trivial: bool = False
-    equality: str | None = None
+    equality: EqualityMode | None = None
     forbid: bool = True
     base: str | None = None
     ignore_imports: bool = False
@@ -56,7 +56,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True)
-class Assembled:
+class Composed:
     """A program, the triples of its ontologies, and what these say beyond rules."""
 
     program: Program
@@ -68,10 +68,10 @@ def with_triples(program: Program) -> Program:
     """The program with relations for all triples, if it has none yet."""
     if {TRIPLE, OTHER_TRIPLE} & program.relations.keys():
         return program
-    return assemble(program.source, Knowledge(rdf=True)).program
+    return compose_program(program.source, ProgramSources(rdf=True)).program
 
 
-def assemble(source: Source, knowledge: Knowledge) -> Assembled:
+def compose_program(source: Source, sources: ProgramSources) -> Composed:
     """The program of a text with all that is to be known besides.
 
     Raises:
@@ -79,69 +79,68 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
         DataError: an ontology cannot be read, or something that it imports is missing.
     """
     own = compile_program(source)
-    if not knowledge:
-        return Assembled(own)
-    translation = _translated(knowledge)
-    if TRIPLE in own.relations or knowledge.entailment:
-        parts = _over_triples(knowledge, translation)
+    if not sources:
+        return Composed(own)
+    translation = _translated(sources)
+    if TRIPLE in own.relations or sources.entailment:
+        parts = _over_triples(sources, translation)
     else:
-        parts = _over_relations(own, knowledge, translation)
-    parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(knowledge)]  # the last one counts
+        parts = _over_relations(own, sources, translation)
+    parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(sources)]  # the last one counts
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
-        return Assembled(program)
-    return Assembled(program, translation.triples, tuple(translation.notes))
+        return Composed(program)
+    return Composed(program, translation.triples, tuple(translation.notes))
 
 
-def _translated(knowledge: Knowledge) -> Translation | None:
+def _translated(sources: ProgramSources) -> Translation | None:
     """The ontologies, if there are any."""
-    if not knowledge.ontology:
+    if not sources.ontology:
         return None
-    from evermat.owl.translate import translate  # noqa: PLC0415
+    from evermat.owl.translate import translate
 
-    imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
-    return translate(knowledge.ontology, base=knowledge.base, imports=imports)
+    imports: Literal["ignore", "require"] = "ignore" if sources.ignore_imports else "require"
+    return translate(sources.ontology, base=sources.base, imports=imports)
 
 
-def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list[str]:
+def _over_triples(sources: ProgramSources, translation: Translation | None) -> list[str]:
     """What a program needs that has all triples in one relation."""
-    from evermat.owl.entailment import entailment  # noqa: PLC0415
+    from evermat.owl.entailment import entailment
 
     parts: list[str] = []
-    regime: Any = knowledge.entailment
-    if regime:
-        parts.append(entailment(regime, trivial=knowledge.trivial, forbid=knowledge.forbid))
+    if sources.entailment:
+        parts.append(entailment(sources.entailment, trivial=sources.trivial, forbid=sources.forbid))
     if translation is not None:
-        parts.append(translation.text(triples=True, forbid=knowledge.forbid))
+        parts.append(translation.text(triples=True, forbid=sources.forbid))
     return parts
 
 
-def _over_relations(own: Program, knowledge: Knowledge, translation: Translation | None) -> list[str]:
+def _over_relations(own: Program, sources: ProgramSources, translation: Translation | None) -> list[str]:
     """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
-    from evermat.owl.entailment import schema_rules, trivial_rules  # noqa: PLC0415
+    from evermat.owl.entailment import schema_rules, trivial_rules
 
-    rules = [trivial_rules()] if knowledge.trivial else []
+    rules = [trivial_rules()] if sources.trivial else []
     rules += [schema_rules()] if translation is not None else []
-    names = {SAME_AS: 2} if translation is not None or knowledge.equality is not None else {}
+    names = {SAME_AS: 2} if translation is not None or sources.equality is not None else {}
     for text in rules:
         names |= _arities(compile_program(Source("<rules>", text)))
     names |= _arities(own)
     if translation is not None:
         taken = {name: relation.arity for name, relation in own.relations.items()} | names
-        rules.append(translation.text(taken=taken, forbid=knowledge.forbid))
+        rules.append(translation.text(taken=taken, forbid=sources.forbid))
         names = {**dict.fromkeys(translation.properties, 2), **dict.fromkeys(translation.classes, 1), **names}
     declarations = [_TRIPLES, *(f".decl {name}{_COLUMNS[columns]}" for name, columns in names.items())]
-    return [*declarations, *rules, *(_terms(names) if knowledge.trivial else ())]
+    return [*declarations, *rules, *(_terms(names) if sources.trivial else ())]
 
 
-def _equality(knowledge: Knowledge) -> Iterator[str]:
+def _equality(sources: ProgramSources) -> Iterator[str]:
     """What the pragma says, if there is to be one: whoever brings an ontology expects that equal terms are equal."""
-    if knowledge.equality is not None:
-        yield knowledge.equality
-    elif knowledge.ontology or knowledge.entailment == OWL2RL:
+    if sources.equality is not None:
+        yield sources.equality
+    elif sources.ontology or sources.entailment == "owl2rl":
         # Terms of different values cannot be represented by one: where inconsistencies are to be looked at, axioms tell them.
-        yield AUTO if knowledge.forbid else AXIOMATISE
+        yield AUTO if sources.forbid else AXIOMATISE
 
 
 def _arities(program: Program) -> dict[str, int]:

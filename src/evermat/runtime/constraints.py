@@ -1,8 +1,8 @@
-"""Relations declared `forbidden`: a fact in one of them is an error, which is told with the rule and the facts it follows from."""
+"""Relations declared `forbidden`: a fact in one of them is an error, which names the rule and the facts it follows from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 from evermat.core import error_catalogue as errors
@@ -13,25 +13,22 @@ from evermat.language.query import Queries, Query, body_variables, named_through
 _FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
 
 
-def forbidden_relations(program: Program) -> list[str]:
-    """The names of the relations that must be empty."""
-    return [name for name, relation in program.relations.items() if relation.forbidden]
-
-
-def refuse(program: Program, found: Mapping[str, Iterable[Row]], answer: Callable[[Query], Iterable[Row]]) -> None:
-    """Says why facts are forbidden, if there are any.
+def refuse_forbidden(
+    program: Program, new: Callable[[str], Iterable[Row]], answer: Callable[[Query], Iterable[Row]]
+) -> None:
+    """Explains why facts are forbidden, if there are any.
 
     Args:
         program: the program.
-        found: the facts of all forbidden relations.
+        new: the facts of a relation that were not there before.
         answer: computes the answer to a query over all facts.
 
     Raises:
         DataError: there are forbidden facts.
     """
     problems: list[Problem] = []
-    for name, facts in found.items():
-        rows = sorted(facts)
+    for name, relation in program.relations.items():
+        rows = sorted(new(name)) if relation.forbidden else []
         problems += [_explain(program, name, row, answer) for row in rows[:_FACTS]]
         if len(rows) > _FACTS:
             details = {"count": f"{len(rows) - _FACTS:,}", "relation": name}

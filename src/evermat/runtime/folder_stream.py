@@ -14,18 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from evermat.core.error_catalogue import CANNOT_READ, NO_SOURCE
 from evermat.core.errors import DataError
 from evermat.io.changes.rdf import rdf_change, updates_of
 from evermat.io.changes.read import read_update
 from evermat.io.error_report import fail
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
-from evermat.runtime.stream import ROOM, StreamedUpdate
-
-if TYPE_CHECKING:
-    from evermat.api.materialisation import Materialisation
+from evermat.io.rdf.terms import RdfOptions
+from evermat.runtime.stream import ROOM, Follower, StreamedUpdate
 
 #: bytes of facts that are read ahead; beyond them one update is
 AHEAD = 64 << 20
@@ -55,8 +52,8 @@ def _warn(text: str) -> None:
     warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
-class Directory(Iterable[FileUpdate]):
-    """The updates in a folder that a materialisation has not taken yet: `m.stream(Directory("changes", m))`. It is looked at until it is closed.
+class FolderStream(Iterable[FileUpdate]):
+    """The updates in a folder that a materialisation has not taken yet: `m.stream(FolderStream("changes", m))`. It is looked at until it is closed.
 
     The position of the stream is the name of the last file that was taken. What comes later with a name before it is told, and not taken.
 
@@ -67,12 +64,13 @@ class Directory(Iterable[FileUpdate]):
     def __init__(
         self,
         path: str | PathLike[str],
-        m: Materialisation,
+        m: Follower,
         *,
         once: bool = False,
         poll: float = 0.5,
         together: bool = False,
-        options: RdfOptions = AS_IT_IS,
+        base: str | None = None,
+        skip_malformed: bool = False,
         warn: Callable[[str], None] = _warn,
         since: float | None = None,
     ) -> None:
@@ -84,7 +82,8 @@ class Directory(Iterable[FileUpdate]):
             once: whether to end when everything is taken that is there at the beginning.
             poll: seconds to wait before looking again if nothing has come.
             together: whether to hand out updates that wait in one go, for those who make one of them.
-            options: how RDF is read.
+            base: what relative IRIs in RDF are relative to.
+            skip_malformed: whether to leave out malformed statements of RDF.
             warn: is told of files that are not taken, and of those that wait for another.
             since: when the position was reached, in seconds since 1970: files before it that have come or changed later are told.
 
@@ -95,7 +94,8 @@ class Directory(Iterable[FileUpdate]):
         #: the name of the stream
         self.name = stream_name(path)
         self._m = m
-        self._once, self._poll, self._together, self._options = once, poll, together, options
+        self._once, self._poll, self._together = once, poll, together
+        self._options = RdfOptions(base=base, skip=skip_malformed)
         self._warn = warn
         self._closed, self._reading = threading.Event(), threading.Lock()
         position = m.positions.get(self.name)

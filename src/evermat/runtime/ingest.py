@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,19 +13,19 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
 from evermat.columns.storage.table import Batch
 from evermat.core import error_catalogue as errors
+from evermat.core.deferred_signals import check_stop
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.language.analysis.type_inference import count_of
-from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Program, Relation, Row
+from evermat.runtime.rows import is_value, suits
 from evermat.runtime.stream import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.io.rdf.inputs import GraphFiles
+    from evermat.io import FileChanges, RdfOptions
 
 _SHOWN = 10  # errors of one relation that are reported
-_TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
 
 
 def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary) -> Iterator[Batch]:
@@ -59,11 +58,11 @@ def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary
 
 def table_of(name: str, given: Any, program: Program) -> pa.Table:
     """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
-    from evermat.io import arrow_schema  # noqa: PLC0415
-    from evermat.io.conform import conform  # noqa: PLC0415
-    from evermat.io.schema import nullary  # noqa: PLC0415
+    from evermat.io import arrow_schema
+    from evermat.io.conform import conform
+    from evermat.io.schema import nullary
 
     relation = relation_of(name, program)
     if _is_tabular(given):
@@ -76,26 +75,32 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def read_graphs(program: Program, files: GraphFiles, triples: pa.Table | None = None) -> dict[str, Tables]:
-    """The facts of RDF files, and of some triples, by relation.
+def read_change_files(
+    updates: Iterable[Sequence[Path]], program: Program, options: RdfOptions, skipped: dict[str, int] | None = None
+) -> list[FileChanges]:
+    """The changes in files, of which some are one update together; nothing is returned unless all of them are right.
+
+    Args:
+        updates: the files of each update.
+        program: what they are changes of.
+        options: how RDF is read.
+        skipped: malformed statements that were left out are counted here, by file.
 
     Raises:
-        DataError: with everything that is wrong with the files.
+        DataError: with everything that is wrong with any of them.
     """
-    from evermat.io.rdf.router import Router  # noqa: PLC0415
+    from evermat.io import read_update
 
-    found: dict[str, list[pa.Table]] = {}
-    for name, table in files.with_inputs((), Path()).facts(Router.of(program.relations), triples):
-        found.setdefault(name, []).append(table)
-    return {name: Tables(tables) for name, tables in found.items()}
-
-
-def together(given: Mapping[str, Any], read: Mapping[str, Any], program: Program) -> dict[str, Any]:
-    """Facts that were given and facts that were read."""
-    found = {**given, **read}
-    for name in given.keys() & read.keys():
-        rows = given[name].toArrow() if is_dataframe(given[name]) else given[name]
-        found[name] = read[name].with_table(table_of(name, rows, program))
+    found: list[FileChanges] = []
+    problems: list[Problem] = []
+    for paths in updates:
+        check_stop()  # reading may wait for long: a pipe, a terminal
+        try:
+            found.append(read_update(paths, program, options, skipped))
+        except DataError as error:
+            problems += error.problems
+    if problems:
+        raise DataError(problems)
     return found
 
 
@@ -134,15 +139,15 @@ def is_dataframe(given: Any) -> bool:
     """Whether it is a DataFrame of Spark; then pyspark is loaded already."""
     if "pyspark" not in sys.modules:
         return False
-    from evermat.spark import dataframes  # noqa: PLC0415
+    from evermat.spark import dataframes
 
     return dataframes.is_dataframe(given)
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from a DataFrame."""
-    from evermat.spark.dataframes import frame_tables  # noqa: PLC0415
-    from evermat.spark.scratch import Scratch  # noqa: PLC0415
+    from evermat.spark.dataframes import frame_tables
+    from evermat.spark.scratch import Scratch
 
     with Scratch() as scratch:
         tables = Tables(list(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`")))
@@ -152,7 +157,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    from evermat.io.conform import conform  # noqa: PLC0415
+    from evermat.io.conform import conform
 
     table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)
@@ -163,7 +168,7 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _arrow_table(given: Any) -> pa.Table:
     """The table, or the table of one column; the index of a pandas frame is no column."""
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
     if isinstance(given, pa.Table):
         return given
@@ -199,40 +204,13 @@ def _row(row: Any) -> tuple[Any, ...]:
     return tuple(row) if is_row else (row,)
 
 
-def suits(row: tuple[Any, ...], relation: Relation) -> bool:
-    """Whether a row has the relation's columns, each with a value of its type."""
-    return len(row) == relation.arity and all(map(_is_value, row, relation.types))
-
-
-def _is_value(value: Any, type_: Type) -> bool:
-    if type_ in (Type.SYMBOL, Type.TERM):
-        return isinstance(value, str) and (value.isascii() or _is_unicode(value))
-    if isinstance(value, bool | np.bool_):
-        return False
-    if type_ is Type.FLOAT:
-        if isinstance(value, int):
-            return -_TOO_LARGE < value < _TOO_LARGE
-        return isinstance(value, float | np.floating | np.integer) and not math.isnan(value)
-    low, high = RANGES[type_]
-    return isinstance(value, int | np.integer) and low <= int(value) <= high
-
-
-def _is_unicode(text: str) -> bool:
-    """Half of a surrogate pair is no character: it could not be written anywhere."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _misfit(row: tuple[Any, ...], number: int, relation: Relation) -> Problem | None:
     details: dict[str, Any] = {"row": number, "relation": relation.name}
     if len(row) != relation.arity:
         details |= {"found": count_of(len(row), "column"), "expected": relation.arity}
         return Problem(errors.ROW_COLUMNS, details)
     for value, column in zip(row, relation.columns, strict=True):
-        if not _is_value(value, column.type):
+        if not is_value(value, column.type):
             details |= {"value": repr(value)[:60], "column": column.name, "type": column.type}
             return Problem(errors.ROW_VALUE, details)
     return None

@@ -10,16 +10,34 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow
 from evermat.columns.storage.table import Batch
+from evermat.core.choices import Which
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
 from evermat.language.terms import RDF_TYPE
+from evermat.runtime.engine import Engine
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-WHICH = ALL, ASSERTED, INFERRED = ("all", "asserted", "inferred")
 _BATCH = 1 << 18  # triples that are decoded at a time
+_SORTED = 5_000_000  # triples on a cluster that are sorted
+
+
+def triples_of(engine: Engine, facts: Which = "all", *, representatives: bool = False) -> Iterator[pa.Table]:
+    """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
+
+    They are sorted, and each is there once; only of more than a few million on a cluster they come in no order. Terms are in
+    their N-Triples form; subjects may be literals, if rules have derived that.
+    """
+    reading, relations = engine.snapshot(), rdf_relations(engine.program.relations)
+    dictionary = reading.dictionary
+    batches = _as_triples(
+        relations.values(), lambda name: reading.scan(name, facts, expanded=not representatives), dictionary
+    )
+    if not engine.distributed or sum(map(reading.count, relations)) <= _SORTED:
+        batches = _sorted(batches, dictionary)
+    return _decoded(batches, dictionary)
 
 
 def rdf_relations(relations: Mapping[str, Relation]) -> dict[str, Relation]:
@@ -38,7 +56,7 @@ def _arity_of_name(relation: Relation) -> int:
     return relation.arity if relation.name.startswith("<") and relation.arity in (1, 2) else -1
 
 
-def triples_of(
+def _as_triples(
     relations: Iterable[Relation], facts: Callable[[str], Iterable[Batch]], dictionary: Dictionary
 ) -> Iterator[Batch]:
     """The facts of RDF relations as batches of subjects, properties and objects."""
@@ -52,7 +70,7 @@ def triples_of(
             yield np.stack([batch[0], *constants, *batch[1:]])
 
 
-def in_order(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[Batch]:
+def _sorted(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[Batch]:
     """The triples, sorted as their lines in N-Triples are, each of them once."""
     whole = np.concatenate([np.empty((3, 0), np.int64), *batches], axis=1)
     rank = dictionary.rank()
@@ -64,9 +82,9 @@ def in_order(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[Batch
     yield whole[:, new]
 
 
-def decoded(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[pa.Table]:
+def _decoded(batches: Iterable[Batch], dictionary: Dictionary) -> Iterator[pa.Table]:
     """Triples as Arrow tables with the columns `s`, `p` and `o`, each term in its N-Triples form."""
-    import pyarrow as pa  # noqa: PLC0415
+    import pyarrow as pa
 
     for batch in batches:
         for first in range(0, batch.shape[1], _BATCH):

@@ -1,20 +1,21 @@
-"""Rows of a table as users see them: what facts of a relation and answers to a query have in common."""
+"""Rows as users see them: what the facts of a relation, the answer to a query and what an update changed have in common."""
 
 from __future__ import annotations
 
 import html
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
-from evermat.columns.storage.selection import Selection, contains
-from evermat.columns.storage.table import Table
+from evermat.columns.storage.table import Batch
+from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Relation, Row
-from evermat.runtime.ingest import suits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,35 +25,40 @@ if TYPE_CHECKING:
 
 _SHOWN_ROWS = 10
 _BATCH = 1 << 17  # rows of a batch
+_TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
 
 
 class Tabular(ABC):
-    """Some rows of a table with named and typed columns. Iteration is in no particular order."""
+    """Rows with named and typed columns. Iteration is in no particular order."""
 
-    def __init__(self, relation: Relation, table: Table, dictionary: Dictionary) -> None:
-        self._relation, self._table, self._dictionary = relation, table, dictionary
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+
+    @property
+    @abstractmethod
+    def _dictionary(self) -> Dictionary:
+        """What the rows are encoded with."""
 
     @abstractmethod
-    def _selection(self) -> Selection:
-        """Which rows of the table these are, as things are now."""
+    def _chunks(self) -> Iterator[Batch]:
+        """The rows, some at a time; each batch is valid until the next step."""
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
+    def _found(self, row: Batch) -> bool:
+        """Whether an encoded row is among them."""
+
+    @property
     def _title(self) -> str:
         """What a table of them is headed with."""
+        return f"{self._relation.name}: {len(self):,} facts"
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
         return [column.name for column in self._relation.columns]
-
-    def _chunks(self) -> Iterator[np.ndarray[Any, np.dtype[np.int64]]]:
-        """The rows, some at a time; each is valid until the next step."""
-        lo, hi, truth, _ = self._selection()
-        for rows in self._table.scan(truth, lo, hi):
-            yield self._table.take(rows)
 
     def __iter__(self) -> Iterator[Row]:
         for chunk in self._chunks():
@@ -61,35 +67,35 @@ class Tabular(ABC):
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple) or not suits(row, self._relation):
             return False
-        if any(isinstance(value, str) and self._dictionary.lookup(value) < 0 for value in row):
-            return False  # asking must not make a symbol known
-        batch = encode_rows([row], self._relation.types, self._dictionary)
-        return self._found(batch)
+        if any(isinstance(value, str) and not self._knows(value) for value in row):
+            return False
+        return self._found(encode_rows([row], self._relation.types, self._dictionary))
 
-    def _found(self, fact: np.ndarray[Any, np.dtype[np.int64]]) -> bool:
-        """Whether a fact is among them."""
-        return bool(contains(self._table, fact, 1, self._selection())[0])
+    def _knows(self, symbol: str) -> bool:
+        """Whether a symbol may occur: looking a row up must not add its symbols to a dictionary that holds them all."""
+        return self._dictionary.lookup(symbol) >= 0
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Arrow batches with these columns, one after the other: never all rows at once."""
-        import pyarrow as pa  # noqa: PLC0415
+        """The rows as Arrow record batches, one after the other: they are never all in memory."""
+        import pyarrow as pa
 
-        from evermat.io import arrow_schema, nullary  # noqa: PLC0415
+        from evermat.io import arrow_schema, nullary
 
         if not self._relation.columns:
             yield from nullary(present=len(self) > 0).to_batches()
             return
+        schema = arrow_schema(self._relation)
         for chunk in self._chunks():
             for first in range(0, chunk.shape[1], _BATCH):
-                part = chunk[:, first : first + _BATCH]
-                columns = [decode_arrow(part[i], t, self._dictionary) for i, t in enumerate(self._relation.types)]
-                yield from pa.Table.from_arrays(columns, schema=arrow_schema(self._relation)).to_batches()
+                yield from pa.Table.from_arrays(
+                    self._decoded(chunk[:, first : first + _BATCH]), schema=schema
+                ).to_batches()
 
     def to_arrow(self) -> pa.Table:
-        """An Arrow table with these columns."""
-        import pyarrow as pa  # noqa: PLC0415
+        """The rows as an Arrow table."""
+        import pyarrow as pa
 
-        from evermat.io import arrow_schema, nullary  # noqa: PLC0415
+        from evermat.io import arrow_schema, nullary
 
         if not self._relation.columns:
             return nullary(present=len(self) > 0)
@@ -97,32 +103,64 @@ class Tabular(ABC):
         first = 0
         for chunk in self._chunks():
             rows[:, first : (first := first + chunk.shape[1])] = chunk
-        columns = [decode_arrow(rows[i], type_, self._dictionary) for i, type_ in enumerate(self._relation.types)]
-        return pa.Table.from_arrays(columns, schema=arrow_schema(self._relation))
+        return pa.Table.from_arrays(self._decoded(rows), schema=arrow_schema(self._relation))
+
+    def _decoded(self, batch: Batch) -> list[pa.ChunkedArray]:
+        return [decode_arrow(batch[i], type_, self._dictionary) for i, type_ in enumerate(self._relation.types)]
 
     def to_pandas(self) -> pd.DataFrame:
-        """A pandas data frame; needs pandas."""
+        """The rows as a pandas DataFrame; needs pandas."""
         return self.to_arrow().to_pandas()
 
     def to_polars(self) -> pl.DataFrame:
-        """A polars data frame; needs polars."""
-        import polars as pl  # noqa: PLC0415
+        """The rows as a polars DataFrame; needs polars."""
+        import polars as pl
 
         return pl.DataFrame(self.to_arrow())
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """A DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
-        from evermat.spark.dataframes import to_frame  # noqa: PLC0415
+        """The rows as a DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
+        from evermat.spark.dataframes import to_frame
 
         return to_frame(spark, self.to_arrow(), self._relation)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read them directly."""
+        """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read the rows directly."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        rows = [row for row, _ in zip(self, range(_SHOWN_ROWS), strict=False)]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(v))}</td>" for v in row) + "</tr>" for row in rows)
-        more = f"<caption>{html.escape(self._title())}</caption>"
-        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+            for row in islice(self, _SHOWN_ROWS)
+        )
+        caption = f"<caption>{html.escape(self._title)}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def suits(row: tuple[Any, ...], relation: Relation) -> bool:
+    """Whether a row has the columns of a relation, each with a value of its type."""
+    return len(row) == relation.arity and all(map(is_value, row, relation.types))
+
+
+def is_value(value: Any, type_: Type) -> bool:
+    """Whether a Python value is one of a type."""
+    if type_ in (Type.SYMBOL, Type.TERM):
+        return isinstance(value, str) and (value.isascii() or _is_unicode(value))
+    if isinstance(value, bool | np.bool_):
+        return False
+    if type_ is Type.FLOAT:
+        if isinstance(value, int):
+            return -_TOO_LARGE < value < _TOO_LARGE
+        return isinstance(value, float | np.floating | np.integer) and not math.isnan(value)
+    low, high = RANGES[type_]
+    return isinstance(value, int | np.integer) and low <= int(value) <= high
+
+
+def _is_unicode(text: str) -> bool:
+    """Half of a surrogate pair is not a character: it could not be written anywhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,54 +1,49 @@
-"""A program's consequences on a cluster: what `Program.materialise` hands back where facts do not fit one machine.
+"""The engine whose facts are in files that Spark's executors read and write; see `engine`.
 
-It is a materialisation like any other; its facts are in files that tasks read and write, and come to the driver only if somebody asks to
-see them.
+Facts come to the driver only when a user reads them.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from os import PathLike
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, TracebackType
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from evermat.api.materialisation import Materialisation
-from evermat.columns.equality.expansion import expand
+from evermat.algebra import Counters
+from evermat.columns.state.query import rows_of
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import decode_rows, encode_rows
-from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Table
-from evermat.core.deferred_signals import held_back
+from evermat.columns.storage.encoding import decode_rows
+from evermat.columns.storage.table import Batch
+from evermat.core.choices import EngineName, MaterialiseAlgorithm, Placement
 from evermat.core.errors import DataError, Problem
 from evermat.core.timing import PhaseTimer
-from evermat.engine.run import Limits, Run
+from evermat.engine.run import Run
+from evermat.engine.saved_rows import Difference
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
-from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_columns
 from evermat.language.query import Query
-from evermat.reasoning.maintain import check_algorithm, kept_counters
-from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
-from evermat.runtime.change import Change, ChangedFacts, Changes
-from evermat.runtime.constraints import forbidden_relations, refuse
-from evermat.runtime.ingest import is_dataframe, relation_of, suits, table_of
-from evermat.runtime.query import Answer, Queries
-from evermat.runtime.rdf_export import ALL, ASSERTED, INFERRED
-from evermat.runtime.rows import Tabular
+from evermat.reasoning.materialise import MODULAR, SEMINAIVE, algorithm_for
+from evermat.runtime.engine import Changed, Described, Engine
+from evermat.runtime.ingest import is_dataframe, relation_of, table_of
+from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
+from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
 from evermat.runtime.stream import Once
-from evermat.runtime.update import Ahead, Changed, maintain_all, update_stats
 from evermat.spark.dataframes import frame_files
-from evermat.spark.engine.equality_state import Representatives
+from evermat.spark.engine import saved_state
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Cluster, default_buckets
+from evermat.spark.engine.query import evaluate
 from evermat.spark.engine.rules import Rules
-from evermat.spark.engine.scan import facts_of, frame_of, holds
-from evermat.spark.engine.state import State
-from evermat.spark.engine.tasks.serialization import Shape
-from evermat.spark.engine.transfer import load
+from evermat.spark.engine.scan import facts_of
+from evermat.spark.engine.snapshot import Snapshot
+from evermat.spark.engine.state import State, StratumRules
+from evermat.spark.engine.transfer import load, move
 from evermat.spark.engine.update import Update
 from evermat.spark.input.arrow_files import Several
 from evermat.spark.input.read_task import write_facts
@@ -57,364 +52,302 @@ from evermat.spark.scratch import Scratch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.runtime.clustered_persistence import ClusteredKeeper
+    from evermat.runtime.saved_version import SavedVersion
+    from evermat.store import Part
 
 
-# Places of strata: graphs in the driver, expanded by tasks; components over DataFrames.
-CLOSURE, STARS = "closure", "stars"
+@final
+class SparkEngine:
+    """The facts of a program in files of a cluster; `close` removes them."""
 
-
-class ClusteredMaterialisation(Materialisation):
-    """All consequences of a program and its explicit facts, in files of a cluster. `close` removes them."""
-
-    _state: Any  # a state of the cluster
+    name: EngineName = "spark"
+    distributed = True
 
     def __init__(
         self,
-        program: Program,
         state: State,
         run: Run,
-        phases: PhaseTimer,
-        places: Mapping[Stratum, tuple[str, str]],
+        timer: PhaseTimer,
         resources: ExitStack,
-        keeper: ClusteredKeeper | None = None,
-        algorithm: str = AUTO,
+        algorithm: MaterialiseAlgorithm = "auto",
+        placement: Placement = "cluster",
+        placed: Mapping[Stratum, Placed] = MappingProxyType({}),
     ) -> None:
-        super().__init__(program, state, run, phases, keeper, "spark", algorithm)  # type: ignore[arg-type]
-        self._places, self._resources = places, resources
-        self._dictionary = state.dictionary  # of facts that somebody has asked to see
+        self.state, self.run, self.timer = state, run, timer
+        self._resources, self._placed = resources, placed
+        self._algorithm: MaterialiseAlgorithm = algorithm
+        self._placement: Placement = placement
 
-    @property
-    def on_cluster(self) -> bool:
-        return True
-
-    def __getitem__(self, name: str) -> ClusteredFacts:  # type: ignore[override]
-        relation = self._program.relations.get(name)
-        if relation is None or relation.hidden:
-            raise KeyError(name)
-        return ClusteredFacts(relation, self._state.materialised, self._dictionary, self._state.representatives)
-
-    def _carry_out(
-        self,
+    @classmethod
+    def start(
+        cls,
         program: Program,
-        state: Any,
-        changes: Changed,
-        algorithm: str,
+        session: SparkSession,
         run: Run,
-        kept: Any = None,
-        ahead: Ahead | None = None,
-    ) -> Change:
-        keeper: Any = self._keeper
-        return update_state(program, state, changes, algorithm, run, kept=kept, keeper=keeper, ahead=ahead)
-
-    def _revised(self, program: Program, run: Run) -> Any:
-        return State(program, run, self._state.cluster, kept=self._state)
-
-    @property
-    def _rdf_dictionary(self) -> Dictionary:
-        return self._dictionary
-
-    def _batches(self, name: str, which: str, *, named: bool = True) -> Iterator[Batch]:
-        state: State = self._state
-        explicit, materialised, names = state.explicit, state.materialised, state.representatives
-        if names is not None and named:
-            if which == ALL:
-                return names.expanded(facts_of(materialised, name, self._dictionary), name)
-            explicit = state.given
-            if which == INFERRED and name in names.schema.columns:
-                return facts_of(names.all_names(materialised, [name], materialised) - explicit, name, self._dictionary)
-        view = {ALL: materialised, ASSERTED: explicit, INFERRED: materialised - explicit}[which]
-        return facts_of(view, name, self._dictionary)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Writes all facts to a state directory; see `Materialisation.save`. The driver holds a few of them at a time."""
-        from evermat.runtime.clustered_persistence import save_new, save_over  # noqa: PLC0415
-
-        place = Path(path)
-        if self._keeper is not None and os.path.realpath(place) == os.path.realpath(self._keeper.path):
-            self._keeper.become_writer()  # every update is there already
-            return
-        is_state = place.is_dir() and any(place.iterdir())
-        keeper = (save_over if is_state else save_new)(self._state, place, self.stats)
-        super().close()  # lets go of the state that it had, but not of the files
-        self._keeper = keeper
-
-    def query(
-        self,
-        text: str,
+        timer: PhaseTimer,
         *,
-        representatives: bool = False,
-        limit_seconds: float | None = None,
-        memory: int | None = None,
-    ) -> Answer:
-        """Answers a query; see `Materialisation.query`. The answer comes to the driver."""
-        if self._queries is None or self._queries.program is not self._program:
-            self._queries = Queries(self._program)
-        query = self._queries.compile(text)
-        self._state.jobs.run = Run(Limits(seconds=limit_seconds, memory=memory))
-        return _evaluate(query, self._state, self._state.materialised, representatives=representatives)
+        algorithm: MaterialiseAlgorithm = "auto",
+        placement: Placement = "cluster",
+        scratch: Path | None = None,
+        buckets: int | None = None,
+    ) -> Self:
+        """An empty engine over the caller's session.
 
-    def refuse_forbidden(self) -> None:
-        """Raises `DataError` if there are facts that the program forbids."""
-        materialised = self._state.materialised
-        _refuse_forbidden(self._state, materialised, materialised)
+        Args:
+            program: the rules.
+            session: the caller's session; jobs run in one of our own beside it.
+            run: limits and figures.
+            timer: what phases take.
+            algorithm: how strata are materialised.
+            placement: where they are.
+            scratch: a directory that driver and executors share.
+            buckets: how many parts facts are divided into.
+        """
+        with ExitStack() as stack:
+            folder = stack.enter_context(Scratch(scratch))
+            cluster = Cluster(session, folder, buckets or default_buckets(session))
+            stack.callback(cluster.close)
+            state = State(program, run, cluster)
+            return cls(state, run, timer, stack.pop_all(), algorithm, placement)
 
     @property
-    def stats(self) -> dict[str, Any]:
-        """What was done and what it took; here also the number of jobs, and the facts and bytes that went from task to task."""
-        found = super().stats
-        if self._opened is None:
-            workshop = self._state.workshop
-            found |= {"jobs": workshop.cluster.jobs, "sent_facts": workshop.sent, "sent_bytes": workshop.sent_bytes}
-        return found
+    def program(self) -> Program:
+        return self.state.program
 
-    def _schemes(self) -> dict[str, Any]:
-        """On a cluster every fact is in a file."""
-        return {}
+    def load(self, facts: Mapping[str, Any]) -> None:
+        in_text = {name: rows for name, rows in self.program.facts.items() if rows}
+        self.state.load(_load_facts(self.state, [facts, in_text], "E"))
 
-    def _place(self, stratum: Stratum) -> tuple[str, str]:
-        return self._places.get(stratum, ("rounds", "materialisation from scratch"))
+    def materialise(self, counters: Counters) -> None:
+        self._placer(counters).compute_all()
 
-    def _algorithm_of(self, stratum: Any) -> str:
-        place, _ = self._place(stratum.stratum)
-        if place == "driver":
-            return super()._algorithm_of(stratum)
-        return MODULAR if CLOSURE in place or STARS in place else SEMINAIVE
+    def take_over(self, engine: MemoryEngine, part: MaterialisedPart) -> FactSet:
+        """Takes in all that the driver has derived; returns the facts from which its last stratum has to go on."""
+        with self.state.cluster.scratch.writing():
+            return move(engine.state, self.state, part.left)
 
-    def _undefined(self) -> Counter[int]:
-        return Counter(self._state.workshop.undefined)
+    def go_on(self, done: int, waiting: FactSet, room: int, counters: Counters) -> None:
+        """Continues a materialisation that outgrew the driver; see `StratumPlacer.go_on`."""
+        self._placer(counters).go_on(done, waiting, room)
+
+    def _placer(self, counters: Counters) -> StratumPlacer:
+        placer = StratumPlacer(self.state, self.run, counters, self._algorithm, self._placement)
+        self._placed = placer.placed
+        return placer
+
+    def restore(self, version: SavedVersion) -> None:
+        kept = version.counters
+        version.check(self.program.relations)
+        counters = {name: valid for stratum, (valid, _) in kept.items() for name in stratum.relations}
+        saved_state.restore_state(self.state, version.store, version.number, counters)
+        for stratum, (valid, work) in kept.items():
+            self.state.record_counters(stratum, valid)
+            self.state.record_work(stratum, work)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.state)
+
+    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+        """Nothing comes to the driver."""
+        return self.snapshot().dataframe(name, spark, expanded=expanded)
 
     def close(self) -> None:
-        """Removes all files of the facts, which are gone then, and lets go of the state directory."""
-        super().close()
         self._resources.close()
 
+    # --- updates -------------------------------------------------------------------------------------------------------
+    def revised(self, program: Program, run: Run) -> Self:
+        state = State(program, run, self.state.cluster, kept=self.state)
+        return type(self)(state, self.run, self.timer, self._resources, self._algorithm, self._placement, self._placed)
 
-class ClusteredFacts(Tabular):
-    """The facts of one relation, explicit and derived, in all names if any are known. Iteration is in no particular order, and reads a bucket at a time."""
+    def begin_update(
+        self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
+    ) -> SparkUpdate:
+        del durable
+        assert before is None or isinstance(before, SparkEngine)
+        return SparkUpdate(self.state, run, changes, upcoming, None if before is None else before.state)
 
-    def __init__(
-        self,
-        relation: Relation,
-        materialised: FactSet,
-        dictionary: Dictionary,
-        names: Representatives | None = None,
-    ) -> None:
-        super().__init__(relation, Table(relation.arity), dictionary)
-        self._materialised = materialised
-        self._names = names if names is not None and relation.name in names.schema.columns else None
+    # --- state directories -------------------------------------------------------------------------------------------
+    @property
+    def counters(self) -> Mapping[Stratum, Counters]:
+        return self.state.counters
+
+    def work(self, stratum: Stratum) -> int:
+        return self.state.work(stratum)
 
     @property
-    def representatives(self) -> ClusteredFacts:
-        """The facts over representatives only: of terms that are equal, one stands for all."""
-        return ClusteredFacts(self._relation, self._materialised, self._dictionary)
+    def storage(self) -> Mapping[str, Any]:
+        return {"asked": "plain", "stored": [], "copied": {}}  # on a cluster every fact is in a file
 
-    def _selection(self) -> Selection:
-        raise AssertionError("these facts are in files")
+    def describe(self, counters: Mapping[str, Counters]) -> Described:
+        return saved_state.all_rows(self._without_limits(), counters)
 
-    def _chunks(self) -> Iterator[Batch]:
-        facts = facts_of(self._materialised, self._relation.name, self._dictionary)
-        return facts if self._names is None else self._names.expanded(facts, self._relation.name)
+    def describe_parts(
+        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
+    ) -> Described:
+        return saved_state.current_rows(self._without_limits(), version.store, parts, counters)
 
-    def __len__(self) -> int:
-        name = self._relation.name
-        return self._materialised.count(name) if self._names is None else self._names.count(self._materialised, name)
+    def difference(
+        self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]
+    ) -> Difference:
+        return saved_state.difference(self._without_limits(), version.store, version.program, dropped, counters)
 
-    def __contains__(self, row: object) -> bool:
-        if not isinstance(row, tuple) or not suits(row, self._relation):
-            return False
-        fact = encode_rows([row], self._relation.types, self._dictionary)
-        if self._names is not None:
-            self._names.renaming.rename(fact, self._names.schema.columns[self._relation.name])
-        return holds(self._materialised, self._relation.name, fact, self._dictionary)
+    def _without_limits(self) -> State:
+        """The state, for which the limits of what was done before do not hold any more."""
+        self.state.jobs.run = Run()
+        return self.state
 
-    def to_spark(self, spark: SparkSession) -> DataFrame:
-        """A DataFrame of the caller's SparkSession, over the files as they are now: nothing comes to the driver."""
-        if self._names is None:
-            return frame_of(self._materialised, self._relation, spark)
-        columns = self._names.schema.columns[self._relation.name].tolist()
-        classes = self._materialised.expression(CLASSES.name)
-        return frame_of(self._materialised, self._relation, spark, columns, classes)
+    # --- figures -----------------------------------------------------------------------------------------------------
+    def algorithm_of(self, stratum: Stratum) -> str:
+        placement, _ = self.placement_of(stratum)
+        if placement == "driver":
+            return algorithm_for(self._rules[stratum], self._algorithm)
+        return MODULAR if CLOSURE in placement or STARS in placement else SEMINAIVE
 
-    def _title(self) -> str:
-        return f"{self._relation.name}: {len(self):,} facts"
+    @cached_property
+    def _rules(self) -> dict[Stratum, StratumRules]:
+        return {rules.stratum: rules for rules in self.state.strata}
 
-    def __repr__(self) -> str:
-        return f"<Facts {self._relation.name}({', '.join(self.columns)}): {len(self):,}>"
+    def placement_of(self, stratum: Stratum) -> tuple[str, str]:
+        return self._placed.get(stratum, ("rounds", "materialisation from scratch"))
+
+    def undefined(self) -> Counter[int]:
+        return Counter(self.state.workshop.undefined)
+
+    def figures(self) -> dict[str, Any]:
+        workshop = self.state.workshop
+        return {
+            "schemes": {},
+            "stored_bytes": self.state.nbytes,
+            "jobs": workshop.cluster.jobs,
+            "sent_facts": workshop.sent,
+            "sent_bytes": workshop.sent_bytes,
+        }
 
 
-class ClusteredChanges(Changes):
-    """Facts that came, or went, in files; they come to the driver when somebody asks for them."""
+def restored_on_cluster(
+    version: SavedVersion, session: SparkSession, scratch: Path | None = None, buckets: int | None = None
+) -> SparkEngine:
+    """An engine with the facts of a saved version, on executors, which must see the state directory."""
+    engine = SparkEngine.start(version.program, session, Run(), PhaseTimer(), scratch=scratch, buckets=buckets)
+    try:
+        engine.restore(version)
+    except BaseException:
+        engine.close()
+        raise
+    return engine
 
-    def __init__(self, relations: Mapping[str, Relation], facts: FactSet, dictionary: Dictionary) -> None:
-        super().__init__(relations, {}, dictionary)
-        self._facts = facts
 
-    def codes(self, name: str) -> set[tuple[int, ...]]:
-        return set(map(tuple, self._batch(name).T.tolist()))
+@final
+class SparkUpdate:
+    """One update of the Spark engine."""
 
-    def __getitem__(self, name: str) -> ChangedFacts:
-        return ChangedFacts(self._relations[name], self._batch(name), self._dictionary)
+    sets: Update
 
-    def _batch(self, name: str) -> Batch:
+    def __init__(self, state: State, run: Run, changes: Changed, upcoming: Changed, before: State | None) -> None:
+        self._state, self._run, self._before = state, run, before
+        state.jobs.run = run
+        self._inserted, self._deleted = _load_changes(state, changes)
+        self.deleted_next = _deleted_next(state, upcoming)
+        if (names := state.representatives) is not None:
+            # Other rules may ask for names that none has asked for before.
+            rules = () if before is None else state.program.rules
+            given: View = self._inserted if before is None else state.given | self._inserted
+            self._inserted.add(names.names_of(given, rules))
+
+    def __enter__(self) -> Self:
+        self.sets = Update(self._state, self._run, self._deleted, self._inserted).__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.sets.__exit__(kind, error, trace)
+
+    @property
+    def rule_change(self) -> tuple[View, Rules, Rules] | None:
+        if self._before is None:
+            return None
+        return self._before.materialised, *self._state.changed_rules(self._before)
+
+    def conclude(self) -> None:
+        self._result = self._expanded = self.sets.result()
+        if self._state.representatives is not None:
+            self._expanded = self._state.representatives.named_change(self.sets, *self._result)
+
+    def inserted_rows(self, name: str) -> Iterable[tuple[Any, ...]]:
+        state, inserted = self._state, self._result[1]
+        if inserted.count(name):
+            for batch in facts_of(inserted, name, state.dictionary):
+                yield from decode_rows(batch, state.program.relations[name].types, state.dictionary)
+
+    def evaluate(self, query: Query) -> Iterable[tuple[Any, ...]]:
+        found = evaluate(query, self._state, self.sets.after, self._run)
+        for batch in rows_of(found.table):
+            yield from decode_rows(batch, query.answer.types, self._state.dictionary)
+
+    @property
+    def explicit(self) -> Mapping[str, int]:
+        return {"inserted": self.sets.given_inserted.size, "deleted": self.sets.given_deleted.size}
+
+    @property
+    def changes(self) -> tuple[SparkChange, SparkChange]:
+        deleted, inserted = self._expanded
+        relations, dictionary = self._state.program.relations, self._state.dictionary
+        return SparkChange(deleted, relations, dictionary), SparkChange(inserted, relations, dictionary)
+
+    def describe(self, counters: Mapping[str, Counters], whole: Collection[str]) -> Described:
+        assert not whole, "on a cluster no relation has a storage scheme"
+        return saved_state.changed_rows(self.sets, self._result, counters)
+
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
+        self.sets.commit(*self._result, write or (lambda: None))
+        for stratum, counters in valid.items():
+            self._state.record_counters(stratum, counters)
+        if self._state.representatives is not None:
+            self._state.representatives.committed(*self._expanded)
+
+
+@final
+class SparkChange:
+    """Facts that an update deleted or inserted, in files; they come to the driver when they are read."""
+
+    def __init__(self, facts: FactSet, relations: Mapping[str, Relation], dictionary: Dictionary) -> None:
+        self._facts, self._relations, self._dictionary = facts, relations, dictionary
+
+    def count(self, name: str) -> int:
+        return self._facts.count(name)
+
+    def batch(self, name: str) -> Batch:
         empty = np.empty((self._relations[name].arity, 0), np.int64)
         return np.concatenate([empty, *facts_of(self._facts, name, self._dictionary)], axis=1)
 
-    @property
-    def total(self) -> int:
-        return sum(self._facts.count(name) for name in self._relations)
 
-
-def update_state(
-    program: Program,
-    state: State,
-    changes: Changed,
-    algorithm: str,
-    run: Run,
-    *,
-    kept: State | None = None,
-    keeper: ClusteredKeeper | None = None,
-    ahead: Ahead | None = None,
-) -> Change:
-    """Carries out one update, whole or not at all; see the in-memory engine."""
-    check_algorithm(algorithm, program.strata)
-    phases = PhaseTimer()
-    state.jobs.run = run
-    with phases.during("encode"):
-        coming, going = _load_changes(program, state, changes)
-        deleted_next = _deleted_next(program, state, ahead)
-        names = state.representatives
-        if names is not None:
-            # Other rules may ask for names that none has asked for before.
-            coming.add(names.names_of(coming) if kept is None else names.names_of(state.given | coming, program.rules))
-    with held_back() as run.deliver, Update(state, run, going, coming) as update:
-        with phases.during("reason"):
-            choices = maintain_all(update, algorithm, state, kept, ahead, deleted_next)
-            lost, gained = update.result()
-            _refuse_forbidden(state, update.after, gained)
-            gone, come = (lost, gained) if names is None else names.named_change(update, lost, gained)
-        explicit = {"inserted": update.given_inserted.size, "deleted": update.given_deleted.size}
-        inserted, deleted = (ClusteredChanges(program.relations, v, state.dictionary) for v in (come, gone))
-        valid = kept_counters(state, choices)
-        stats: dict[str, Any] = {"engine": "spark", "algorithm": algorithm}
-        stats |= update_stats(program, choices, valid, "rounds", phases, run)
-        stats |= {**update.figures, "explicit": explicit, "inserted": inserted.total, "deleted": deleted.total}
-        if ahead is not None:
-            stats["marking"] = ahead.told
-        with phases.during("write"):
-            if keeper is None:
-                update.commit(lost, gained)
-            else:
-                keeper.commit(update, (lost, gained), valid, stats, (kept or state).program)
-        for stratum, counters in valid.items():
-            state.record_counters(stratum, counters)
-        if names is not None:
-            names.committed(gone, come)
-    return Change(inserted, deleted, stats)
-
-
-def _evaluate(query: Query, state: State, facts: View, *, representatives: bool = False) -> Answer:
-    """The answer to a query over some facts of a state, in all names or over representatives only; see the in-memory engine."""
-    names, rules = state.representatives, query.rules
-    if names is not None and query.about_names:
-        facts = names.all_names(facts, query.reads, state.materialised)
-    elif names is not None:
-        rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
-    known, state.workshop.undefined = state.workshop.undefined, Counter()  # what a query drops is its own business
-    made = FactSet("an answer", state.workshop)
-    for name, relation in query.relations.items():
-        state.workshop.shapes[name] = Shape.of(relation.types)
-    try:
-        for rule in rules:  # in an order in which all that a rule reads is complete
-            made.add(Rules([rule], frozenset(), state.workshop).consequences(facts | made))
-    finally:
-        undefined, state.workshop.undefined = sum(state.workshop.undefined.values()), known
-    table = Table(query.answer.arity)
-    columns = np.array(rewritten_columns(query.answer), np.int64)
-    for batch in facts_of(made, query.answer.name, state.dictionary):
-        if names is None or representatives != query.about_names:
-            table.add_new(batch, 0)
-        elif representatives:
-            names.renaming.rename(batch, columns)
-            table.add_new(batch, 0)
-        else:
-            for part in expand(batch, columns, names.renaming):
-                table.add_new(part, 0)
-    return Answer(query.answer, table, state.dictionary, undefined)
-
-
-def _refuse_forbidden(state: State, facts: View, new: FactSet) -> None:
-    """Raises `DataError` if there are forbidden facts among new ones; `facts` are all that there are then."""
-    found = {}
-    for name in forbidden_relations(state.program):
-        if new.count(name):
-            types = state.program.relations[name].types
-            batches = facts_of(new, name, state.dictionary)
-            found[name] = [row for batch in batches for row in decode_rows(batch, types, state.dictionary)]
-    refuse(state.program, found, lambda query: _evaluate(query, state, facts))
-
-
-def open_clustered(
-    path: Path,
-    version: int | None,
-    spark: SparkSession,
-    *,
-    write: bool = False,
-    scratch: Path | None = None,
-    buckets: int | None = None,
-) -> ClusteredMaterialisation:
-    """The facts of a version of a state directory, on a cluster; nothing is derived.
-
-    Args:
-        path: the state directory, which driver and executors share.
-        version: which version; the newest if left out.
-        spark: the caller's session.
-        write: whether nobody else may write from now on.
-        scratch: a folder that driver and executors share.
-        buckets: how many parts facts are divided into.
-
-    Raises:
-        StateError: there is no such state or version, it is damaged, or another writes to it.
-        ResourceError: Spark gave up, the scratch folder is full, or executors do not see the state.
-    """
-    from evermat.runtime.clustered_persistence import open_state  # noqa: PLC0415
-
-    with ExitStack() as stack:
-        folder = stack.enter_context(Scratch(scratch))
-        cluster = Cluster(spark, folder, buckets or default_buckets(spark))
-        stack.callback(cluster.close)
-        state, keeper, stats = open_state(path, version, cluster, write=write)
-        opened = ClusteredMaterialisation(state.program, state, Run(), PhaseTimer(), {}, stack.pop_all(), keeper)
-    opened._opened = stats  # noqa: SLF001
-    return opened
-
-
-def _deleted_next(program: Program, state: State, ahead: Ahead | None) -> FactSet | None:
-    """The explicit facts that the next update deletes, if it is there; what is wrong with it is told when its turn comes."""
-    if ahead is None or not ahead.changes:
+def _deleted_next(state: State, upcoming: Changed) -> FactSet | None:
+    """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
+    if not upcoming:
         return None
     try:
-        return _load_changes(program, state, ahead.changes)[1]
+        return _load_changes(state, upcoming)[1]
     except DataError:
         return None
 
 
-def _load_changes(program: Program, state: State, changes: Changed) -> tuple[FactSet, FactSet]:
-    """What comes and goes in the end, of updates one after the other: of each fact the last of them decides."""
-    coming, going = FactSet("insertions", state.workshop), FactSet("deletions", state.workshop)
+def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
+    """What updates, one after the other, insert and delete in the end: of each fact the last of them decides."""
+    inserted, deleted = FactSet("insertions", state.workshop), FactSet("deletions", state.workshop)
     for update in changes:
         come, gone = (
-            load_facts(program, state, [change[side] for change in update], what)
+            _load_facts(state, [change[side] for change in update], what)
             for side, what in ((0, "insertions"), (1, "deletions"))
         )
         if len(changes) == 1:
             return come, gone
-        coming.replace((coming - gone) | come)
-        going.replace((going - come) | (gone - come))
-    return coming, going
+        inserted.replace((inserted - gone) | come)
+        deleted.replace((deleted - come) | (gone - come))
+    return inserted, deleted
 
 
-def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
+def _load_facts(state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
     """A set of facts as users have them."""
     files: dict[str, list[Path]] = {}
     problems: list[Problem] = []
@@ -423,16 +356,16 @@ def load_facts(program: Program, state: State, given: list[Mapping[str, Any]], w
             for name, rows in facts.items():
                 try:
                     with scratch.writing():
-                        files.setdefault(name, []).extend(_written(name, rows, program, scratch))
+                        files.setdefault(name, []).extend(_written(name, rows, state.program, scratch))
                 except DataError as error:
                     problems += error.problems
         if problems:
             raise DataError(problems)
-        return load(state.workshop, program.relations, files, what)
+        return load(state.workshop, state.program.relations, files, what)
 
 
 def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[Path]:
-    """Given facts in Arrow files."""
+    """Facts as users have them, in Arrow files."""
     if isinstance(given, Once):
         given = given.given
     if isinstance(given, Several):

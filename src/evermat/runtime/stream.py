@@ -6,7 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from evermat.core.choices import UpdateAlgorithm
+
+if TYPE_CHECKING:
+    from evermat.language.model import Program
+    from evermat.runtime.change import Change
 
 #: updates that are read ahead of the one that is processed; then whoever makes them has to wait
 ROOM = 64
@@ -30,6 +36,28 @@ class StreamedUpdate:
 
 AnyUpdate: TypeAlias = StreamedUpdate | Mapping[str, Any] | tuple[Mapping[str, Any], Mapping[str, Any]]
 """An update as users have it: also a mapping with `insert` and `delete`, or both as a pair."""
+
+
+class Follower(Protocol):
+    """What follows a stream: a materialisation."""
+
+    @property
+    def program(self) -> Program:
+        """The program, after all changes of rules."""
+
+    @property
+    def positions(self) -> dict[str, str]:
+        """How far streams have been followed, by their names."""
+
+    def stream(
+        self,
+        updates: Iterable[AnyUpdate],
+        *,
+        algorithm: UpdateAlgorithm = "auto",
+        marking: bool | None = None,
+        coalesce: bool = False,
+    ) -> Iterator[Change]:
+        """Carries out updates one after the other."""
 
 
 class Once:
@@ -141,7 +169,7 @@ Process: TypeAlias = Callable[[Sequence[StreamedUpdate], Sequence[StreamedUpdate
 """Processes updates that become one, with a look at those that come next."""
 
 
-def follow(updates: Iterable[AnyUpdate], process: Process, *, coalesce: bool = False) -> Iterator[Any]:
+def follow_updates(updates: Iterable[AnyUpdate], process: Process, *, coalesce: bool = False) -> Iterator[Any]:
     """What comes of each update, in their order; with `coalesce`, of all that are there when one is taken."""
     arriving = Arriving(updates)
     most = ROOM if coalesce else 1

@@ -5,13 +5,15 @@ A batch is processed once, however often Spark delivers it: the version that it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from evermat.core.choices import UpdateAlgorithm
 from evermat.core.error_catalogue import NO_SUCH_RELATION
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
@@ -21,24 +23,22 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.api.materialisation import Materialisation
-    from evermat.io import FileChanges
-    from evermat.io.rdf.terms import RdfOptions
     from evermat.language.model import Relation
-    from evermat.runtime.stream import StreamedUpdate
+    from evermat.runtime.stream import Follower, StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.
 
 
 def follow_frame(
-    m: Materialisation,
+    m: Follower,
     frame: DataFrame,
     *,
+    turn: AbstractContextManager[Any],
     checkpoint: str | PathLike[str],
     relation: str | None = None,
     available_now: bool = False,
     interval: str | float | None = None,
-    algorithm: str = "auto",
+    algorithm: UpdateAlgorithm = "auto",
     marking: bool | None = None,
     coalesce: bool = False,
 ) -> StreamingQuery:
@@ -58,6 +58,7 @@ def follow_frame(
     Args:
         m: what is to be kept true; its facts may be here or on the cluster.
         frame: a streaming DataFrame, of `spark.readStream`.
+        turn: held while a batch is processed.
         checkpoint: the folder in which Spark notes how far it is. It belongs to this stream and this materialisation.
         relation: the relation that changes; None if the stream says so in each row.
         available_now: process what is there now, in as many batches as the source makes of it, and end.
@@ -73,18 +74,18 @@ def follow_frame(
         DataError: the DataFrame is no stream, or its columns do not fit; there is no such relation.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
-    from evermat.runtime.ingest import relation_of  # noqa: PLC0415
-    from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
-    from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
-    from evermat.spark.streaming.sink import ChangeFrames  # noqa: PLC0415
+    from evermat.reasoning.maintain import check_algorithm
+    from evermat.runtime.ingest import relation_of
+    from evermat.runtime.stream import StreamedUpdate
+    from evermat.spark.streaming.query import check_stream, start
+    from evermat.spark.streaming.sink import ChangeFrames
 
     check_stream(frame)
     check_algorithm(algorithm, m.program.strata)
     frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
-        with m.turn:
+        with turn:
             if number <= int(m.positions.get(stream, -1)):
                 return
             changes = frames.changes(batch, number, _relations(m))
@@ -96,16 +97,17 @@ def follow_frame(
 
 
 def follow_files(
-    m: Materialisation,
+    m: Follower,
     spark: SparkSession,
     folder: str | PathLike[str],
     *,
+    turn: AbstractContextManager[Any],
     checkpoint: str | PathLike[str],
     files_per_batch: int | None = None,
     base: str | None = None,
     available_now: bool = False,
     interval: str | float | None = None,
-    algorithm: str = "auto",
+    algorithm: UpdateAlgorithm = "auto",
     marking: bool | None = None,
     coalesce: bool = False,
 ) -> StreamingQuery:
@@ -123,6 +125,7 @@ def follow_files(
         m: what is to be kept true; its facts may be here or on the cluster.
         spark: who looks for files.
         folder: the folder, which this process and all executors see.
+        turn: held while a batch is processed.
         checkpoint: the folder in which Spark notes how far it is. It belongs to this stream and this materialisation.
         files_per_batch: at most so many files, the oldest first, are taken at a time; all that are there if left out.
         base: what relative IRIs in RDF are relative to.
@@ -139,25 +142,26 @@ def follow_files(
         DataError: there is no such folder.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
-    from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
-    from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
-    from evermat.spark.streaming.file_source import arriving_files, updates_in  # noqa: PLC0415
-    from evermat.spark.streaming.query import check_stream, start  # noqa: PLC0415
+    from evermat.io import RdfOptions
+    from evermat.reasoning.maintain import check_algorithm
+    from evermat.runtime.ingest import read_change_files
+    from evermat.runtime.stream import StreamedUpdate
+    from evermat.spark.streaming.file_source import arriving_files, updates_in
+    from evermat.spark.streaming.query import check_stream, start
 
     check_algorithm(algorithm, m.program.strata)
     frame = arriving_files(spark, folder, files_per_batch)
     check_stream(frame)
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
-        with m.turn:
+        with turn:
             done_batch, done = _position(m.positions.get(stream, "-1/-1"))
             if number < done_batch:
                 return
             files = list(enumerate(updates_in(batch)))
             if number == done_batch:
                 files = files[done + 1 :]
-            found = _read([paths for _, paths in files], m, RdfOptions(base=base))
+            found = read_change_files([paths for _, paths in files], m.program, RdfOptions(base=base))
             updates = [
                 StreamedUpdate(changes.insert, changes.delete, (stream, f"{number}/{index}"))
                 for (index, _), changes in zip(files, found, strict=True)
@@ -182,12 +186,12 @@ def register_source(spark: SparkSession) -> None:
     spark.dataSource.register(EvermatDataSource)
 
 
-def _relations(m: Materialisation) -> dict[str, Relation]:
-    return {name: m.program.relations[name] for name in m}
+def _relations(m: Follower) -> dict[str, Relation]:
+    return {name: relation for name, relation in m.program.relations.items() if not relation.hidden}
 
 
 def _carry_out(
-    m: Materialisation, updates: Sequence[StreamedUpdate], algorithm: str, *, marking: bool | None, coalesce: bool
+    m: Follower, updates: Sequence[StreamedUpdate], algorithm: UpdateAlgorithm, *, marking: bool | None, coalesce: bool
 ) -> None:
     for _ in m.stream(updates, algorithm=algorithm, marking=marking, coalesce=coalesce):
         pass
@@ -197,22 +201,6 @@ def _position(text: str) -> tuple[int, int]:
     """The number of a batch, and the last update of it that is done."""
     batch, _, index = text.partition("/")
     return int(batch), int(index)
-
-
-def _read(updates: Iterable[Sequence[Path]], m: Materialisation, options: RdfOptions) -> list[FileChanges]:
-    """The changes in all files; what is wrong with any of them is told together."""
-    from evermat.io.changes.read import read_update  # noqa: PLC0415
-
-    found: list[FileChanges] = []
-    problems: list[Problem] = []
-    for paths in updates:
-        try:
-            found.append(read_update(paths, m.program, options))
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
-    return found
 
 
 # --- the source ------------------------------------------------------------------------------------------------
@@ -264,16 +252,17 @@ class StateFeed:
             store.version(version)
 
     def content(self, version: int) -> pa.Table:
-        from evermat.api.materialisation import Facts  # noqa: PLC0415
-        from evermat.runtime.ingest import relation_of  # noqa: PLC0415
-        from evermat.runtime.persistence import load, program_of  # noqa: PLC0415
+        from evermat.runtime.ingest import relation_of
+        from evermat.runtime.memory_engine import restored
+        from evermat.runtime.relation import Relation
+        from evermat.runtime.saved_version import SavedVersion
 
         with Store.open(self._path) as store:
-            program = program_of(store, version)
-            relation = relation_of(self._name, program)
-            return Facts(relation, load(store, version, program, {self._name})).to_arrow()
+            saved = SavedVersion(store, version)
+            relation = relation_of(self._name, saved.program)
+            return Relation(relation, restored(saved, {self._name})).to_arrow()
 
     def changes(self, first: int, last: int) -> pa.Table | None:
-        from evermat.runtime.change_history import changes_between  # noqa: PLC0415
+        from evermat.runtime.change_history import changes_between
 
         return changes_between(self._path, first, last).get(self._name)

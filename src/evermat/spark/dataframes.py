@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
 from evermat.core.errors import DataError, Problem
+from evermat.core.pandas_block import allow_pandas
 from evermat.io.conform import conform
 from evermat.io.formats.parquet import parquet_schema
 from evermat.io.schema import nullary, where
@@ -96,6 +97,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
         facts = nullary(present=not frame.isEmpty())
         write_facts(facts, folder / "0.arrow")
         return Exchanged([folder / "0.arrow"], facts.num_rows)
+    allow_pandas()  # tasks that take Arrow need it
     names = _arrow_schema(frame).names
     conform(_arrow_schema(frame).empty_table(), relation, name)
     writer = FrameWriter(relation, tuple(names), str(scratch.folder(relation.name)), name)

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from evermat.core import error_catalogue as errors
+from evermat.core.deferred_signals import check_stop
 from evermat.core.errors import Problem, ResourceError
 
 _Result = TypeVar("_Result")
@@ -52,7 +53,7 @@ def run_watched(
     action: Callable[[], _Result],
     *,
     progress: Callable[[str], None] | None = None,
-    check: Callable[[], None] = lambda: None,
+    check: Callable[[], None] = check_stop,
 ) -> _Result:
     """Runs what starts Spark jobs in a thread of its own, so that this one stays awake.
 

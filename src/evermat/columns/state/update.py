@@ -152,6 +152,14 @@ class Nothing(Restricted):
         assert not source
         return Listed(self.tables, {})
 
+    def replace(self, facts: View) -> bool:
+        """It stays empty."""
+        assert not facts
+        return False
+
+    def clear(self) -> None:
+        """It is empty."""
+
 
 class ChangedRows(Listed):
     """Facts that come or go: few, and only ever listed or compared with others."""

@@ -60,6 +60,9 @@ class Note:
     why: str
     translated: bool
 
+    def __str__(self) -> str:
+        return f"`{self.axiom}`: {self.why}{'' if self.translated else '; nothing of it is translated'}"
+
 
 @dataclass(frozen=True, slots=True)
 class HelperRelation:

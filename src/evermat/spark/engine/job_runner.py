@@ -15,7 +15,9 @@ import pyarrow as pa
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
 from evermat.core import error_catalogue as errors
+from evermat.core.deferred_signals import check_stop
 from evermat.core.errors import EvermatError, Problem, ResourceError
+from evermat.core.pandas_block import allow_pandas
 from evermat.spark.engine.tasks.derive import Derivation, Deriving, Given, Grouping, Loading
 from evermat.spark.engine.tasks.merge import Absorbing, Target
 from evermat.spark.engine.tasks.serialization import (
@@ -91,9 +93,10 @@ class Cluster:
         spark: SparkSession,
         scratch: Scratch,
         buckets: int,
-        check: Callable[[], None] = lambda: None,
+        check: Callable[[], None] = check_stop,
         progress: Callable[[str], None] | None = None,
     ) -> None:
+        allow_pandas()
         self.session = spark.newSession()
         for name, value in _SETTINGS.items():
             self.session.conf.set(name, value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -39,21 +39,13 @@ _T = TypeVar("_T")
 _PIECE = 32 << 20  # bytes of a file that one task reads
 
 
-@dataclass
-class Watch:
-    """Who is told how far a job has come, and who may stop it by raising an exception."""
-
-    progress: Callable[[str], None] = field(default=lambda _text: None)
-    check: Callable[[], None] = field(default=lambda: None)
-
-
 def read_inputs(
     spark: SparkSession,
     program: Program,
     folder: str,
     scratch: Scratch,
-    watch: Watch | None = None,
     *,
+    progress: Callable[[str], None] | None = None,
     spread: bool = False,
     graphs: GraphFiles | None = None,
     triples: pa.Table | None = None,
@@ -68,7 +60,7 @@ def read_inputs(
     """
     graphs = graphs or GraphFiles()
     local = [io for io in program.inputs if not is_remote(_place(io, folder))]
-    reading = _Reading(spark, scratch, watch or Watch(), graphs.with_inputs(local, Path(folder)), spread=spread)
+    reading = _Reading(spark, scratch, progress, graphs.with_inputs(local, Path(folder)), spread=spread)
     for io in program.inputs:
         reading.plan(io, folder)
     router = Router.of(program.relations)
@@ -80,20 +72,19 @@ def read_inputs(
     return found
 
 
-def read_graphs(
-    spark: SparkSession, program: Program, scratch: Scratch, graphs: GraphFiles, triples: pa.Table | None
-) -> dict[str, Several]:
-    """The facts of RDF files alone, and of some triples; see `read_inputs`."""
-    return read_inputs(spark, replace(program, inputs=()), "", scratch, graphs=graphs, triples=triples)
-
-
 class _Reading:
     """All inputs: first what is to be read is found out, then one job reads it."""
 
     def __init__(
-        self, spark: SparkSession, scratch: Scratch, watch: Watch, graphs: GraphFiles, *, spread: bool
+        self,
+        spark: SparkSession,
+        scratch: Scratch,
+        progress: Callable[[str], None] | None,
+        graphs: GraphFiles,
+        *,
+        spread: bool,
     ) -> None:
-        self._spark, self._scratch, self._watch, self._spread = spark, scratch, watch, spread
+        self._spark, self._scratch, self._progress, self._spread = spark, scratch, progress, spread
         self._graphs = graphs
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
@@ -230,10 +221,9 @@ class _Reading:
         return outcomes
 
     def _watched(self, action: Callable[[], _T], what: str) -> _T:
-        def progress(text: str) -> None:
-            self._watch.progress(f"{what}: {text}")
-
-        return run_watched(self._spark, action, progress=progress, check=self._watch.check)
+        report = self._progress
+        progress = None if report is None else lambda text: report(f"{what}: {text}")
+        return run_watched(self._spark, action, progress=progress)
 
     def _run(self, frame: DataFrame, reader: SplitReader | ContentReader, what: str) -> list[Outcome]:
         """What a reader makes of every row. A plain function of Python needs no pandas, and so little comes back that it is quick."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evermat.core import error_catalogue as errors
 from evermat.core.deferred_signals import uninterrupted
 from evermat.core.errors import EvermatError, Problem, ResourceError
+from evermat.core.pandas_block import allow_pandas
 from evermat.spark.jobs import essential
 from evermat.spark.launch.jvm import Running
 from evermat.spark.launch.settings import check_master, check_settings, not_possible, reach, try_settings
@@ -90,6 +91,7 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
     try:
         with _without_warnings():
             if master is not None and master.startswith("sc://"):
+                allow_pandas()
                 return running.connect(master, conf, name)
             return running.start(master, memory, conf, name)
     except BaseException:

@@ -11,11 +11,12 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from evermat.core.choices import ANSWER_FORMATS, AnswerFormat
 from evermat.io import arrow_schema
 from evermat.io.formats.csv_writer import spell, write_text
 from evermat.io.formats.jsonl_reader import write_jsonl
@@ -23,16 +24,17 @@ from evermat.io.formats.parquet import write_parquet
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
-from evermat.runtime.query import Answer
 
-FORMATS = ("table", "csv", "jsonl", "parquet")
+if TYPE_CHECKING:
+    from evermat.runtime.answer import Answer
+
 _TRUTH = "answer"  # the column of a truth value
 _SORTED = 5_000_000  # rows that are sorted; more are written as they are found
 _BOXED = 1000  # rows up to which a terminal gets a box: drawing it takes long
 _NUMERIC = Type.NUMBER | Type.UNSIGNED | Type.FLOAT
 
 
-def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa: A002
+def write_answer(answer: Answer, format: AnswerFormat, stream: BinaryIO) -> None:  # noqa: A002
     """Writes an answer to a stream of bytes, such as `sys.stdout.buffer` or an open file.
 
     Args:
@@ -41,8 +43,7 @@ def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa
             object in each line) or `parquet`.
         stream: where to.
     """
-    if format not in FORMATS:
-        raise ValueError(f"format {format!r} is not known: use one of {', '.join(FORMATS)}")
+    ANSWER_FORMATS.check(format)
     relation = answer.relation
     if not relation.columns:
         _write_truth(bool(answer), format, stream)

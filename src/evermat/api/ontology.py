@@ -1,0 +1,33 @@
+"""Ontologies as rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evermat.owl.translate import Translation
+
+
+def translate(
+    ontology: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    base: str | None = None,
+    ignore_imports: bool = False,
+) -> Translation:
+    """Translates ontologies to rules: `text()` of the result is a program, `notes` list what rules cannot express.
+
+    Args:
+        ontology: a file, or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
+        base: what relative IRIs are relative to.
+        ignore_imports: whether imports may be missing.
+
+    Raises:
+        DataError: an ontology cannot be read, or something that it imports is missing.
+    """
+    from evermat.owl.translate import translate as translate_files
+
+    files = [ontology] if isinstance(ontology, str | PathLike) else ontology
+    return translate_files(list(map(Path, files)), base=base, imports="ignore" if ignore_imports else "require")

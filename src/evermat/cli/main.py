@@ -1,0 +1,76 @@
+"""The command line as a process: signals, errors and exit codes."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from typing import NoReturn
+
+from evermat.cli.app import ClosedPipe, app
+from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import EvermatError, Problem, ResourceError
+from evermat.core.pandas_block import block_pandas
+
+_RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
+
+
+def script() -> None:
+    """Runs the command line in a process of its own: what the command `evermat` calls.
+
+    Nothing here needs pandas, and in this process there is no other code that could.
+    """
+    block_pandas()
+    # Programs are many small objects that stay: looking for garbage is rarely worth it.
+    gc.set_threshold(100_000, 50, 50)
+    main()
+
+
+def main() -> None:
+    """Runs the command line; errors become their text on stderr and their exit code."""
+    catch_signals()
+    try:
+        app(args=list(_one_by_one(sys.argv[1:])))
+    except EvermatError as error:
+        _fail(str(error), error.exit_code)
+    except MemoryError as error:
+        details = {"why": str(error) or "the system has no more"}
+        _fail(str(ResourceError(Problem(errors.OUT_OF_MEMORY, details))), ResourceError.exit_code)
+    except OSError as error:
+        details = {"path": error.filename or "<stdout>", "why": error.strerror or str(error), "rest": ""}
+        _discard_stdout()
+        _fail(str(ResourceError(Problem(errors.CANNOT_WRITE, details))), ResourceError.exit_code)
+    except ClosedPipe:
+        _discard_stdout()
+        sys.exit(0)
+    except Interrupted:
+        _fail(f"interrupted: {aftermath()}", 130)
+    except Terminated:
+        _fail(f"terminated: {aftermath()}", 143)
+
+
+def _one_by_one(arguments: list[str]) -> Iterator[str]:
+    """The arguments with `--rdf` before each of its files: a shell makes several of `--rdf data/*.nt`."""
+    option, expected = "", False  # whose files these are, and whether there must be one now
+    for argument in arguments:
+        if argument in ("--rdf", "--ontology"):
+            option, expected = argument, True
+        elif expected:
+            expected = False
+        elif option and argument.lower().removesuffix(".gz").endswith(_RDF_ENDINGS):
+            yield option
+        else:
+            option = ""
+        yield argument
+
+
+def _discard_stdout() -> None:
+    """Discards what is left of the output: Python would complain again when it flushes on exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _fail(text: str, code: int) -> NoReturn:
+    print(text, file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,150 @@
+"""The options of commands: each is declared once, with its type and its help text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import typer
+
+from evermat.core import error_catalogue as errors
+from evermat.core.choices import (
+    ENTAILMENTS,
+    EQUALITY_MODES,
+    PLACEMENTS,
+    SCHEME_POLICIES,
+    UPDATE_ALGORITHMS,
+    Choices,
+    Entailment,
+    EqualityMode,
+    MaterialiseAlgorithm,
+    Placement,
+    SchemePolicy,
+    UpdateAlgorithm,
+    Which,
+)
+from evermat.core.errors import Problem, ProgramError
+
+
+def _help(text: str, choices: Choices) -> str:
+    """A help text that ends with the names of a choice and their meanings."""
+    return f"{text} {choices.described}."
+
+
+StateFolder: TypeAlias = Annotated[
+    Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)
+]
+OptionalProgram: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(metavar="[PROGRAM.dl]", help="The program; not needed with an ontology or RDF.", show_default=False),
+]
+OntologyFiles: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Option("--ontology", metavar="FILE…", help="An ontology: its axioms become rules, its triples facts."),
+]
+RuleSet: TypeAlias = Annotated[
+    Entailment | None,
+    typer.Option("--entailment", help=_help("Rules over `triple` for axioms that are in the data.", ENTAILMENTS)),
+]
+EqualityOption: TypeAlias = Annotated[
+    EqualityMode | None,
+    typer.Option("--equality", help=_help("What owl:sameAs does; default: what rules need.", EQUALITY_MODES)),
+]
+Master: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
+]
+Conf: TypeAlias = Annotated[
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+]
+ScratchFolder: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="For temporary files; on a cluster, one that all machines share.")
+]
+PlacementOption: TypeAlias = Annotated[
+    Placement, typer.Option("--place", help=_help("Where Spark has rules evaluated.", PLACEMENTS))
+]
+SchemesOption: TypeAlias = Annotated[
+    SchemePolicy, typer.Option("--schemes", help=_help("How relations are stored.", SCHEME_POLICIES))
+]
+RunAlgorithm: TypeAlias = Annotated[
+    MaterialiseAlgorithm, typer.Option("--algorithm", help="How consequences are derived.")
+]
+UpdateAlgorithmOption: TypeAlias = Annotated[
+    UpdateAlgorithm,
+    typer.Option("--algorithm", metavar="NAME", parser=str, help=_help("How to maintain.", UPDATE_ALGORITHMS)),
+]
+Base: TypeAlias = Annotated[str | None, typer.Option(metavar="IRI", help="For relative IRIs in RDF files.")]
+SkipMalformed: TypeAlias = Annotated[
+    bool, typer.Option("--skip-malformed", help="Leave out malformed statements of RDF data, and count them.")
+]
+IgnoreImports: TypeAlias = Annotated[
+    bool, typer.Option("--ignore-imports", help="Go on if an ontology imports what is missing.")
+]
+Representatives: TypeAlias = Annotated[
+    bool, typer.Option("--representatives", help="Of equal terms, show only the representative.")
+]
+WhichTriples: TypeAlias = Annotated[Which, typer.Option(help="Which triples to write.")]
+Memory: TypeAlias = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
+]
+LimitRounds: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")]
+LimitFacts: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")]
+LimitSeconds: TypeAlias = Annotated[
+    float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds of reasoning.")
+]
+StatsFile: TypeAlias = Annotated[
+    Path | None, typer.Option("--stats", metavar="FILE.json", help="Write statistics to a file.")
+]
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """The limits of a command, named as the API names them."""
+
+    limit_rounds: int | None = None
+    limit_facts: int | None = None
+    limit_seconds: float | None = None
+    memory: int | None = None
+
+
+def parse_size(text: str) -> int:
+    """`4g`, `512M`, `1000000` in bytes; by default a share of what the machine or container allows.
+
+    Raises:
+        ProgramError: it is not a size.
+    """
+    from evermat.core.memory import available_bytes
+
+    if not text:
+        return int(available_bytes() * 0.8)
+    units = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+    digits, unit = text.lower().removesuffix("b"), 1
+    if digits and digits[-1] in units:
+        digits, unit = digits[:-1], units[digits[-1]]
+    try:
+        size = int(float(digits) * unit)
+    except (ValueError, OverflowError):
+        size = 0
+    if size <= 0:
+        raise wrong(f"`{text}` is not a size of memory: write a number with k, m, g or t behind it")
+    return size
+
+
+def parse_settings(given: list[str]) -> dict[str, str]:
+    """`key=value` as a dictionary.
+
+    Raises:
+        ProgramError: one of them is something else.
+    """
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise wrong(f"`--conf {text}` is not a setting: write `--conf KEY=VALUE`")
+        found[key.strip()] = value
+    return found
+
+
+def wrong(what: str) -> ProgramError:
+    """The error of a command line that cannot be carried out."""
+    return ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))

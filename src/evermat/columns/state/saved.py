@@ -1,0 +1,176 @@
+"""A state in a state directory: its facts as saved rows, and a state from saved rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.algebra import Counters
+from evermat.columns.state.state import State
+from evermat.columns.state.update import Update
+from evermat.columns.state.views import Listed, View, contains_facts, facts_in
+from evermat.columns.storage.encoding import encode_arrow, typed
+from evermat.columns.storage.table import EXPLICIT, MATERIALISED, Batch, Rows
+from evermat.engine.saved_rows import (
+    DELETED,
+    INSERTED,
+    NONRECURSIVE,
+    RECURSIVE,
+    UNCHANGED,
+    Mask,
+    Ops,
+    SavedRows,
+)
+from evermat.language.builtins import Type
+from evermat.language.model import Relation
+
+#: an `unsigned` in a state directory: no table format has 64 bits without a sign
+SAVED_UNSIGNED = pa.decimal128(20, 0)
+
+
+def all_rows(state: State, name: str, counters: Counters) -> SavedRows:
+    """All facts of a relation."""
+    return _saved(state, name, _stored(state).rows(name), counters, INSERTED)
+
+
+def deleted_rows(state: State, name: str) -> SavedRows:
+    """All facts of a relation, as deleted ones."""
+    return _saved(state, name, state.materialised.rows(name), Counters.NONE, DELETED)
+
+
+def current_rows(state: State, name: str, saved: Iterable[SavedRows], counters: Counters) -> SavedRows:
+    """What there is to say now about the facts of some saved rows."""
+    relation = state.program.relations[name]
+    found = [state.restore(name, encode_saved(state, relation, rows), distinct=False) for rows in saved]
+    rows = np.unique(np.concatenate(found))
+    ops = np.where(_stored(state).mask(name, rows), INSERTED, DELETED).astype(np.int8)
+    return _saved(state, name, rows, counters, ops)
+
+
+def changed_rows(
+    update: Update, name: str, result: tuple[Listed, Listed], counters: Counters, *, whole: bool
+) -> SavedRows | None:
+    """What an update changes of a relation: facts deleted and inserted, and those whose origin or counters change; None if nothing.
+
+    With `whole`, all facts of the relation after the update.
+    """
+    state, (deleted, inserted) = update.state, result
+    given = (state.given - update.given_deleted) | update.given_inserted
+    touched = [facts.rows(name) for facts in (deleted, inserted, update.given_deleted, update.given_inserted)]
+    if counters > Counters.NONE:
+        touched.append(update.counted(name))
+    if whole:
+        touched.append(_stored(state).rows(name))
+    rows = np.unique(np.concatenate(touched)).astype(np.int32, copy=False)
+    explicit = given.mask(name, rows)
+    before = _stored(state).mask(name, rows)
+    after = ((state.materialised - update.overdeleted) | update.added).mask(name, rows) | explicit
+    ops = np.where(before & ~after, DELETED, np.where(whole | (after & ~before), INSERTED, UNCHANGED)).astype(np.int8)
+    kept = before | after
+    if not kept.any():
+        return None
+    return _saved(state, name, rows[kept], counters, ops[kept], explicit[kept])
+
+
+def different_rows(old: State, state: State, name: str, counters: Counters) -> SavedRows:
+    """What turns the facts of a relation in an old state into those of a new one; what the old one has are of the same types."""
+    relation = state.program.relations[name]
+    rows, before = _stored(state).rows(name), _stored(old).rows(name)
+    saved = _saved(old, name, before, Counters.NONE, INSERTED)
+    found = state.restore(name, encode_saved(state, relation, saved), distinct=False)
+    kept = _stored(state).mask(name, found)
+    new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
+    every = np.concatenate([found, new]).astype(np.int32, copy=False)
+    ops = np.r_[np.where(kept, UNCHANGED, DELETED), np.full(len(new), INSERTED)].astype(np.int8)
+    return _saved(state, name, every, counters, ops)
+
+
+def facts_gained(old: State, new: State, name: str) -> Iterator[pa.Table]:
+    """The facts of a relation that a state has and another has not, some at a time, however they are stored."""
+    relation = new.program.relations[name]
+    for batch in facts_in(new.materialised, name):
+        columns = _columns(new, relation, batch)
+        known = _encode(old, relation, columns, batch.shape[1])
+        facts = pa.table(columns, [column.name for column in relation.columns])
+        yield facts.filter(pa.array(~contains_facts(old.materialised, name, known)))
+
+
+def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedRows]]) -> None:
+    """Takes in the rows of a relation: those of a snapshot, which are marked, and then changes, the newest last."""
+    table = state.tables[name]
+    counters = (
+        (state.nonrecursive_counter.counters[name], NONRECURSIVE),
+        (state.recursive_counter.counters[name], RECURSIVE),
+    )
+    for is_snapshot, saved in parts:
+        batch = encode_saved(state, state.program.relations[name], saved)
+        rows = state.restore(name, batch, distinct=is_snapshot)
+        gone = saved.ops == DELETED
+        table.clear_bits(rows, EXPLICIT | MATERIALISED)
+        table.set_bits(rows[~gone], MATERIALISED)
+        table.set_bits(rows[saved.explicit & ~gone], EXPLICIT)
+        for counter, kind in counters:
+            if kind in saved.counts:
+                counter.restore(rows, saved.counts[kind])
+
+
+def undo_rows(state: State, name: str, changes: SavedRows) -> None:
+    """Undoes changes that were saved: then only which facts there are is right."""
+    rows = state.restore(name, encode_saved(state, state.program.relations[name], changes), distinct=False)
+    state.tables[name].clear_bits(rows[changes.ops == INSERTED], EXPLICIT | MATERIALISED)
+    state.tables[name].set_bits(rows[changes.ops == DELETED], MATERIALISED)
+
+
+def encode_saved(state: State, relation: Relation, saved: SavedRows) -> Batch:
+    """The facts of saved rows as a batch."""
+    return _encode(state, relation, saved.facts, len(saved.ops))
+
+
+def saved_numbers(values: npt.NDArray[np.int64], type_: Type) -> pa.Array:
+    """A column of numbers as a state directory has it."""
+    column = pa.array(np.ascontiguousarray(typed(values, type_)))
+    return column.cast(SAVED_UNSIGNED) if type_ is Type.UNSIGNED else column
+
+
+def _encode(state: State, relation: Relation, columns: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Batch:
+    batch = np.empty((relation.arity, count), np.int64)
+    for i, (column, type_) in enumerate(zip(columns, relation.types, strict=True)):
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        if type_ is Type.UNSIGNED:
+            whole = whole.cast(pa.uint64())
+        batch[i] = encode_arrow(whole, type_, state.dictionary)
+    return batch
+
+
+def _stored(state: State) -> View:
+    """What is saved: the facts, and where equal terms have a representative, also explicit facts over other terms."""
+    return state.materialised if state.explicit is state.given else state.materialised | state.given
+
+
+def _saved(
+    state: State, name: str, rows: Rows, counters: Counters, ops: Ops | int, explicit: Mask | None = None
+) -> SavedRows:
+    if explicit is None:
+        explicit = state.given.mask(name, rows)
+    kinds = (
+        (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),
+        (Counters.MODULAR, RECURSIVE, state.recursive_counter),
+    )
+    counts = {kind: counted.counters[name].get(rows) for needed, kind, counted in kinds if counters >= needed}
+    codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)
+    return SavedRows(
+        _columns(state, state.program.relations[name], state.tables[name].take(rows)), codes, explicit, counts
+    )
+
+
+def _columns(state: State, relation: Relation, batch: Batch) -> list[pa.Array]:
+    """The fact columns; symbols of many rows as a dictionary of those that occur."""
+    return [
+        state.dictionary.decode_compactly(batch[i].astype(np.int32))
+        if type_ in Type.SYMBOL | Type.TERM
+        else saved_numbers(batch[i], type_)
+        for i, type_ in enumerate(relation.types)
+    ]

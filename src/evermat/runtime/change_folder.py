@@ -1,0 +1,101 @@
+"""A directory with a change file for each version of a state directory: what it changed in every relation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.core.choices import ChangesFormat
+from evermat.core.error_catalogue import CANNOT_WRITE
+from evermat.core.errors import Problem, ResourceError
+from evermat.io import write_changes
+from evermat.runtime.change_history import changes_between
+from evermat.store.disk import sync
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from evermat.io.changes.writer import Changed
+    from evermat.store import Version
+
+
+class ChangeFolder:
+    """Writes the change files of a stream.
+
+    Invariant: when an update begins, all versions of the stream that were committed since the directory is used have their file. So after a
+    crash only the newest can be without; it is written at the next start.
+    """
+
+    def __init__(self, folder: Path, form: ChangesFormat, state: Path) -> None:
+        self._folder, self._form, self._state = folder, form, state
+
+    def begin(self, newest: Version | None) -> None:
+        """Makes the directory; if it exists, completes it."""
+        if self._folder.is_dir():
+            self.complete(newest)
+        with reported(self._folder, "no version was made"):
+            self._folder.mkdir(parents=True, exist_ok=True)
+
+    def complete(self, newest: Version | None) -> None:
+        """Writes the file of the newest version of the stream if it is missing."""
+        if newest is not None and not self._file(newest.number).exists():
+            self.write(_Saved.of(changes_between(self._state, newest.number, newest.number)), newest.number)
+
+    def write(self, change: Changed, version: int) -> None:
+        """Writes the file of a version: when it has its name it is whole, and survives a power loss."""
+        file = self._file(version)
+        hidden = file.with_name(f".{file.name}")
+        write_changes(change, hidden)
+        with reported(file, f"version {version} is committed"):
+            sync(hidden)
+            hidden.replace(file)
+            sync(self._folder)
+
+    def _file(self, version: int) -> Path:
+        return self._folder / f"{version:06}.{self._form}"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Facts of a relation as a table."""
+
+    table: pa.Table
+
+    def to_arrow(self) -> pa.Table:
+        return self.table
+
+
+@dataclass(frozen=True)
+class _Saved:
+    """What a version changed, as the state directory has it."""
+
+    inserted: Mapping[str, _Rows]
+    deleted: Mapping[str, _Rows]
+
+    @classmethod
+    def of(cls, changes: Mapping[str, pa.Table]) -> _Saved:
+        """From tables with the columns `_op` and `_version`."""
+        import pyarrow.compute as pc
+
+        def those(op: str) -> dict[str, _Rows]:
+            return {
+                name: _Rows(table.filter(pc.equal(table["_op"], op)).drop_columns(["_op", "_version"]))
+                for name, table in changes.items()
+            }
+
+        return cls(those("+"), those("-"))
+
+
+@contextmanager
+def reported(path: Path, rest: str) -> Iterator[None]:
+    """Turns what the system says about a file that is written into an error that also says what is true of the rest."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        details = {"path": path, "why": error.strerror or str(error), "rest": rest}
+        raise ResourceError(Problem(CANNOT_WRITE, details)) from None

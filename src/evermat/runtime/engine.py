@@ -1,0 +1,256 @@
+"""The seam between users and engines: what a materialisation asks of the engine that holds its facts.
+
+Two engines implement it: `memory_engine`, over columns in the memory of this process, and `spark_engine`, over files that Spark's executors
+read and write. Everything above it (updates, queries, state directories, streams, exports) is written once, over these protocols.
+
+An engine begins empty. It gets its facts in one of three ways:
+
+    load, then materialise      explicit facts, then all their consequences
+    restore                     a version of a state directory, from which nothing has to be derived
+    revised                     the facts of another engine, with other rules
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+
+from evermat.algebra import Counters, Rules, Update, View
+from evermat.columns.equality.union_find import Renaming
+from evermat.columns.state.query import Solutions
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.core.choices import EngineName, Which
+from evermat.core.timing import PhaseTimer
+from evermat.engine.run import Run
+from evermat.engine.saved_rows import Difference, SavedRows
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program
+from evermat.language.query import Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evermat.runtime.saved_version import SavedVersion
+    from evermat.store import Part
+
+Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
+"""Facts to insert and to delete, by relation, as users have them."""
+
+Changed: TypeAlias = Sequence[Sequence[Given]]
+"""Updates that become one, in their order. All that belongs to one of them happens at once, and what it both inserts and deletes stays."""
+
+Described: TypeAlias = Mapping[str, Iterable[SavedRows]]
+"""Rows for a state directory, by relation; they may be computed while they are read."""
+
+
+class Snapshot(Protocol):
+    """The facts of one version, for reading; valid until the next update of its engine is committed.
+
+    Batches are encoded with `dictionary`. Where equal terms have a representative, facts are *expanded*, over all equal terms, unless the
+    caller wants representatives only.
+    """
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary that batches are encoded with."""
+
+    @property
+    def renaming(self) -> Renaming | None:
+        """Which term represents which; None if equal terms have no representative."""
+
+    def count(self, name: str, *, expanded: bool = True) -> int:
+        """How many facts a relation has."""
+
+    def count_explicit(self, name: str) -> int:
+        """How many explicit facts a relation has."""
+
+    def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
+        """The facts of a relation, some at a time; each batch is valid until the next step."""
+
+    def contains(self, name: str, fact: Batch, *, expanded: bool = True) -> bool:
+        """Whether a relation has a fact; terms of `fact` may be replaced by their representatives."""
+
+    def evaluate(self, query: Query, run: Run, *, representatives: bool = False) -> Solutions:
+        """The answer to a query."""
+
+    def stream(self, query: Query, run: Run) -> Solutions:
+        """The answer to a query, expanded, of which no more rows are held than must be."""
+
+
+class ChangeSet(Protocol):
+    """Facts that an update deleted or inserted, expanded; they are listed when they are read."""
+
+    def count(self, name: str) -> int:
+        """How many facts of a relation these are."""
+
+    def batch(self, name: str) -> Batch:
+        """The facts of a relation."""
+
+
+class EngineUpdate(Protocol):
+    """One update of an engine, as a context: left without `commit`, all is as it was."""
+
+    @property
+    def sets(self) -> Update:
+        """What algorithms work on; there is nothing before the context is entered."""
+
+    @property
+    def deleted_next(self) -> View | None:
+        """The explicit facts that the next update deletes, as far as they are known."""
+
+    @property
+    def rule_change(self) -> tuple[View, Rules, Rules] | None:
+        """The facts before a change of rules, the rules that it removes and those that it adds; None if rules stay."""
+
+    def conclude(self) -> None:
+        """Determines what the update changes; its algorithms are done."""
+
+    def inserted_rows(self, name: str) -> Iterable[tuple[Any, ...]]:
+        """The facts of a relation that the update inserts, decoded, over representatives."""
+
+    def evaluate(self, query: Query) -> Iterable[tuple[Any, ...]]:
+        """The answer to a query over the facts as they will be."""
+
+    @property
+    def explicit(self) -> Mapping[str, int]:
+        """How many explicit facts are `inserted` and `deleted`."""
+
+    @property
+    def changes(self) -> tuple[ChangeSet, ChangeSet]:
+        """The facts that are deleted, and those that are inserted."""
+
+    def describe(self, counters: Mapping[str, Counters], whole: Collection[str]) -> Described:
+        """What the update changes, for a state directory; of `whole` relations all facts after it.
+
+        Args:
+            counters: the counters to save of each relation.
+            whole: relations of which the state directory does not have all facts.
+        """
+
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
+        """Makes the changes, all or none; `write` makes them durable, as the last step that can fail.
+
+        Args:
+            valid: the counters that are valid afterwards, of strata that were processed.
+            write: writes to the state directory; None if there is none.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Engine(Protocol):
+    """All facts of a program, explicit and derived, and the rules over them.
+
+    Attributes:
+        name: Whose facts these are: `memory`, or `spark` if a SparkSession was given, also where the driver holds them.
+        distributed: Whether the facts are in files of a cluster rather than in this process.
+        run: What the materialisation took: rounds and rule instances.
+        timer: What phases of it took.
+    """
+
+    name: EngineName
+    distributed: bool
+    run: Run
+    timer: PhaseTimer
+
+    @property
+    def program(self) -> Program:
+        """The program, after all changes of its rules."""
+
+    def load(self, facts: Mapping[str, Any]) -> None:
+        """Takes in the explicit facts, those of the program's text too.
+
+        Raises:
+            DataError: facts do not fit their relations.
+        """
+
+    def materialise(self, counters: Counters) -> Any:
+        """Derives all consequences of the explicit facts.
+
+        Args:
+            counters: which derivation counters to keep for updates.
+
+        Returns:
+            None; or, where the facts outgrew this engine, the facts from which another has to go on.
+        """
+
+    def restore(self, version: SavedVersion) -> None:
+        """Takes in all facts and counters of a saved version.
+
+        Raises:
+            StateError: the version is damaged.
+        """
+
+    def snapshot(self) -> Snapshot:
+        """The facts as they are now."""
+
+    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+        """The facts of a relation as a DataFrame of the caller's session."""
+
+    def close(self) -> None:
+        """Releases files of the facts, if there are any."""
+
+    # --- updates -------------------------------------------------------------------------------------------------------
+    def revised(self, program: Program, run: Run) -> Self:
+        """An engine with other rules that shares the facts of this one."""
+
+    def begin_update(
+        self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
+    ) -> EngineUpdate:
+        """Reads the facts of an update, which begins when the result is entered.
+
+        Args:
+            changes: facts to insert and to delete.
+            run: limits and figures.
+            upcoming: the next update of a stream, if it is known.
+            before: the engine before a change of rules, with which this one shares its facts.
+            durable: whether the update will be written to a state directory.
+
+        Raises:
+            DataError: facts do not fit their relations.
+        """
+
+    # --- state directories -------------------------------------------------------------------------------------------
+    @property
+    def counters(self) -> Mapping[Stratum, Counters]:
+        """Which counters of each stratum are valid."""
+
+    def work(self, stratum: Stratum) -> int:
+        """How many rule instances it takes, about, to derive a stratum from scratch."""
+
+    @property
+    def storage(self) -> Mapping[str, Any]:
+        """Which storage schemes were asked for, the relations that have one, and rules whose heads are not stored."""
+
+    def describe(self, counters: Mapping[str, Counters]) -> Described:
+        """All facts of some relations, for a state directory."""
+
+    def describe_parts(
+        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
+    ) -> Described:
+        """What there is to say now about all facts in some data files of the newest version."""
+
+    def difference(
+        self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]
+    ) -> Difference:
+        """What turns the facts of a saved version into these; `dropped` relations have another meaning now, or none."""
+
+    # --- figures -----------------------------------------------------------------------------------------------------
+    def algorithm_of(self, stratum: Stratum) -> str:
+        """How a stratum was materialised."""
+
+    def placement_of(self, stratum: Stratum) -> tuple[str, str]:
+        """Where a stratum was materialised, and why there."""
+
+    def undefined(self) -> Counter[int]:
+        """Bindings dropped because an expression had no value, by the position of the rule."""
+
+    def figures(self) -> dict[str, Any]:
+        """What else there is to report: how relations are stored, their bytes, jobs of Spark."""

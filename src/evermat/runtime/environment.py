@@ -1,0 +1,72 @@
+"""What a command needs of its machine: a Spark session of its own, and compiled kernels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from evermat.columns.kernels.jit import CACHE_FOLDER, watching_compilation
+from evermat.columns.kernels.warm_up import prepare as prepare_kernels
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class SparkOptions:
+    """How a command's own SparkSession is made.
+
+    Attributes:
+        master: The cluster as Spark names it; None is this machine alone.
+        memory: Bytes, for columns and the JVM's heap together.
+        conf: Settings of Spark.
+        scratch: A directory for temporary files, which driver and executors share.
+    """
+
+    master: str | None = None
+    memory: int = 1 << 30
+    conf: Mapping[str, str] = field(default_factory=dict)
+    scratch: Path | None = None
+
+    @property
+    def process_memory(self) -> int:
+        """The bytes that are left for this process."""
+        from evermat.spark.launch.settings import heap_share
+
+        return max(self.memory - heap_share(self.memory), self.memory // 2)
+
+
+@contextmanager
+def spark_session(name: str, options: SparkOptions, say: Callable[[str], None]) -> Iterator[SparkSession]:
+    """A session for the block, called `name` in Spark's user interface; `say` gets lines for the user."""
+    prepare = partial(prepare_kernels, closures=True)
+    threading.Thread(target=prepare, name="evermat-kernels", daemon=True).start()  # while Spark starts
+    from evermat.spark.launch.session import session, stores_classes
+
+    with session(master=options.master, memory=options.memory, conf=options.conf, name=name) as spark:
+        yield spark
+        if stores_classes():
+            say("storing Spark's classes for this machine; later runs start faster")
+
+
+@contextmanager
+def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
+    """Says once, if kernels have to be compiled in the block: on a new machine that takes a while."""
+    said = False
+
+    def announce() -> None:
+        nonlocal said
+        if not said:
+            said = True
+            text = "compiling kernels for this machine; later runs start at once"
+            if CACHE_FOLDER is None:
+                text = "compiling kernels: there is no directory to keep them in (set NUMBA_CACHE_DIR)"
+            say(text)
+
+    with watching_compilation(announce):
+        yield

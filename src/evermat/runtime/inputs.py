@@ -1,0 +1,124 @@
+"""The explicit facts of a materialisation: those that the caller has, the program's inputs, RDF files, and triples of ontologies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evermat.columns.storage.encoding import Tables
+from evermat.core import error_catalogue as errors
+from evermat.core.errors import DataError, Problem, ProgramError
+from evermat.io import read_relation
+from evermat.io.rdf.inputs import GraphFiles
+from evermat.io.rdf.router import Router
+from evermat.language.model import Program
+from evermat.runtime.ingest import is_dataframe, table_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from evermat.spark.scratch import Scratch
+
+
+@dataclass(frozen=True)
+class FactSources:
+    """Where the explicit facts of a materialisation come from.
+
+    Attributes:
+        facts: Facts by relation, as users have them.
+        inputs: The directory, or URI, of the program's `.input`s; None if they are not to be read.
+        rdf: RDF files, whose triples are facts.
+        triples: Triples of ontologies.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    inputs: str | None = None
+    rdf: GraphFiles = field(default_factory=GraphFiles)
+    triples: pa.Table | None = None
+
+    def reads_files(self, program: Program) -> bool:
+        """Whether there is anything to read beside the caller's facts."""
+        has_inputs = self.inputs is not None and bool(program.inputs)
+        return has_inputs or bool(self.rdf.files) or self.triples is not None
+
+    def read(self, program: Program) -> dict[str, Any]:
+        """All facts by relation, read by this process.
+
+        Raises:
+            ProgramError: an input needs Spark.
+            DataError: with everything that is wrong with any of the inputs.
+        """
+        if not self.reads_files(program):
+            return dict(self.facts)
+        found: dict[str, list[pa.Table]] = {}
+        problems: list[Problem] = []
+        folder = Path(self.inputs or "")
+        inputs = () if self.inputs is None else program.inputs
+        files = self.rdf.with_inputs([io for io in inputs if "://" not in (io.path or str(self.inputs))], folder)
+        for io in inputs:
+            needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
+            if io.medium == "file" and "://" in (io.path or str(self.inputs)):
+                needs = "a URI"
+            if needs is not None:
+                details = {"name": io.relation.name, "what": needs}
+                raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
+            try:
+                table = read_relation(io, folder, files.options, files.blanks, files.skipped)
+                found.setdefault(io.relation.name, []).append(table)
+            except DataError as error:
+                problems += error.problems
+        try:
+            for name, table in files.facts(Router.of(program.relations), self.triples):
+                found.setdefault(name, []).append(table)
+        except DataError as error:
+            problems += error.problems
+        if problems:
+            raise DataError(problems)
+        return self._joined({name: Tables(tables) for name, tables in found.items()}, program)
+
+    def read_on_spark(
+        self,
+        program: Program,
+        session: SparkSession,
+        scratch: Scratch,
+        progress: Callable[[str], None] | None,
+        *,
+        spread: bool,
+    ) -> dict[str, Any]:
+        """All facts by relation, read as a job of Spark; they are in the scratch directory until they are encoded.
+
+        With `spread` the driver does not see those of tables and databases either.
+
+        Raises:
+            DataError: with everything that is wrong with any of the inputs.
+            ResourceError: Spark, or the disk, failed.
+        """
+        from evermat.spark.input.plan import read_inputs
+
+        if not self.reads_files(program):
+            return dict(self.facts)
+        if self.inputs is None:
+            program = replace(program, inputs=())
+        found = read_inputs(
+            session,
+            program,
+            self.inputs or "",
+            scratch,
+            progress=progress,
+            spread=spread,
+            graphs=self.rdf,
+            triples=self.triples,
+        )
+        return self._joined(found, program)
+
+    def _joined(self, read: Mapping[str, Any], program: Program) -> dict[str, Any]:
+        """The caller's facts and those that were read."""
+        found = {**self.facts, **read}
+        for name in self.facts.keys() & read.keys():
+            given = self.facts[name]
+            rows = given.toArrow() if is_dataframe(given) else given
+            found[name] = read[name].with_table(table_of(name, rows, program))
+        return found

@@ -1,0 +1,180 @@
+"""A materialisation from scratch: its facts are read, an engine is chosen and loaded, and all consequences are derived."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from evermat.algebra import Counters
+from evermat.columns.storage.encoding import decode_rows
+from evermat.core.choices import MaterialiseAlgorithm, Placement, SchemePolicy
+from evermat.core.timing import PhaseTimer
+from evermat.engine.run import Limits, Progress, Run
+from evermat.language.model import Program, Row
+from evermat.runtime.answer import Answer
+from evermat.runtime.constraints import refuse_forbidden
+from evermat.runtime.engine import Engine
+from evermat.runtime.inputs import FactSources
+from evermat.runtime.memory_engine import MemoryEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_E = TypeVar("_E", bound=Engine)
+_NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Options:
+    """How consequences are derived and stored.
+
+    Attributes:
+        limits: What may be used.
+        counters: Which derivation counters to keep for updates.
+        algorithm: How strata are materialised.
+        schemes: How relations are stored.
+        placement: With Spark, where strata are computed.
+        scratch: With Spark, a directory for temporary files, which driver and executors share.
+        buckets: With Spark, how many parts facts are divided into.
+        progress: Called from time to time with a line about how far it has come.
+    """
+
+    limits: Limits = _NO_LIMITS
+    counters: Counters = Counters.NONE
+    algorithm: MaterialiseAlgorithm = "auto"
+    schemes: SchemePolicy = "auto"
+    placement: Placement = "auto"
+    scratch: Path | None = None
+    buckets: int | None = None
+    progress: Progress | None = None
+
+
+def materialise_facts(
+    program: Program,
+    sources: FactSources,
+    options: Options = Options(),
+    session: SparkSession | None = None,
+    timer: PhaseTimer | None = None,
+) -> Engine:
+    """An engine that holds all consequences of a program and its explicit facts.
+
+    Args:
+        program: the rules.
+        sources: where the explicit facts come from.
+        options: how consequences are derived and stored.
+        session: the caller's SparkSession; None: all is done in the memory of this process.
+        timer: what phases take is added to it.
+
+    Raises:
+        DataError: facts do not fit their relations, or forbidden facts follow.
+        ProgramError: an input needs Spark.
+        LimitError: a limit was reached.
+        ResourceError: Spark gave up, or the scratch directory is full.
+    """
+    timer = timer or PhaseTimer()
+    if session is None:
+        with _reading(sources, program, timer):
+            facts = sources.read(program)
+        engine = _in_memory(program, facts, options, timer)
+    else:
+        engine = _on_spark(program, sources, options, session, timer)
+    with _closed_on_error(engine), timer.during("reason"):
+        _refuse_forbidden(engine)
+    return engine
+
+
+def _reading(sources: FactSources, program: Program, timer: PhaseTimer) -> AbstractContextManager[None]:
+    """The phase in which files are read, if any are."""
+    return timer.during("read") if sources.reads_files(program) else nullcontext()
+
+
+def _in_memory(program: Program, facts: Mapping[str, Any], options: Options, timer: PhaseTimer) -> Engine:
+    run = Run(options.limits, options.progress)
+    engine = MemoryEngine.start(program, run, timer, algorithm=options.algorithm, schemes=options.schemes)
+    with timer.during("encode"):
+        engine.load(facts)
+    with timer.during("reason"):
+        engine.materialise(options.counters)
+    return engine
+
+
+def _on_spark(
+    program: Program, sources: FactSources, options: Options, session: SparkSession, timer: PhaseTimer
+) -> Engine:
+    """In the driver as long as the facts fit; else on the cluster."""
+    from evermat.runtime.placement import count_given, driver_room
+    from evermat.runtime.spark_engine import SparkEngine
+    from evermat.spark.scratch import Scratch
+
+    run, room = Run(options.limits, options.progress), driver_room(options.limits)
+
+    def start() -> SparkEngine:
+        run.room = None
+        return SparkEngine.start(
+            program,
+            session,
+            run,
+            timer,
+            algorithm=options.algorithm,
+            placement=options.placement,
+            scratch=options.scratch,
+            buckets=options.buckets,
+        )
+
+    with Scratch(options.scratch) as scratch:
+        with _reading(sources, program, timer):
+            spread = options.placement in ("pivot", "cluster")
+            facts = sources.read_on_spark(program, session, scratch, options.progress, spread=spread)
+        if options.placement == "driver" or (options.placement == "auto" and count_given(facts) <= room):
+            run.room = room if options.placement == "auto" else None
+            engine = MemoryEngine.start(
+                program, run, timer, name="spark", algorithm=options.algorithm, schemes=options.schemes
+            )
+            with timer.during("encode"):
+                engine.load(facts)
+            with timer.during("reason"):
+                part = engine.materialise(options.counters)
+            if part is None:
+                run.room = None
+                return engine
+            with _closed_on_error(start()) as target:
+                with timer.during("move"):
+                    waiting, done = target.take_over(engine, part), part.strata
+                del engine, part  # the driver's memory is free from here on
+                with timer.during("reason"):
+                    target.go_on(done, waiting, room, options.counters)
+            return target
+        with _closed_on_error(start()) as target:
+            with timer.during("encode"):
+                target.load(facts)
+            with timer.during("reason"):
+                target.materialise(options.counters)
+        return target
+
+
+@contextmanager
+def _closed_on_error(engine: _E) -> Iterator[_E]:
+    """Closes an engine that is not complete."""
+    try:
+        yield engine
+    except BaseException:
+        engine.close()
+        raise
+
+
+def _refuse_forbidden(engine: Engine) -> None:
+    """Raises `DataError` if there are facts that the program forbids."""
+    reading, relations = engine.snapshot(), engine.program.relations
+
+    def rows(name: str) -> Iterator[Row]:
+        for batch in reading.scan(name, expanded=False):
+            yield from decode_rows(batch, relations[name].types, reading.dictionary)
+
+    refuse_forbidden(
+        engine.program,
+        rows,
+        lambda query: Answer(query.answer, reading.evaluate(query, engine.run), reading.dictionary),
+    )

@@ -1,0 +1,274 @@
+"""The engine that holds its facts in the memory of this process, over columns; see `engine`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, final
+
+from evermat.algebra import Counters
+from evermat.columns.kernels.warm_up import prepare as prepare_kernels
+from evermat.columns.state import saved
+from evermat.columns.state.query import Scans
+from evermat.columns.state.snapshot import Snapshot
+from evermat.columns.state.state import State
+from evermat.columns.state.stratum import StratumRules
+from evermat.columns.state.views import View
+from evermat.core.choices import EngineName, MaterialiseAlgorithm, SchemePolicy
+from evermat.core.errors import DataError, Problem
+from evermat.core.timing import PhaseTimer
+from evermat.engine.run import Run
+from evermat.engine.saved_rows import Difference, SavedRows
+from evermat.language.analysis.strata import Stratum
+from evermat.language.model import Program
+from evermat.language.patterns.equality import CLASSES
+from evermat.reasoning.materialise import algorithm_for, materialise_stratum
+from evermat.runtime.engine import Changed, Described, Engine
+from evermat.runtime.ingest import encode_facts
+from evermat.runtime.memory_update import MemoryUpdate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from evermat.runtime.saved_version import SavedVersion
+    from evermat.store import Part
+
+
+@final
+class MemoryEngine:
+    """The facts of a program in the memory of this process."""
+
+    distributed = False
+
+    def __init__(
+        self,
+        state: State,
+        run: Run,
+        timer: PhaseTimer,
+        name: EngineName = "memory",
+        algorithm: MaterialiseAlgorithm = "auto",
+    ) -> None:
+        self.state, self.run, self.timer, self.name = state, run, timer, name
+        self._algorithm: MaterialiseAlgorithm = algorithm
+        self._scans: Scans = Counter()
+
+    @classmethod
+    def start(
+        cls,
+        program: Program,
+        run: Run,
+        timer: PhaseTimer,
+        *,
+        name: EngineName = "memory",
+        algorithm: MaterialiseAlgorithm = "auto",
+        schemes: SchemePolicy = "auto",
+    ) -> Self:
+        """An empty engine.
+
+        Args:
+            program: the rules.
+            run: limits and figures.
+            timer: what phases take.
+            name: whose facts these are.
+            algorithm: how strata are materialised.
+            schemes: how relations are stored.
+        """
+        return cls(State(program, run, schemes=schemes), run, timer, name, algorithm)
+
+    @property
+    def program(self) -> Program:
+        return self.state.program
+
+    def load(self, facts: Mapping[str, Any]) -> None:
+        prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
+        problems: list[Problem] = []
+        for name in {**facts, **self.program.facts}:
+            try:
+                for batch in encode_facts(name, facts.get(name), self.program, self.state.dictionary):
+                    self.state.load(name, batch)
+            except DataError as error:
+                problems += error.problems
+        if problems:
+            raise DataError(problems)
+        self.state.load_names()
+
+    def materialise(self, counters: Counters) -> MaterialisedPart | None:
+        for done, stratum in enumerate(self.run.strata(self.state)):
+            left: Any = materialise_stratum(self.state, self.run, stratum, counters, self._algorithm)
+            if self.run.outgrown and (left or done + 1 < len(self.state.strata)):
+                return MaterialisedPart(done, left)
+        return None
+
+    def restore(
+        self,
+        version: SavedVersion,
+        wanted: Collection[str] | None = None,
+        undone: Iterable[tuple[str, SavedRows]] = (),
+    ) -> None:
+        """Takes in the facts and counters of a saved version, of all relations or of those that some need.
+
+        What changes say, by relation, is `undone`: then only which facts there are is right.
+        """
+        prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
+        state, stored = self.state, version.stored_by_schemes
+        if wanted is not None and self.program.rewriting:
+            wanted = {*wanted, CLASSES.name}
+        if wanted is not None:
+            wanted = state.needed_for(wanted, stored)
+        for name in self.program.relations if wanted is None else wanted:
+            saved.restore_relation(state, name, version.rows(name))
+        for name, changes in undone:
+            saved.undo_rows(state, name, changes)
+        state.dictionary.forget_arrow()
+        state.count_facts()
+        if state.representatives is not None:
+            state.representatives.take_over(state)
+        copied = {text for rules in version.copied_by_schemes.values() for text in rules}
+        state.restore_schemes(stored if wanted is None else stored & set(wanted), copied)
+        for stratum, (counters, work) in version.counters.items():
+            state.record_counters(stratum, counters)
+            state.record_work(stratum, work)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.state, self._scans)
+
+    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+        """What is stored compactly here is expanded there, by tasks."""
+        from evermat.runtime.relation import Relation
+        from evermat.spark.closure_dataframe import expanded as closure_frame
+        from evermat.spark.dataframes import to_frame
+
+        relation, table = self.program.relations[name], self.state.tables[name]
+        if table.scheme is not None:
+            return closure_frame(spark, relation, table, self.state.dictionary)
+        return to_frame(spark, Relation(relation, self, expanded=expanded).to_arrow(), relation)
+
+    def close(self) -> None:
+        """There are no files."""
+
+    # --- updates -------------------------------------------------------------------------------------------------------
+    def revised(self, program: Program, run: Run) -> Self:
+        state = State(program, run, kept=self.state)
+        return type(self)(state, self.run, self.timer, self.name, self._algorithm)
+
+    def begin_update(
+        self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
+    ) -> MemoryUpdate:
+        assert before is None or isinstance(before, MemoryEngine)
+        return MemoryUpdate(
+            self.state, run, changes, upcoming, None if before is None else before.state, durable=durable
+        )
+
+    # --- state directories -------------------------------------------------------------------------------------------
+    @property
+    def counters(self) -> Mapping[Stratum, Counters]:
+        return self.state.counters
+
+    def work(self, stratum: Stratum) -> int:
+        return self.state.work(stratum)
+
+    @property
+    def storage(self) -> Mapping[str, Any]:
+        state = self.state
+        return {"asked": state.schemes, "stored": sorted(state.stored_by_schemes), "copied": state.copied_by_schemes}
+
+    def describe(self, counters: Mapping[str, Counters]) -> Described:
+        return {name: [saved.all_rows(self.state, name, kept)] for name, kept in counters.items()}
+
+    def describe_parts(
+        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
+    ) -> Described:
+        return {
+            name: [saved.current_rows(self.state, name, version.rows_of_parts(name, some), counters[name])]
+            for name, some in parts.items()
+        }
+
+    def difference(
+        self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]
+    ) -> Difference:
+        state, old = self.state, restored(version).state
+        by_scheme = {*old.stored_by_schemes, *state.stored_by_schemes}
+        rows: dict[str, list[SavedRows]] = {}
+        inserted = deleted = 0
+        for name, kept in counters.items():
+            relation = state.program.relations[name]
+            if name in dropped or name not in old.program.relations:
+                rows[name] = [saved.all_rows(state, name, kept)]
+                inserted += 0 if relation.hidden else state.count_facts_of(name)
+                continue
+            changed = saved.different_rows(old, state, name, kept)
+            rows[name] = [changed]
+            if name in by_scheme:  # rows are inputs, not facts
+                inserted += sum(facts.num_rows for facts in saved.facts_gained(old, state, name))
+                deleted += sum(facts.num_rows for facts in saved.facts_gained(state, old, name))
+            elif not relation.hidden:
+                inserted += changed.inserted
+                deleted += changed.deleted
+        for name in dropped:
+            if not old.program.relations[name].hidden:
+                deleted += old.materialised.count(name)
+                if name not in state.program.relations:
+                    rows[name] = [saved.deleted_rows(old, name)]
+        return Difference(rows, inserted, deleted)
+
+    # --- figures -----------------------------------------------------------------------------------------------------
+    def algorithm_of(self, stratum: Stratum) -> str:
+        return algorithm_for(self._rules[stratum], self._algorithm)
+
+    def placement_of(self, stratum: Stratum) -> tuple[str, str]:
+        del stratum
+        return "memory" if self.name == "memory" else "driver", "materialisation from scratch"
+
+    def undefined(self) -> Counter[int]:
+        counts: Counter[int] = Counter()
+        for stratum in self.state.strata:
+            for rules in (stratum.nonrecursive, stratum.recursive):
+                for rule, count in rules.undefined():
+                    counts[rule.span.start] += count
+        return counts
+
+    def figures(self) -> dict[str, Any]:
+        return {"schemes": self._schemes(), "stored_bytes": self.state.nbytes}
+
+    def _schemes(self) -> dict[str, Any]:
+        """How relations are stored for which there is a storage scheme."""
+        reading = self.snapshot()
+        return {
+            name: {
+                "scheme": "plain" if table.scheme is None else table.scheme.name,
+                "estimated": made.estimated,
+                "facts": reading.count(name),
+                "bytes": table.nbytes + (0 if table.scheme is None else table.scheme.nbytes),
+                "scheme_bytes": 0 if table.scheme is None else table.scheme.nbytes,  # the rest is rows
+                "reason": made.reason,
+            }
+            for rules in self.state.strata
+            for name, made in rules.decisions.items()
+            if not self.program.relations[name].hidden
+            for table in [self.state.tables[name]]
+        }
+
+    @cached_property
+    def _rules(self) -> dict[Stratum, StratumRules]:
+        return {rules.stratum: rules for rules in self.state.strata}
+
+
+@final
+class MaterialisedPart:
+    """A materialisation that outgrew the memory: how many strata are complete, and the facts from which the next one has to go on."""
+
+    def __init__(self, strata: int, left: View | None) -> None:
+        self.strata, self.left = strata, left
+
+
+def restored(
+    version: SavedVersion,
+    wanted: Collection[str] | None = None,
+    undone: Iterable[tuple[str, SavedRows]] = (),
+    name: EngineName = "memory",
+) -> MemoryEngine:
+    """An engine with the facts of a saved version; see `MemoryEngine.restore`."""
+    engine = MemoryEngine.start(version.program, Run(), PhaseTimer(), name=name, schemes=version.schemes)
+    engine.restore(version, wanted, undone)
+    return engine

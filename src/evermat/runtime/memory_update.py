@@ -1,0 +1,247 @@
+"""One update of the in-memory engine: from facts as users have them to rows, and from rows to what users see has changed."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self, final
+
+import numpy as np
+
+from evermat.algebra import Counters
+from evermat.columns.equality.expansion import NamedChange
+from evermat.columns.evaluation.rules import Rules
+from evermat.columns.schemes.scheme import GAINED, LOST, Later
+from evermat.columns.state import saved
+from evermat.columns.state.query import evaluate, rows_of
+from evermat.columns.state.state import State
+from evermat.columns.state.update import ChangedRows, Update
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.encoding import decode_rows
+from evermat.columns.storage.table import Batch, Rows
+from evermat.core.errors import DataError, Problem
+from evermat.engine.run import Run
+from evermat.language.analysis.strata import Stratum
+from evermat.language.query import Query
+from evermat.runtime.engine import Changed, Described
+from evermat.runtime.ingest import encode_given
+
+
+@final
+class MemoryUpdate:
+    """One update of the in-memory engine."""
+
+    sets: Update
+
+    def __init__(
+        self, state: State, run: Run, changes: Changed, upcoming: Changed, before: State | None, *, durable: bool
+    ) -> None:
+        self._state, self._run, self._before, self._durable = state, run, before, durable
+        for one in (state, before):
+            if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
+                pending.settle()
+        if state.representatives is not None and durable:
+            for name in state.program.relations:
+                state.count_facts_of(name)  # before any term has another representative than now
+        self._inserted, self._deleted = _rows_of_changes(state, changes)
+        if state.representatives is not None:
+            known = {} if before is None else {name: [state.given.rows(name)] for name in state.tables}
+            named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **self._inserted}.items()}
+            self._inserted |= state.representatives.names_of(named, () if before is None else state.program.rules)
+        self.deleted_next = _deleted_next(state, upcoming)
+        self._expanded: ExpandedChange | None = None
+
+    def __enter__(self) -> Self:
+        self.sets = Update(self._state, self._run, self._deleted, self._inserted).__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.sets.__exit__(kind, error, trace)
+
+    @property
+    def rule_change(self) -> tuple[View, Rules, Rules] | None:
+        if self._before is None:
+            return None
+        return self._before.materialised, *self._state.changed_rules(self._before)
+
+    def conclude(self) -> None:
+        self._result = self.sets.result()
+        if self._state.representatives is not None:
+            self._expanded = ExpandedChange(self._state, *self._result)
+
+    def inserted_rows(self, name: str) -> Iterable[tuple[Any, ...]]:
+        state, rows = self._state, self._result[1].rows(name)
+        return decode_rows(state.tables[name].take(rows), state.program.relations[name].types, state.dictionary)
+
+    def evaluate(self, query: Query) -> Iterable[tuple[Any, ...]]:
+        state = self._state
+        after = (state.materialised - self.sets.overdeleted) | self.sets.added
+        found = evaluate(query, state, after, self._run)
+        for batch in rows_of(found.table):
+            yield from decode_rows(batch, query.answer.types, state.dictionary)
+
+    @property
+    def explicit(self) -> Mapping[str, int]:
+        return {"inserted": self.sets.given_inserted.size, "deleted": self.sets.given_deleted.size}
+
+    @property
+    def changes(self) -> tuple[MemoryChange, MemoryChange]:
+        if self._expanded is not None:
+            return self._expanded.side(0), self._expanded.side(1)
+        deleted, inserted = self._result
+        return _listed_change(self._state, deleted, LOST), _listed_change(self._state, inserted, GAINED)
+
+    def describe(self, counters: Mapping[str, Counters], whole: Collection[str]) -> Described:
+        described = {}
+        for name, kept in counters.items():
+            rows = saved.changed_rows(self.sets, name, self._result, kept, whole=name in whole)
+            if rows is not None:
+                described[name] = [rows]
+        return described
+
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
+        state, names = self._state, self._state.representatives
+        changes = None if names is None else self.changes
+        if write is not None:
+            write()
+        self.sets.commit(*self._result)
+        for stratum, counters in valid.items():
+            state.record_counters(stratum, counters)
+        if names is None or self._expanded is None or changes is None:
+            return
+        self._expanded.commit()
+        names.pending = weakref.ref(self._expanded)
+        if not self._durable:
+            names.naming.forget()
+        else:
+            deleted, inserted = changes
+            for name in self._expanded.names:
+                names.naming.note(name, inserted.count(name) - deleted.count(name))
+
+
+@final
+class MemoryChange:
+    """Facts that an update deleted or inserted, by relation, as batches that there are or that are listed when they are read."""
+
+    def __init__(self, batches: Callable[[], Mapping[str, Batch | Later]], arities: Mapping[str, int]) -> None:
+        self._batches, self._arities = batches, arities
+
+    def count(self, name: str) -> int:
+        batch = self._batches().get(name)
+        if batch is None:
+            return 0
+        return int(batch.shape[1]) if isinstance(batch, np.ndarray) else batch.count
+
+    def batch(self, name: str) -> Batch:
+        batch = self._batches().get(name)
+        if batch is None:
+            return np.empty((self._arities[name], 0), np.int64)
+        return batch if isinstance(batch, np.ndarray) else batch.batch()
+
+
+def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
+    """The facts of a view; of relations with a storage scheme those of a kind.
+
+    Rows are copied now: a later update may reuse them. The pairs of a closure are listed when they are read.
+    """
+    tables = state.tables
+    batches: dict[str, Batch | Later] = {
+        name: tables[name].take(facts.rows(name)) for name in facts.names if tables[name].scheme is None
+    }
+    batches |= {name: table.scheme.changed(kind) for name, table in tables.items() if table.scheme is not None}
+    return MemoryChange(lambda: batches, {name: table.arity for name, table in tables.items()})
+
+
+@final
+class ExpandedChange:
+    """What an update changes in expanded facts, listed when it is read, at the latest before the next update."""
+
+    def __init__(self, state: State, deleted: Listed, inserted: Listed) -> None:
+        assert state.representatives is not None
+        self.names = [name for name, relation in state.program.relations.items() if not relation.hidden]
+        self._change: NamedChange | None = NamedChange(
+            state.representatives.renamed, state.materialised, deleted, inserted
+        )
+        self._found: dict[str, tuple[Batch, Batch]] = {}
+        self._arities = {name: table.arity for name, table in state.tables.items()}
+
+    def commit(self) -> None:
+        """The update is committed."""
+        if self._change is not None:
+            self._change.commit()
+
+    def settle(self) -> None:
+        """Lists the facts, if they are not listed yet."""
+        if self._change is not None:
+            self._found = {name: self._change.of(name) for name in self.names}
+            self._change = None
+
+    def side(self, number: int) -> MemoryChange:
+        """The facts that are deleted (0) or inserted (1)."""
+
+        def batches() -> dict[str, Batch]:
+            self.settle()
+            return {name: sides[number] for name, sides in self._found.items()}
+
+        return MemoryChange(batches, self._arities)
+
+
+def _deleted_next(state: State, upcoming: Changed) -> Listed | None:
+    """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
+    if not upcoming:
+        return None
+    try:
+        _, deleted = _rows_of_changes(state, upcoming, existing=True)
+    except DataError:
+        return None
+    return ChangedRows.of(Listed(state.tables, deleted))
+
+
+def _rows_of_changes(
+    state: State, changes: Changed, *, existing: bool = False
+) -> tuple[dict[str, list[Rows]], dict[str, list[Rows]]]:
+    """The rows that updates, one after the other, insert and delete in the end: of each fact the last of them decides.
+
+    With `existing` only rows that there are already.
+    """
+    inserted: dict[str, list[Rows]] = {}
+    deleted: dict[str, list[Rows]] = {}
+    problems: list[Problem] = []
+    for update in changes:
+        try:
+            come = _rows_of(state, [insert for insert, _ in update], existing=existing)
+            gone = _rows_of(state, [delete for _, delete in update], existing=True)
+        except DataError as error:
+            problems += error.problems
+            continue
+        for mine, others, rows in ((deleted, inserted, gone), (inserted, deleted, come)):  # what is inserted stays
+            for name, found in rows.items():
+                if name in others:
+                    others[name] = [np.setdiff1d(np.concatenate(others[name]), np.concatenate(found))]
+                mine.setdefault(name, []).extend(found)
+    if problems:
+        raise DataError(problems)
+    return inserted, deleted
+
+
+def _rows_of(state: State, given: list[Mapping[str, Any]], *, existing: bool) -> dict[str, list[Rows]]:
+    """The rows of facts; with `existing` only of known ones, else new ones get a row, in no set yet."""
+    found: dict[str, list[Rows]] = {}
+    batches: list[tuple[str, Batch]] = []
+    problems: list[Problem] = []
+    for facts in given:
+        for name, rows in facts.items():
+            try:
+                batches.append((name, encode_given(name, rows, state.program, state.dictionary)))
+            except DataError as error:
+                problems += error.problems
+    if problems:
+        raise DataError(problems)
+    for name, batch in batches:
+        table = state.tables[name]
+        located = table.find(batch) if existing else table.locate(batch)
+        found.setdefault(name, []).append(located[located >= 0])
+    return found

@@ -1,0 +1,61 @@
+"""The outputs of a program, and its triples as an RDF file: all of them are written, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+
+from evermat.core.choices import Which
+from evermat.io import Outputs
+from evermat.runtime.engine import Engine
+from evermat.runtime.rdf_export import triples_of
+from evermat.runtime.relation import Relation
+
+_SORTED = 5_000_000  # facts of an output that are sorted; more are written as they come
+
+
+def write_outputs(
+    engine: Engine,
+    directory: Path,
+    *,
+    export: str | PathLike[str] | None = None,
+    facts: Which = "all",
+    representatives: bool = False,
+    before_commit: Callable[[], None] = lambda: None,
+) -> dict[str, int]:
+    """Writes all `.output`s of a program, prints its `.printsize`s, and writes an RDF file if one is wanted.
+
+    Args:
+        engine: the facts.
+        directory: where outputs go.
+        export: the RDF file.
+        facts: which triples it gets.
+        representatives: whether one of equal terms stands for all of them.
+        before_commit: called when everything is written but nothing has its name yet.
+
+    Returns:
+        For each file how many facts were left out because they are not RDF.
+
+    Raises:
+        DataError: facts cannot be written in a format.
+        ResourceError: a file could not be written; none has changed.
+    """
+    program, left_out = engine.program, {}
+    shown = {
+        relation.name: Relation(relation, engine, expanded=not representatives)
+        for relation in (*(io.relation for io in program.outputs), *program.sizes)
+    }
+    with engine.timer.during("write"), Outputs() as outputs:
+        for io in program.outputs:
+            rows = shown[io.relation.name]
+            written = outputs.write(rows.to_arrow() if len(rows) <= _SORTED else rows.batches(), io, directory)
+            left_out[io.path or io.relation.name] = written
+        if export is not None:
+            graph = outputs.write_graph(Path(export), triples_of(engine, facts, representatives=representatives))
+            left_out[str(export)] = graph.left_out
+        for relation in program.sizes:
+            outputs.print_size(relation.name, len(shown[relation.name]))
+        before_commit()
+        outputs.commit()
+    return left_out

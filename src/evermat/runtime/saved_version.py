@@ -1,0 +1,162 @@
+"""One version of a state directory, for engines to restore: its program, its rows, and what an engine has to know besides.
+
+Every fact is stored with its origin and its counters. Hidden relations, which the rewriting of rules introduced, are stored like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from evermat.algebra import Counters
+from evermat.columns.state.saved import SAVED_UNSIGNED
+from evermat.core import error_catalogue as errors
+from evermat.core.choices import SchemePolicy
+from evermat.core.errors import Problem, StateError
+from evermat.core.source import Source
+from evermat.engine import saved_rows
+from evermat.engine.saved_rows import DELETED, SavedRows
+from evermat.io.schema import ARROW_TYPES
+from evermat.language.analysis.strata import Stratum
+from evermat.language.builtins import Type
+from evermat.language.compile import compile_program
+from evermat.language.model import Program, Relation
+from evermat.language.revise import revise
+from evermat.store import Part, Store
+from evermat.store.names import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE
+
+_ORIGINS = ("derived", "explicit")
+_OPS = ("-", "+", "=")  # by the numbers of `saved_rows`
+_COUNTS = {saved_rows.NONRECURSIVE: NONRECURSIVE, saved_rows.RECURSIVE: RECURSIVE}
+
+
+class SavedVersion:
+    """A version of a state directory, by default the newest; the store stays the caller's to close."""
+
+    def __init__(self, store: Store, number: int | None = None) -> None:
+        self._version = store.latest if number is None else store.version(number)
+        self.store, self.number = store, self._version.number
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What the version took."""
+        return self._version.stats
+
+    @cached_property
+    def program(self) -> Program:
+        """The program, after all changes of its rules."""
+        saved = self._version.counters
+        program = compile_program(Source(saved["source"], self.store.program(self.number)))
+        for add, remove in saved["revisions"]:
+            program = revise(program, add, remove).program
+        return program
+
+    @property
+    def hidden(self) -> Sequence[str]:
+        """The relations that users do not see."""
+        return self._version.counters["hidden"]  # type: ignore[no-any-return]
+
+    @property
+    def positions(self) -> dict[str, str]:
+        """How far streams have been followed, by their names."""
+        return dict(self._version.counters.get("positions", {}))
+
+    @property
+    def _storage(self) -> Mapping[str, Any]:
+        return self._version.counters.get("schemes", {"asked": "auto", "stored": []})  # type: ignore[no-any-return]
+
+    @property
+    def schemes(self) -> SchemePolicy:
+        """Which storage schemes were asked for."""
+        return self._storage["asked"]  # type: ignore[no-any-return]
+
+    @property
+    def stored_by_schemes(self) -> set[str]:
+        """The relations that have a storage scheme: of these, inputs are stored."""
+        return set(self._storage["stored"])
+
+    @property
+    def copied_by_schemes(self) -> Mapping[str, Sequence[str]]:
+        """The rules, as text, whose heads are not stored, because a storage scheme implies them; by relation."""
+        return self._storage.get("copied", {})  # type: ignore[no-any-return]
+
+    @property
+    def counters(self) -> dict[Stratum, tuple[Counters, int]]:
+        """For each stratum the counters that are valid, and how many instances it took from scratch."""
+        kept = self._version.counters["strata"]
+        return {
+            stratum: (Counters[one["counters"].upper()], one["work"])
+            for stratum, one in zip(self.program.strata, kept, strict=True)
+        }
+
+    def check(self, names: Iterable[str]) -> None:
+        """Refuses a version that lacks relations of its program.
+
+        Raises:
+            StateError: one is missing.
+        """
+        for name in names:
+            if name not in self._version.relations:
+                why = f"it has no facts of `{name}`: another version of evermat wrote it"
+                raise StateError(Problem(errors.STATE_UNREADABLE, {"file": self.store.path, "why": why}))
+
+    def rows(self, name: str) -> Iterator[tuple[bool, SavedRows]]:
+        """The rows of a relation, those of the snapshot first, which are marked, and then changes in their order."""
+        self.check([name])
+        snapshot: int | None = None
+        for version, stored in self.store.read(self.number, name):
+            snapshot = version if snapshot is None else snapshot
+            yield version == snapshot, rows_of_table(stored, is_snapshot=version == snapshot)
+
+    def rows_of_parts(self, name: str, parts: Iterable[Part]) -> Iterator[SavedRows]:
+        """The rows of some data files of a relation."""
+        return map(rows_of_table, self.store.read_parts(name, parts))
+
+
+def rows_of_table(stored: pa.Table, *, is_snapshot: bool = False) -> SavedRows:
+    """The rows of a table of a state directory; counters that a snapshot has not are left out."""
+    counts = {
+        kind: stored[column].fill_null(0).to_numpy()
+        for kind, column in _COUNTS.items()
+        if not is_snapshot or stored[column].null_count < stored.num_rows
+    }
+    facts = [stored.column(i) for i, name in enumerate(stored.column_names) if name not in OWN_COLUMNS]
+    explicit = _codes(stored[ORIGIN], _ORIGINS) == _ORIGINS.index("explicit")
+    return SavedRows(facts, _codes(stored[OP], _OPS), explicit, counts)
+
+
+def table_of_rows(relation: Relation, rows: SavedRows) -> pa.Table:
+    """Rows as a table for a state directory: the fact columns, origin, op, and the counts that are kept."""
+    columns: dict[str, pa.Array] = {
+        ORIGIN: pa.DictionaryArray.from_arrays(pa.array(rows.explicit.astype(np.int8)), pa.array(_ORIGINS)),
+        OP: pa.DictionaryArray.from_arrays(pa.array(rows.ops), pa.array(_OPS)),
+    }
+    columns |= {_COUNTS[kind]: pa.array(counts, mask=rows.ops == DELETED) for kind, counts in rows.counts.items()}
+    return pa.table([*rows.facts, *columns.values()], names=[*(c.name for c in relation.columns), *columns])
+
+
+def schemas(program: Program) -> dict[str, pa.Schema]:
+    """The fact columns of all relations in a state directory."""
+    return {name: _schema(relation) for name, relation in program.relations.items()}
+
+
+def _schema(relation: Relation) -> pa.Schema:
+    types = [SAVED_UNSIGNED if c.type is Type.UNSIGNED else ARROW_TYPES[c.type] for c in relation.columns]
+    # The columns of a hidden relation are named after variables, which may change although its facts are kept.
+    names = [f"c{i}" if relation.hidden else c.name for i, c in enumerate(relation.columns)]
+    return pa.schema(list(zip(names, types, strict=True)))
+
+
+def _codes(column: pa.ChunkedArray, names: Sequence[str]) -> npt.NDArray[np.int8]:
+    """The values of a column of few strings, as positions in a list of all."""
+    found = [np.zeros(0, np.int8)]
+    for chunk in column.chunks:
+        coded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        codes = np.array([names.index(value) for value in coded.dictionary.to_pylist()], np.int8)
+        found.append(codes[coded.indices.to_numpy()])
+    return np.concatenate(found)

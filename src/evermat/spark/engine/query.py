@@ -1,0 +1,54 @@
+"""Queries over facts on a cluster; see `columns.state.query`. The answer comes to the driver."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from evermat.columns.equality.expansion import expand
+from evermat.columns.state.query import Solutions
+from evermat.columns.storage.table import Table
+from evermat.engine.run import Run
+from evermat.language.patterns.equality import normal_rule, rewritten_columns
+from evermat.language.query import Query
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.rules import Rules
+from evermat.spark.engine.scan import facts_of
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.serialization import Shape
+
+
+def evaluate(query: Query, state: State, facts: View, run: Run, *, representatives: bool = False) -> Solutions:
+    """The answer to a query over some facts of a state, expanded or over representatives.
+
+    Raises:
+        LimitError: a limit was reached.
+    """
+    names, workshop, rules = state.representatives, state.workshop, query.rules
+    state.jobs.run = run
+    if names is not None and query.about_names:
+        facts = names.all_names(facts, query.reads, state.materialised)
+    elif names is not None:
+        rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
+    known, workshop.undefined = workshop.undefined, Counter()  # what a query drops is not the state's
+    made = FactSet("an answer", workshop)
+    for name, relation in query.relations.items():
+        workshop.shapes[name] = Shape.of(relation.types)
+    try:
+        for rule in rules:  # in an order in which all that a rule reads is complete
+            made.add(Rules([rule], frozenset(), workshop).consequences(facts | made))
+    finally:
+        undefined, workshop.undefined = sum(workshop.undefined.values()), known
+    table = Table(query.answer.arity)
+    columns = np.array(rewritten_columns(query.answer), np.int64)
+    for batch in facts_of(made, query.answer.name, state.dictionary):
+        if names is None or representatives != query.about_names:
+            table.add_new(batch, 0)
+        elif representatives:
+            names.renaming.rename(batch, columns)
+            table.add_new(batch, 0)
+        else:
+            for part in expand(batch, columns, names.renaming):
+                table.add_new(part, 0)
+    return Solutions(table, undefined)

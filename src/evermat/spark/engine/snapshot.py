@@ -1,0 +1,95 @@
+"""The facts of a state on a cluster for those who read; see `columns.state.snapshot`. What is read comes to the driver a bucket at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from evermat.columns.equality.union_find import Renaming
+from evermat.columns.state.query import Solutions
+from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.table import Batch
+from evermat.core.choices import ASSERTED, INFERRED, Which
+from evermat.engine.run import Run
+from evermat.language.patterns.equality import CLASSES
+from evermat.language.query import Query
+from evermat.spark.engine.equality_state import Representatives
+from evermat.spark.engine.fact_sets import View
+from evermat.spark.engine.query import evaluate
+from evermat.spark.engine.scan import facts_of, frame_of, holds
+from evermat.spark.engine.state import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Snapshot:
+    """The facts of a state as they are now."""
+
+    def __init__(self, state: State) -> None:
+        self._state, self._facts = state, state.materialised
+
+    @property
+    def dictionary(self) -> Dictionary:
+        """The dictionary that batches are encoded with: of facts that were read."""
+        return self._state.dictionary
+
+    @property
+    def renaming(self) -> Renaming | None:
+        """Which term represents which; None if equal terms are not represented by one."""
+        names = self._state.representatives
+        return None if names is None else names.renaming
+
+    def count(self, name: str, *, expanded: bool = True) -> int:
+        """How many facts a relation has."""
+        names = self._names(name) if expanded else None
+        return self._facts.count(name) if names is None else names.count(self._facts, name)
+
+    def count_explicit(self, name: str) -> int:
+        """How many explicit facts a relation has."""
+        return self._state.given.count(name)
+
+    def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
+        """The facts of a relation; no more than a bucket is held at a time."""
+        names = self._names(name) if expanded else None
+        explicit = self._state.explicit if self._state.representatives is None or not expanded else self._state.given
+        facts: View = self._facts
+        if which == ASSERTED:
+            facts = explicit
+        elif which == INFERRED:
+            facts = facts - explicit if names is None else names.all_names(facts, [name], self._facts) - explicit
+        elif names is not None:
+            return names.expanded(facts_of(facts, name, self.dictionary), name)
+        return facts_of(facts, name, self.dictionary)
+
+    def contains(self, name: str, fact: Batch, *, expanded: bool = True) -> bool:
+        """Whether a relation has a fact; only its bucket is read."""
+        names = self._names(name) if expanded else None
+        if names is not None:
+            names.renaming.rename(fact, names.schema.columns[name])
+        return holds(self._facts, name, fact, self.dictionary)
+
+    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+        """The facts of a relation as a DataFrame over the files as they are now: nothing comes to the driver."""
+        names, relation = self._names(name) if expanded else None, self._state.program.relations[name]
+        if names is None:
+            return frame_of(self._facts, relation, spark)
+        columns = names.schema.columns[name].tolist()
+        return frame_of(self._facts, relation, spark, columns, self._facts.expression(CLASSES.name))
+
+    def _names(self, name: str) -> Representatives | None:
+        """The representatives of terms, if a relation has columns that hold some."""
+        names = self._state.representatives
+        return names if names is not None and name in names.schema.columns else None
+
+    def evaluate(self, query: Query, run: Run, *, representatives: bool = False) -> Solutions:
+        """The answer to a query, expanded or over representatives; it comes to the driver.
+
+        Raises:
+            LimitError: a limit was reached.
+        """
+        return evaluate(query, self._state, self._state.materialised, run, representatives=representatives)
+
+    def stream(self, query: Query, run: Run) -> Solutions:
+        """The answer to a query, expanded: all of it is computed at once."""
+        return self.evaluate(query, run)
