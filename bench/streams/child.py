@@ -403,16 +403,14 @@ def followed(
     subject: Subject, spark: Any, kind: str, folder: Path, updates: list[dict[str, data.Facts]], step: Step
 ) -> Step:
     """The batches of a query: how long each takes, and how much of that we do ourselves. The first ones do not count."""
-    from evermat.runtime.structured_streaming import follow_files, follow_frame
-
     how = {"checkpoint": folder / "checkpoint", "available_now": True}
     changes, watch = folder / "changes", Watch(subject.task.limit)
     if kind == FRAME:
         reader = spark.readStream.schema("op string, relation string, values array<string>")
         frame = reader.option("maxFilesPerTrigger", 1).parquet(str(changes))
-        query = follow_frame(subject.m, frame, **how)
+        query = subject.m.follow(frame, **how)
     else:
-        query = follow_files(subject.m, spark, changes, files_per_batch=1, **how)
+        query = subject.m.follow_files(spark, changes, files_per_batch=1, **how)
     if not query.awaitTermination(int(subject.task.limit)):
         query.stop()
         watch.give_up()

@@ -252,5 +252,5 @@ def test_files_that_are_not_there(folder: Path, evermat_command: Evermat) -> Non
 def test_literals_as_subjects_are_not_exported(folder: Path, evermat_command: Evermat) -> None:
     (folder / "p.dl").write_text(".prefix e: <http://e/>\ne:isNameOf(y, x) :- e:name(x, y).\n")
     done = evermat_command("run", "p.dl", "--rdf", "d.nt", "--export", "out.nt")
-    assert done == (0, "", "warning: out.nt: 2 facts are no RDF and left out (a literal as subject, …)\n")
+    assert done == (0, "", "warning: out.nt: 2 facts are not RDF and left out (a literal as subject, …)\n")
     assert len(lines(folder / "out.nt")) == 5

@@ -218,7 +218,7 @@ def test_what_it_took_is_told() -> None:
     program = evermat.Program.parse(TEXT)
     with materialise_in_process(program, FACTS, place="cluster") as m:
         (found,) = (stratum for stratum in m.stats["strata"] if SAME_AS in stratum["relations"])
-        assert (found["place"], found["reason"]) == ("rounds", "equal terms are represented by one")
+        assert (found["place"], found["reason"]) == ("rounds", "equal terms have a representative")
         change = m.update(delete={MAIL: [(B, '"m"')]}, algorithm="bf-eq")
         (found,) = (stratum for stratum in change.stats["strata"] if SAME_AS in stratum["relations"])
         assert (found["algorithm"], found["reason"]) == ("remat-eq", "on a cluster")

@@ -19,6 +19,7 @@ from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.spark import closure_dataframe, dataframes
 from evermat.spark.closure_dataframe import expand_sent, expanded
+from evermat.testing import state_of
 from tests.schemes import use_schemes
 
 pytestmark = pytest.mark.xdist_group("spark")
@@ -109,14 +110,18 @@ def materialised(seed: int, monkeypatch: pytest.MonkeyPatch) -> evermat.Material
     use_schemes(monkeypatch)
     m = evermat.Program.parse(PROGRAM).materialise(random_facts(seed))
     for name in CLOSURES:
-        assert isinstance(m[name]._table.scheme, ClosedRelation), name
+        assert isinstance(state_of(m).tables[name].scheme, ClosedRelation), name
     for name in UNIONS:
-        assert isinstance(m[name]._table.scheme, UnionOfRelations), name
+        assert isinstance(state_of(m).tables[name].scheme, UnionOfRelations), name
     return m
 
 
+def table_of(facts: Any) -> Any:
+    return facts._engine.state.tables[facts._relation.name]
+
+
 def frame_of(spark: Any, facts: Any) -> Any:
-    return expanded(spark, facts._relation, facts._table, facts._dictionary)
+    return expanded(spark, facts._relation, table_of(facts), facts._dictionary)
 
 
 def rows_of(frame: Any) -> Counter[tuple[Any, ...]]:
@@ -129,7 +134,7 @@ def _plain(value: Any) -> Any:
 
 def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
     """What tasks and the driver would produce."""
-    closures, tables = closure_dataframe._leaves(facts._table.scheme)
+    closures, tables = closure_dataframe._leaves(table_of(facts).scheme)
     found: Counter[tuple[Any, ...]] = Counter()
     for batch in closure_dataframe._added(closures, tables, facts._relation, facts._dictionary):
         found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
@@ -164,7 +169,7 @@ def test_shares_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     monkeypatch.setattr(closure_dataframe, "_SHARE", 500)
     m = chain(100)
-    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
     ((flipped, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     assert not flipped and len(expansion.shares) == 10
     assert sum(share.pairs for share in expansion.shares) == 4950
@@ -179,7 +184,7 @@ def test_long_texts_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     program = evermat.Program.parse(CHAIN.replace("number", "symbol"))
     texts = [f"{i}" * 100 for i in range(10)]
     m = program.materialise({"e": list(pairwise(texts))})
-    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
     ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     assert expansion.chunk == 10
     assert without_spark(m["p"]) == Counter(set(m["p"]))
@@ -281,7 +286,7 @@ def test_pieces_become_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over Connect a large expansion comes in rows, in any order and in any batches."""
     use_schemes(monkeypatch)
     m = chain(20)
-    closures, _ = closure_dataframe._leaves(m["p"]._table.scheme)
+    closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
     ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
     sent = pickle.dumps(expansion, protocol=5)
     pieces = [(0, place, sent[place * 100 :][:100]) for place in range(-(-len(sent) // 100))]

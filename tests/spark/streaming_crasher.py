@@ -12,7 +12,6 @@ import time
 from pathlib import Path
 
 import evermat
-from evermat.runtime.structured_streaming import follow_files
 from evermat.spark.launch.session import session
 
 FILES_PER_BATCH = 4
@@ -31,8 +30,8 @@ def main() -> None:
         session(master="local[1]", memory=memory, conf={}, name="crasher") as spark,
         evermat.open(state, write=True) as m,
     ):
-        query = follow_files(
-            m, spark, folder, checkpoint=checkpoint, files_per_batch=FILES_PER_BATCH, available_now=True
+        query = m.follow_files(
+            spark, folder, checkpoint=checkpoint, files_per_batch=FILES_PER_BATCH, available_now=True
         )
         say("following")
 

@@ -19,7 +19,7 @@ import evermat
 from evermat import Materialisation
 from evermat.language.model import Relation
 from evermat.runtime import structured_streaming
-from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
+from evermat.runtime.structured_streaming import register_source
 from evermat.spark.streaming import change_source
 from evermat.spark.streaming.sink import ChangeFrames
 from tests import oracle
@@ -104,7 +104,7 @@ def test_every_batch_is_a_version_and_comes_once(spark: Any, m: Materialisation,
 
     def follow() -> None:
         frame = stream(spark, folder)
-        done(follow_frame(m, frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True))
+        done(m.follow(frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True))
 
     put_rows(folder, "nothing", [])
     more(), more(), more()
@@ -120,7 +120,7 @@ def test_every_batch_is_a_version_and_comes_once(spark: Any, m: Materialisation,
     m.close()
     frame = stream(spark, folder)
     with evermat.open(tmp_path / "state", write=True) as again:
-        query = follow_frame(again, frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True)
+        query = again.follow(frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True)
         done(query)
         assert [progress["batchId"] for progress in query.recentProgress][:2] == [3, 4]
         assert again.version == 5
@@ -131,7 +131,7 @@ def test_every_batch_is_a_version_and_comes_once(spark: Any, m: Materialisation,
 
     # Another checkpoint is another stream, whose first batch is not the first batch of the one before it.
     with evermat.open(tmp_path / "state", write=True) as again:
-        query = follow_frame(again, frame, relation="edge", checkpoint=tmp_path / "other", available_now=True)
+        query = again.follow(frame, relation="edge", checkpoint=tmp_path / "other", available_now=True)
         done(query)
         assert again.version == 9
         assert set(again.positions) == {stream_name, f"spark:{query.id}"}
@@ -149,7 +149,7 @@ def test_facts_on_a_cluster(spark: Any, folder: Path, tmp_path: Path) -> None:
             m.save(tmp_path / "state")
         put_rows(folder, "a", edges({(3, 4)}, {(1, 2)}))
         frame = stream(spark, folder)
-        done(follow_frame(m, frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True))
+        done(m.follow(frame, relation="edge", checkpoint=tmp_path / "checkpoint", available_now=True))
         assert facts_of(m) == oracle.materialise(oracle.read(text), {"edge": {(2, 3), (3, 4)}})
         assert list(m.positions.values()) == ["0"]
         if LONG:
@@ -169,7 +169,7 @@ def test_rows_of_many_relations_and_their_order(spark: Any, m: Materialisation, 
     ]
     put_rows(folder, "a", rows)
     schema = "op string, relation string, values array<string>, sequence int"
-    query = follow_frame(m, stream(spark, folder, schema), checkpoint=tmp_path / "checkpoint", interval=0.1)
+    query = m.follow(stream(spark, folder, schema), checkpoint=tmp_path / "checkpoint", interval=0.1)
     query.processAllAvailable()
     assert m.version == 2
     assert explicit_of(m) == {
@@ -194,10 +194,8 @@ def test_queries_without_an_end_take_turns(spark: Any, folder: Path, tmp_path: P
     other = tmp_path / "other"
     other.mkdir()
     queries = [
-        follow_frame(m, stream(spark, folder), relation="edge", checkpoint=tmp_path / "a"),
-        follow_frame(
-            m, stream(spark, other, "op string, x long, name string"), relation="named", checkpoint=tmp_path / "b"
-        ),
+        m.follow(stream(spark, folder), relation="edge", checkpoint=tmp_path / "a"),
+        m.follow(stream(spark, other, "op string, x long, name string"), relation="named", checkpoint=tmp_path / "b"),
     ]
     try:
         for number in range(3):
@@ -413,21 +411,21 @@ def test_columns_that_are_called_like_ours() -> None:
 
 def test_what_cannot_be_followed(spark: Any, m: Materialisation, tmp_path: Path) -> None:
     plain = spark.createDataFrame([("+", 1, 2)], "op string, x long, y long")
-    told = refused(lambda: follow_frame(m, plain, relation="edge", checkpoint="c"), 3)
+    told = refused(lambda: m.follow(plain, relation="edge", checkpoint="c"), 3)
     assert told == (
         "error[E390]: this DataFrame cannot be followed: it is an ordinary one, which `update` takes\n"
         "  = note: `spark.readStream` makes those that can"
     )
     rate = spark.readStream.format("rate").load()
-    told = refused(lambda: follow_frame(m, rate, relation="edges", checkpoint="c"), 3)
+    told = refused(lambda: m.follow(rate, relation="edges", checkpoint="c"), 3)
     assert told == "error[E330]: the program has no relation `edges`\n  = help: did you mean `edge`?"
     with pytest.raises(evermat.ProgramError, match="there is no algorithm `quick`"):
-        follow_frame(m, rate, relation="edge", checkpoint="c", algorithm="quick")
-    told = refused(lambda: follow_files(m, spark, "nowhere", checkpoint="c"), 3)
+        m.follow(rate, relation="edge", checkpoint="c", algorithm="quick")
+    told = refused(lambda: m.follow_files(spark, "nowhere", checkpoint="c"), 3)
     assert told == "error[E301]: cannot read `nowhere`: there is no such folder\n  = note: changes are read from it"
     ops = rate.selectExpr("'+' op", "value x", "value y")
     with pytest.raises(ValueError, match="`available_now` ends when everything is processed: it has no `interval`"):
-        follow_frame(m, ops, relation="edge", checkpoint="c", available_now=True, interval=1)
+        m.follow(ops, relation="edge", checkpoint="c", available_now=True, interval=1)
     assert not (tmp_path / "c").exists()
 
 
@@ -451,7 +449,7 @@ def test_files_of_all_formats(spark: Any, folder: Path, tmp_path: Path, monkeypa
     m.save(tmp_path / "state")
 
     def follow(checkpoint: str = "checkpoint", **options: Any) -> Any:
-        return follow_files(m, spark, folder, checkpoint=tmp_path / checkpoint, available_now=True, **options)
+        return m.follow_files(spark, folder, checkpoint=tmp_path / checkpoint, available_now=True, **options)
 
     put(folder, "5 last.tsv", "-\tedge\t1\t2\n")
     put(folder, "1.tsv", "+\tedge\t1\t2\n+\tedge\t2\t3\n")
@@ -462,12 +460,12 @@ def test_files_of_all_formats(spark: Any, folder: Path, tmp_path: Path, monkeypa
     (folder.parent / "edge.parquet").rename(folder / "edge.parquet")
     (folder / "_hidden").write_text("not looked at", encoding="utf-8")
 
-    def crash(m: Materialisation, updates: Any, *rest: Any, **options: Any) -> None:
-        carry_out(m, updates[:3], *rest, **options)
+    def crash(self: Any, m: Materialisation, updates: Any) -> None:
+        carry_out(self, m, updates[:3])
         raise MemoryError("pretended")
 
-    carry_out = structured_streaming._carry_out
-    monkeypatch.setattr(structured_streaming, "_carry_out", crash)
+    carry_out = structured_streaming.BatchProcessing.carry_out
+    monkeypatch.setattr(structured_streaming.BatchProcessing, "carry_out", crash)
     assert "MemoryError: pretended" in failed(follow())
     assert m.version == 4
     (name,) = m.positions
@@ -507,7 +505,7 @@ def test_names_that_spark_misreads(spark: Any, tmp_path: Path) -> None:
     m = evermat.Program.parse(PROGRAM).materialise()
     for number, name in enumerate(("ä b.tsv", "[1].tsv", "%20.tsv", "{1,2}.tsv", "*.tsv")):
         put(folder, name, f"+\tedge\t{number}\t{number}\n")
-    done(follow_files(m, spark, folder, checkpoint=tmp_path / "checkpoint", available_now=True, files_per_batch=2))
+    done(m.follow_files(spark, folder, checkpoint=tmp_path / "checkpoint", available_now=True, files_per_batch=2))
     assert set(m["edge"]) == {(n, n) for n in range(5)}
     assert list(m.positions.values()) == ["2/0"]
 

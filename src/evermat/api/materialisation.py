@@ -298,32 +298,96 @@ class Materialisation(Mapping[str, Relation]):
 
         return follow_updates(updates, process, coalesce=coalesce)
 
-    def follow(self, frame: DataFrame, *, checkpoint: str | PathLike[str], **options: Any) -> StreamingQuery:
-        """Starts a query of Structured Streaming that updates this with a streaming DataFrame, a batch at a time.
+    def follow(
+        self,
+        frame: DataFrame,
+        *,
+        checkpoint: str | PathLike[str],
+        relation: str | None = None,
+        available_now: bool = False,
+        interval: str | float | None = None,
+        algorithm: UpdateAlgorithm = "auto",
+        marking: bool | None = None,
+        coalesce: bool = False,
+    ) -> StreamingQuery:
+        """Starts a query of Structured Streaming that updates this with a streaming DataFrame: a micro-batch is one update.
+
+        The stream has a column `op`, which is `+` for a fact to insert and `-` for one to delete, and either the columns of `relation`, in any order,
+        or `relation` and `values`, an array of texts as in a change file. The rows of a batch have no order. If one of them
+        inserts a fact and another deletes it, the batch is refused, unless the stream has a column `sequence`: then the greatest decides.
+
+        With a state directory, each batch changes it exactly once, whatever crashes: open the state again and follow the same
+        stream with the same checkpoint. Without one that holds as long as this process lives; another process has to begin with a new checkpoint.
+        A batch that is wrong changes nothing and ends the query with its error; it comes again when the query is started again.
+
+        Batches are processed in this process, by a thread of Spark's, and all rows of a batch come here. Several queries may follow streams for one
+        materialisation: their batches take turns. Do not use the materialisation otherwise while a batch is processed.
 
         Args:
-            frame: of `spark.readStream`, with a column `op`.
-            checkpoint: the directory in which Spark records how far it is.
-            **options: see `evermat.runtime.follow_frame`: `relation`, `available_now`, `interval` and others.
-        """
-        from evermat.runtime import follow_frame
+            frame: a streaming DataFrame, of `spark.readStream`.
+            checkpoint: the directory in which Spark records how far it is. It belongs to this stream and this materialisation.
+            relation: the relation that changes; None if the stream says so in each row.
+            available_now: whether to process what has arrived, in as many batches as the source makes of it, and end.
+            interval: how often to look for more, in seconds or as Spark spells it, `"1 minute"`; as soon as a batch is done if left out.
+            algorithm: as for `update`.
+            marking: as for `stream`; a batch is not known before the one ahead of it is done.
+            coalesce: likewise.
 
-        return follow_frame(self, frame, turn=self._turn, checkpoint=checkpoint, **options)
+        Returns:
+            Spark's query: `awaitTermination`, `stop`, `lastProgress`, `exception`.
+
+        Raises:
+            DataError: the DataFrame is not a stream, or its columns do not fit; there is no such relation.
+            ProgramError: there is no such algorithm, or it cannot maintain this program.
+        """
+        from evermat.runtime import BatchProcessing, follow_frame
+
+        processing = BatchProcessing(self._turn, checkpoint, available_now, interval, algorithm, marking, coalesce)
+        return follow_frame(self, frame, relation, processing)
 
     def follow_files(
-        self, spark: SparkSession, folder: str | PathLike[str], *, checkpoint: str | PathLike[str], **options: Any
+        self,
+        spark: SparkSession,
+        folder: str | PathLike[str],
+        *,
+        checkpoint: str | PathLike[str],
+        files_per_batch: int | None = None,
+        base: str | None = None,
+        available_now: bool = False,
+        interval: str | float | None = None,
+        algorithm: UpdateAlgorithm = "auto",
+        marking: bool | None = None,
+        coalesce: bool = False,
     ) -> StreamingQuery:
-        """Starts a query of Structured Streaming that updates this with the change files in a directory.
+        """Starts a query of Structured Streaming that updates this with the change files that appear in a directory.
+
+        The files are those of `update_files`, each one update, in the order of their names within a batch. A file must be whole when it
+        appears: write it elsewhere and move it into the directory. Names that begin with `.` or `_` are ignored. A file is read once.
+        All files of a batch are read before the first of them changes anything. Each update is done exactly once, as for `follow`.
 
         Args:
             spark: the session that looks for files.
-            folder: where they appear.
-            checkpoint: the directory in which Spark records how far it is.
-            **options: see `evermat.runtime.follow_files`: `files_per_batch`, `available_now`, `interval` and others.
-        """
-        from evermat.runtime import follow_files
+            folder: the directory, which this process and all executors see.
+            checkpoint: as for `follow`.
+            files_per_batch: at most so many files, the oldest first, are taken at a time; all if left out.
+            base: what relative IRIs in RDF are relative to.
+            available_now: whether to process what has arrived, and end.
+            interval: as for `follow`.
+            algorithm: as for `update`.
+            marking: as for `stream`: whether to look at the next file of the batch.
+            coalesce: as for `stream`: whether the files of a batch become one update, or a few if there are many.
 
-        return follow_files(self, spark, folder, turn=self._turn, checkpoint=checkpoint, **options)
+        Returns:
+            Spark's query.
+
+        Raises:
+            DataError: there is no such directory.
+            ProgramError: there is no such algorithm, or it cannot maintain this program.
+        """
+        from evermat.runtime import BatchProcessing, follow_files
+
+        processing = BatchProcessing(self._turn, checkpoint, available_now, interval, algorithm, marking, coalesce)
+        return follow_files(self, spark, folder, processing, files_per_batch=files_per_batch, base=base)
 
     # --- the state directory -------------------------------------------------------------------------------
     def save(self, path: str | PathLike[str]) -> None:

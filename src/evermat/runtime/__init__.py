@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evermat.runtime.relation import Relation
     from evermat.runtime.statistics import materialisation_stats
     from evermat.runtime.stream import AnyUpdate, StreamedUpdate, follow_updates
-    from evermat.runtime.structured_streaming import follow_files, follow_frame, register_source
+    from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame, register_source
     from evermat.runtime.update import Ahead, carry_out, check_update_algorithm
 else:
     __getattr__, __dir__, __all__ = lazy_face(
@@ -51,7 +51,7 @@ else:
             "relation": "Relation",
             "statistics": "materialisation_stats",
             "stream": "AnyUpdate StreamedUpdate follow_updates",
-            "structured_streaming": "follow_files follow_frame register_source",
+            "structured_streaming": "BatchProcessing follow_files follow_frame register_source",
             "update": "Ahead carry_out check_update_algorithm",
         },
     )

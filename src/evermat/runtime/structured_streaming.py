@@ -5,8 +5,9 @@ A batch is processed once, however often Spark delivers it: the version that it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,152 +24,117 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.language.model import Relation
     from evermat.runtime.stream import Follower, StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.
 
 
-def follow_frame(
-    m: Follower,
-    frame: DataFrame,
-    *,
-    turn: AbstractContextManager[Any],
-    checkpoint: str | PathLike[str],
-    relation: str | None = None,
-    available_now: bool = False,
-    interval: str | float | None = None,
-    algorithm: UpdateAlgorithm = "auto",
-    marking: bool | None = None,
-    coalesce: bool = False,
-) -> StreamingQuery:
-    """Starts a query that updates a materialisation with a stream of changes: every micro-batch that is not empty is one update.
+@dataclass(frozen=True)
+class BatchProcessing:
+    """How the micro-batches of a streaming query become updates.
 
-    The stream has a column `op`, which is `+` for a fact to insert and `-` for one to delete, and either the columns of `relation`, in any order, or
-    `relation` and `values`, an array of texts as they would stand in a file of changes. The rows of a batch have no order. If one of them
-    inserts a fact and another deletes it, the batch is refused, unless the stream has a column `sequence`: then the greatest decides.
-
-    If the materialisation has a state directory, each batch changes it exactly once, whatever crashes: open the state again and follow the same
-    stream with the same checkpoint. Without one that holds as long as this process lives; another process has to begin with a new checkpoint.
-    A batch that is wrong changes nothing and ends the query with its error; it comes again when the query is started again.
-
-    Batches are processed in this process, by a thread of Spark's, and all rows of a batch come here. Several queries may follow streams for one
-    materialisation: their batches take turns. Nobody else may use the materialisation while a batch is processed.
-
-    Args:
-        m: what is to be kept true; its facts may be here or on the cluster.
-        frame: a streaming DataFrame, of `spark.readStream`.
-        turn: held while a batch is processed.
-        checkpoint: the folder in which Spark notes how far it is. It belongs to this stream and this materialisation.
-        relation: the relation that changes; None if the stream says so in each row.
-        available_now: process what is there now, in as many batches as the source makes of it, and end.
-        interval: how often to look for more, in seconds or as Spark spells it, `"1 minute"`; as soon as a batch is done if left out.
-        algorithm: as for `Materialisation.update`.
-        marking: as for `Materialisation.stream`; of batches none is there before the one ahead of it is done.
-        coalesce: likewise.
-
-    Returns:
-        Spark's query: `awaitTermination`, `stop`, `lastProgress`, `exception`.
-
-    Raises:
-        DataError: the DataFrame is no stream, or its columns do not fit; there is no such relation.
-        ProgramError: there is no such algorithm, or it cannot maintain this program.
+    Attributes:
+        turn: Held while a batch is processed.
+        checkpoint: The directory in which Spark records how far it is.
+        available_now: Whether to process what has arrived, and end.
+        interval: How often to look for more.
+        algorithm: As for `Materialisation.update`.
+        marking: As for `Materialisation.stream`.
+        coalesce: As for `Materialisation.stream`.
     """
+
+    turn: AbstractContextManager[Any]
+    checkpoint: str | PathLike[str]
+    available_now: bool = False
+    interval: str | float | None = None
+    algorithm: UpdateAlgorithm = "auto"
+    marking: bool | None = None
+    coalesce: bool = False
+
+    def start(self, frame: DataFrame, process: Callable[[str, DataFrame, int], None]) -> StreamingQuery:
+        """Starts the query; batches take turns."""
+        from evermat.spark.streaming.query import start
+
+        def in_turn(stream: str, batch: DataFrame, number: int) -> None:
+            with self.turn:
+                process(stream, batch, number)
+
+        return start(
+            frame,
+            in_turn,
+            checkpoint=self.checkpoint,
+            available_now=self.available_now,
+            interval=self.interval,
+        )
+
+    def carry_out(self, m: Follower, updates: Sequence[StreamedUpdate]) -> None:
+        """Carries out the updates of a batch."""
+        for _ in m.stream(updates, algorithm=self.algorithm, marking=self.marking, coalesce=self.coalesce):
+            pass
+
+
+def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing: BatchProcessing) -> StreamingQuery:
+    """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
     from evermat.reasoning.maintain import check_algorithm
     from evermat.runtime.ingest import relation_of
     from evermat.runtime.stream import StreamedUpdate
-    from evermat.spark.streaming.query import check_stream, start
+    from evermat.spark.streaming.query import check_stream
     from evermat.spark.streaming.sink import ChangeFrames
 
     check_stream(frame)
-    check_algorithm(algorithm, m.program.strata)
+    check_algorithm(processing.algorithm, m.program.strata)
     frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
-        with turn:
-            if number <= int(m.positions.get(stream, -1)):
-                return
-            changes = frames.changes(batch, number, _relations(m))
-            if changes:
-                update = StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))
-                _carry_out(m, [update], algorithm, marking=marking, coalesce=coalesce)
+        if number <= int(m.positions.get(stream, -1)):
+            return
+        relations = {name: one for name, one in m.program.relations.items() if not one.hidden}
+        changes = frames.changes(batch, number, relations)
+        if changes:
+            processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
 
-    return start(frame, process, checkpoint=checkpoint, available_now=available_now, interval=interval)
+    return processing.start(frame, process)
 
 
 def follow_files(
     m: Follower,
     spark: SparkSession,
     folder: str | PathLike[str],
+    processing: BatchProcessing,
     *,
-    turn: AbstractContextManager[Any],
-    checkpoint: str | PathLike[str],
     files_per_batch: int | None = None,
     base: str | None = None,
-    available_now: bool = False,
-    interval: str | float | None = None,
-    algorithm: UpdateAlgorithm = "auto",
-    marking: bool | None = None,
-    coalesce: bool = False,
 ) -> StreamingQuery:
-    """Starts a query that updates a materialisation with the files of changes that appear in a folder.
+    """Starts a query that updates a materialisation with change files; see `Materialisation.follow_files`.
 
-    The files are those of `evermat update`: text, `.jsonl`, `.parquet`, and `.add.nt` and `.del.nt` or any other RDF. Each is one update, or two of
-    RDF that belong together and come in one batch; within a batch they are taken in the order of their names. A file must be whole when it
-    appears: write it elsewhere and move it into the folder. Names that begin with `.` or `_` are not looked at. A file is read once; what becomes
-    of it later does not matter once its batch is done.
-
-    All files of a batch are read before the first of them changes anything, so that an error in one of them changes nothing. Each update is
-    done exactly once, as `follow_frame` says; after a crash amid a batch the rest of it is done.
-
-    Args:
-        m: what is to be kept true; its facts may be here or on the cluster.
-        spark: who looks for files.
-        folder: the folder, which this process and all executors see.
-        turn: held while a batch is processed.
-        checkpoint: the folder in which Spark notes how far it is. It belongs to this stream and this materialisation.
-        files_per_batch: at most so many files, the oldest first, are taken at a time; all that are there if left out.
-        base: what relative IRIs in RDF are relative to.
-        available_now: process what is there now and end.
-        interval: how often to look for more, in seconds or as Spark spells it, `"1 minute"`; as soon as a batch is done if left out.
-        algorithm: as for `Materialisation.update`.
-        marking: as for `Materialisation.stream`: look at the next file of the batch.
-        coalesce: as for `Materialisation.stream`: the files of a batch become one update, or a few if there are many.
-
-    Returns:
-        Spark's query.
-
-    Raises:
-        DataError: there is no such folder.
-        ProgramError: there is no such algorithm, or it cannot maintain this program.
+    A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
     from evermat.io import RdfOptions
     from evermat.reasoning.maintain import check_algorithm
     from evermat.runtime.ingest import read_change_files
     from evermat.runtime.stream import StreamedUpdate
     from evermat.spark.streaming.file_source import arriving_files, updates_in
-    from evermat.spark.streaming.query import check_stream, start
+    from evermat.spark.streaming.query import check_stream
 
-    check_algorithm(algorithm, m.program.strata)
+    check_algorithm(processing.algorithm, m.program.strata)
     frame = arriving_files(spark, folder, files_per_batch)
     check_stream(frame)
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
-        with turn:
-            done_batch, done = _position(m.positions.get(stream, "-1/-1"))
-            if number < done_batch:
-                return
-            files = list(enumerate(updates_in(batch)))
-            if number == done_batch:
-                files = files[done + 1 :]
-            found = read_change_files([paths for _, paths in files], m.program, RdfOptions(base=base))
-            updates = [
-                StreamedUpdate(changes.insert, changes.delete, (stream, f"{number}/{index}"))
-                for (index, _), changes in zip(files, found, strict=True)
-            ]
-            _carry_out(m, updates, algorithm, marking=marking, coalesce=coalesce)
+        done_batch, done = map(int, m.positions.get(stream, "-1/-1").split("/"))
+        if number < done_batch:
+            return
+        files = list(enumerate(updates_in(batch)))
+        if number == done_batch:
+            files = files[done + 1 :]
+        found = read_change_files([paths for _, paths in files], m.program, RdfOptions(base=base))
+        updates = [
+            StreamedUpdate(changes.insert, changes.delete, (stream, f"{number}/{index}"))
+            for (index, _), changes in zip(files, found, strict=True)
+        ]
+        processing.carry_out(m, updates)
 
-    return start(frame, process, checkpoint=checkpoint, available_now=available_now, interval=interval)
+    return processing.start(frame, process)
 
 
 def register_source(spark: SparkSession) -> None:
@@ -184,23 +150,6 @@ def register_source(spark: SparkSession) -> None:
     `endingVersion`. A stream that falls so far behind that a version it needs is removed by `vacuum` ends with an error.
     """
     spark.dataSource.register(EvermatDataSource)
-
-
-def _relations(m: Follower) -> dict[str, Relation]:
-    return {name: relation for name, relation in m.program.relations.items() if not relation.hidden}
-
-
-def _carry_out(
-    m: Follower, updates: Sequence[StreamedUpdate], algorithm: UpdateAlgorithm, *, marking: bool | None, coalesce: bool
-) -> None:
-    for _ in m.stream(updates, algorithm=algorithm, marking=marking, coalesce=coalesce):
-        pass
-
-
-def _position(text: str) -> tuple[int, int]:
-    """The number of a batch, and the last update of it that is done."""
-    batch, _, index = text.partition("/")
-    return int(batch), int(index)
 
 
 # --- the source ------------------------------------------------------------------------------------------------
