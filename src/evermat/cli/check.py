@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.core.text import count_of
 from evermat.language.analysis.strata import Stratum
-from evermat.language.analysis.type_inference import count_of
 from evermat.language.model import Atom, Negation, Program, Relation, Rule
 from evermat.language.patterns.closures import Member
 from evermat.language.patterns.equality import OFF

@@ -15,7 +15,7 @@ from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, en
 from evermat.columns.storage.table import Batch
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, did_you_mean
-from evermat.language.analysis.type_inference import count_of
+from evermat.core.text import count_of
 from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Program, Relation, Row
 from evermat.runtime.stream import Once

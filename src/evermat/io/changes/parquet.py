@@ -29,6 +29,7 @@ from evermat.core.error_catalogue import (
     TOO_MANY_COLUMNS,
 )
 from evermat.core.errors import DataError, Kind, did_you_mean
+from evermat.core.text import count_of
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows
 from evermat.io.conform import conform, is_text
 from evermat.io.error_report import Findings, FullError
@@ -37,7 +38,6 @@ from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.parquet import read_tables
 from evermat.io.number_text import number
 from evermat.io.schema import TEXTS, arrow_schema, columns_text, names, nullary, shown
-from evermat.language.analysis.type_inference import count_of
 from evermat.language.model import Relation
 
 Rows = npt.NDArray[np.int64]

@@ -18,13 +18,13 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import did_you_mean
 from evermat.core.source import Span
+from evermat.core.text import count_of
 from evermat.io.blocks import Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
 from evermat.io.schema import columns_text, names, nullary, shown
-from evermat.language.analysis.type_inference import count_of
 from evermat.language.model import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly

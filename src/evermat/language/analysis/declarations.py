@@ -14,8 +14,8 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import did_you_mean
 from evermat.core.problems import Problems
 from evermat.core.source import Span
+from evermat.core.text import count_of
 from evermat.language.analysis.declared_types import Types
-from evermat.language.analysis.type_inference import count_of
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation
 from evermat.language.patterns.equality import AUTO, EQUALITIES, EQUALITY, OFF

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from evermat.core import error_catalogue as errors
 from evermat.core.problems import Problems
 from evermat.core.source import Span
+from evermat.core.text import count_of
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping
@@ -378,8 +379,3 @@ def _describe(expression: Expression) -> str:
 
 def _operator(name: str) -> str:
     return "-" if name == "neg" else name
-
-
-def count_of(number: int, noun: str) -> str:
-    """`no columns`, `1 column`, `2 columns`."""
-    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
