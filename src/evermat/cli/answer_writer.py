@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from evermat.io import arrow_schema
 from evermat.io.formats.csv_writer import spell, write_text
-from evermat.io.formats.jsonl_reader import write_jsonl
+from evermat.io.formats.jsonl_writer import write_jsonl
 from evermat.io.formats.parquet import write_parquet
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type

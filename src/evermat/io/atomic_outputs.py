@@ -25,11 +25,10 @@ from evermat.core.error_catalogue import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_writer import write_rows, write_text
-from evermat.io.formats.jsonl_reader import write_jsonl
+from evermat.io.formats.jsonl_writer import write_jsonl
 from evermat.io.formats.parquet import write_parquet
 from evermat.io.locate import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
 from evermat.io.rdf.writer import WITH_GRAPHS, Written, triples_of, write_graph
-from evermat.io.schema import columns_text
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
@@ -235,7 +234,7 @@ def _refuse_columns(place: FilePlace, relation: Relation) -> None:
     if problem is not None:
         raise DataError(problem)
     if relation.arity == 4 and place.syntax not in WITH_GRAPHS:
-        why = f"`{relation.name}` has {columns_text(4)}, but the format has no graphs"
+        why = f"`{relation.name}` has 4 columns, but the format has no graphs"
         raise fail(RDF_OUTPUT, path=place.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
 
 

@@ -24,7 +24,8 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
-from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
+from evermat.io.error_text import names, range_of, shown, where
+from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Relation
 

@@ -14,9 +14,11 @@ from typing import NamedTuple
 
 from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS
 from evermat.core.errors import DataError, Problem
+from evermat.core.text import count_of
 from evermat.io.error_report import fail
+from evermat.io.error_text import where
 from evermat.io.rdf.terms import RDF_NAMED, RDF_PLAIN, is_rdf_name
-from evermat.io.schema import TEXTS, columns_text, where
+from evermat.io.schema import TEXTS
 from evermat.language.model import Io, Relation
 
 RDF_ENDINGS = {".nt": "nt", ".nq": "nq", ".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"}
@@ -163,7 +165,7 @@ def misfit(place: FilePlace, relation: Relation) -> Problem | None:
 def no_triples(relation: Relation) -> str | None:
     """Why the facts of a relation are no triples, if that is so."""
     if relation.arity not in (RDF_NAMED if is_rdf_name(relation.name) else RDF_PLAIN):
-        return f"`{relation.name}` has {columns_text(relation.arity) if relation.arity else 'no columns'}"
+        return f"`{relation.name}` has {count_of(relation.arity, 'column')}"
     for position, column in enumerate(relation.columns):
         if column.type not in TEXTS:
             return f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"

@@ -21,8 +21,9 @@ import pyarrow.parquet as pq
 from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
 from evermat.core.errors import DataError, Problem
 from evermat.io.conform import conform
+from evermat.io.error_text import where
 from evermat.io.formats.parquet import parquet_schema
-from evermat.io.schema import nullary, where
+from evermat.io.schema import nullary
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.spark.input.arrow_files import Exchanged, exchanged

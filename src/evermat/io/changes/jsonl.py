@@ -13,6 +13,7 @@ from evermat.core.source import Span
 from evermat.io.blocks import Block
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
 from evermat.io.error_report import Findings
+from evermat.io.error_text import shown
 from evermat.io.formats.jsonl_reader import (
     NOT_PLAIN,
     JsonFact,
@@ -24,7 +25,7 @@ from evermat.io.formats.jsonl_reader import (
     plain_table,
     read_lines,
 )
-from evermat.io.schema import nullary, shown
+from evermat.io.schema import nullary
 from evermat.language.model import Relation
 
 NAMES = ("op", "relation", "values")

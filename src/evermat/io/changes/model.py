@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evermat.core.error_catalogue import TOO_FEW_COLUMNS, TOO_MANY_COLUMNS
+from evermat.core.errors import Kind
+from evermat.core.text import count_of
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
+from evermat.io.error_text import missing_columns
 from evermat.io.schema import nullary, table_from_values
 from evermat.language.model import Relation
 from evermat.language.terms import Value
@@ -31,6 +35,20 @@ class ChangedRows(NamedTuple):
 
 
 Reader = Callable[[Block, Mapping[str, Relation], Findings], Iterable[ChangedRows]]
+
+
+def wrong_count(what: str, count: int, relation: Relation) -> tuple[Kind, dict[str, Any]]:
+    """The error of a change with too few or too many values."""
+    details = {
+        "what": what,
+        "found": count_of(count, "value"),
+        "relation": relation.name,
+        "expected": count_of(relation.arity, "column"),
+    }
+    if count < relation.arity:
+        return TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
+    why = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
+    return TOO_MANY_COLUMNS, details | {"why": why}
 
 
 class Grouped:

@@ -25,19 +25,17 @@ from evermat.core.error_catalogue import (
     CHANGE_SIGN,
     NO_SUCH_RELATION,
     NULL_VALUE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
 )
 from evermat.core.errors import DataError, Kind, did_you_mean
-from evermat.core.text import count_of
-from evermat.io.changes.model import DELETE, INSERT, ChangedRows
+from evermat.io.changes.model import DELETE, INSERT, ChangedRows, wrong_count
 from evermat.io.conform import conform, is_text
 from evermat.io.error_report import Findings, FullError
+from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import number_details
 from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.parquet import read_tables
 from evermat.io.number_text import number
-from evermat.io.schema import TEXTS, arrow_schema, columns_text, names, nullary, shown
+from evermat.io.schema import TEXTS, arrow_schema, nullary
 from evermat.language.model import Relation
 
 Rows = npt.NDArray[np.int64]
@@ -214,19 +212,8 @@ class ChangedTable:
         if count < 0:
             self._findings.whole(NULL_VALUE, where=f"{place}, column `values`")
             return
-        details: dict[str, Any] = {
-            "what": f"the change in {place}",
-            "found": count_of(count, "value"),
-            "relation": relation.name,
-            "expected": columns_text(relation.arity) if relation.arity else "no columns",
-        }
-        if count < relation.arity:
-            absent = [column.name for column in relation.columns[count:]]
-            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
-            self._findings.whole(TOO_FEW_COLUMNS, **details, missing=missing)
-        else:
-            last = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
-            self._findings.whole(TOO_MANY_COLUMNS, **details, why=last)
+        kind, details = wrong_count(f"the change in {place}", count, relation)
+        self._findings.whole(kind, **details)
 
 
 def _is_spelled(rest: pa.Table) -> bool:

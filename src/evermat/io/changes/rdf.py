@@ -19,12 +19,12 @@ from evermat.core.error_catalogue import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNL
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
+from evermat.io.error_text import shown
 from evermat.io.locate import FilePlace, Format, place_of
 from evermat.io.open import failing, open_text
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, RdfOptions, is_blank, triples_table
-from evermat.io.schema import shown
 from evermat.language.model import Relation
 from evermat.language.terms import RDF_TYPE
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core.error_catalogue import (
-    CHANGE_RELATION,
-    CHANGE_SIGN,
-    NO_SUCH_RELATION,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
+from evermat.core.error_catalogue import CHANGE_RELATION, CHANGE_SIGN, NO_SUCH_RELATION
 from evermat.core.errors import did_you_mean
 from evermat.core.source import Span
-from evermat.core.text import count_of
 from evermat.io.blocks import Block, pieces
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, wrong_count
 from evermat.io.error_report import Findings
+from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
-from evermat.io.schema import columns_text, names, nullary, shown
+from evermat.io.schema import nullary
 from evermat.language.model import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
@@ -163,20 +156,10 @@ def _value_fields(record: Record, relation: Relation) -> list[Field]:
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a change with too few or too many values."""
-    fields, arity = record.fields, relation.arity
-    details: dict[str, Any] = {
-        "what": "this change",
-        "found": count_of(len(fields), "value"),
-        "relation": relation.name,
-        "expected": columns_text(arity) if arity else "no columns",
-    }
-    if len(fields) < arity:
-        absent = [column.name for column in relation.columns[len(fields) :]]
-        missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
-        end = len(record.text)
-        note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
+    fields, end = record.fields, len(record.text)
+    kind, details = wrong_count("this change", len(fields), relation)
+    if len(fields) < relation.arity:
+        span = Span(end, end + 1)
     else:
-        why = f"the last column is `{relation.columns[-1].name}`" if arity else "its fact has no values"
-        note(
-            record, Span(fields[arity].span.start, fields[-1].span.end), TOO_MANY_COLUMNS, findings, **details, why=why
-        )
+        span = Span(fields[relation.arity].span.start, fields[-1].span.end)
+    note(record, span, kind, findings, **details)

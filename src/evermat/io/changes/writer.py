@@ -20,7 +20,7 @@ from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_writer import spell, write_rows
-from evermat.io.formats.jsonl_reader import SPELL
+from evermat.io.formats.jsonl_writer import SPELL
 from evermat.io.locate import FilePlace, Format, place_of
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches

@@ -26,10 +26,12 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import Kind
 from evermat.core.source import Span
+from evermat.core.text import count_of
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
+from evermat.io.error_text import missing_columns, range_of, shown, spelling_of, where
 from evermat.io.number_text import number
-from evermat.io.schema import TEXTS, columns_text, names, range_of, shown, spelling_of, where
+from evermat.io.schema import TEXTS
 from evermat.language.model import Io, Relation
 from evermat.language.terms import Value
 
@@ -73,7 +75,7 @@ def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
         else:
             details = {
                 "what": "this line",
-                "found": columns_text(1),
+                "found": "1 column",
                 "expected": "no columns",
                 "relation": relation.name,
             }
@@ -108,18 +110,15 @@ def number_details(relation: Relation, position: int, text: str, kind: Kind) -> 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a record with too few or too many columns."""
     fields, arity = record.fields, relation.arity
-    found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else columns_text(len(fields))
+    found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else count_of(len(fields), "column")
     details: dict[str, Any] = {
         "what": "this line",
         "relation": relation.name,
         "found": "nothing in it" if found == "no columns" else found,
-        "expected": columns_text(arity),
+        "expected": count_of(arity, "column"),
     }
     if len(fields) < arity:
-        absent = [column.name for column in relation.columns[len(fields) :]]
-        if found == "no columns":
-            absent = [column.name for column in relation.columns]
-        missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+        missing = missing_columns(relation, 0 if found == "no columns" else len(fields))
         end = fields[-1].span.end
         note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
     else:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from json.encoder import encode_basestring
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -32,18 +31,10 @@ from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
 from evermat.io.error_report import Findings
+from evermat.io.error_text import missing_columns, names, range_of, shown, where
 from evermat.io.formats.csv_exact import decode
-from evermat.io.schema import (
-    TEXTS,
-    columns_text,
-    names,
-    nullary,
-    range_of,
-    shown,
-    table_from_values,
-    where,
-)
-from evermat.language.builtins import RANGES, Type, format_float
+from evermat.io.schema import TEXTS, nullary, table_from_values
+from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Relation
 from evermat.language.terms import Value
 
@@ -74,9 +65,6 @@ def _pairs(found: list[tuple[str, Any]]) -> Pairs:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name: _Constant(_CONSTANTS[name]))
-
-
-# --- reading -----------------------------------------------------------------------------------------------
 
 
 def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: int = BLOCK) -> pa.Table:
@@ -219,11 +207,11 @@ class JsonFact:
         if len(record) == arity:
             return self._values(record, list(range(arity)))
         spans = [span for _, span in elements(self.text, self.span.start)]
-        details = {"what": "this array", "found": columns_text(len(record)), "expected": columns_text(arity)}
+        found, expected = (f"{count} column{'s' * (count != 1)}" for count in (len(record), arity))
+        details = {"what": "this array", "found": found, "expected": expected}
         if len(record) < arity:
             end = self.text.rfind("]", 0, self.span.end)
-            absent = [column.name for column in self.relation.columns[len(record) :]]
-            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+            missing = missing_columns(self.relation, len(record))
             return self._wrong(TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
         why = f"the last column is `{self.relation.columns[-1].name}`" if arity else "its fact is written `[]`"
         return self._wrong(TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
@@ -365,34 +353,3 @@ def _skip(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n,:":
         at += 1
     return at
-
-
-# --- writing -----------------------------------------------------------------------------------------------
-
-
-def write_jsonl(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes one object, keyed by the names of the columns, for each fact."""
-    keys = [f"{encode_basestring(column.name)}: " for column in relation.columns]
-    for batch in batches:
-        if not relation.columns:
-            sink.write(b"{}\n" * batch.num_rows)
-            continue
-        spelled = [
-            [key + SPELL[column.type](value) for value in array.to_pylist()]
-            for key, column, array in zip(keys, relation.columns, batch.columns, strict=True)
-        ]
-        sink.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*spelled, strict=True)).encode())
-
-
-def _spell_float(value: float) -> str:
-    text = format_float(value)
-    return f'"{text}"' if math.isinf(value) else text
-
-
-SPELL: dict[Type, Callable[[Any], str]] = {
-    Type.SYMBOL: encode_basestring,
-    Type.TERM: encode_basestring,
-    Type.NUMBER: str,
-    Type.UNSIGNED: str,
-    Type.FLOAT: _spell_float,
-}

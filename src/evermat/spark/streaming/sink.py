@@ -27,7 +27,8 @@ from evermat.io.changes.parquet import ChangedTable
 from evermat.io.changes.read import FileChanges
 from evermat.io.conform import conform
 from evermat.io.error_report import Findings, FullError
-from evermat.io.schema import names, nullary
+from evermat.io.error_text import names
+from evermat.io.schema import nullary
 from evermat.language.model import Atom, Constant, Relation
 
 if TYPE_CHECKING:
