@@ -27,7 +27,7 @@ from evermat.io.error_report import fail
 from evermat.io.formats.csv_writer import write_rows, write_text
 from evermat.io.formats.jsonl_writer import write_jsonl
 from evermat.io.formats.parquet import write_parquet
-from evermat.io.locate import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
+from evermat.io.locate import RDF_ENDINGS, FileRef, Format, file_ref, misfit, output_file
 from evermat.io.rdf.writer import WITH_GRAPHS, Written, triples_of, write_graph
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
@@ -87,20 +87,20 @@ class Outputs:
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
-        place = file_place(io, folder, ".csv")
-        if place.format is Format.RDF:
-            _refuse_columns(place, io.relation)
-            return self._write_graph(place, io.relation.name, triples_of(batches, io.relation)).left_out
-        self.fill(place, io.relation.name, lambda sink: _write(sink, batches, io, place))
+        ref = output_file(io, folder, ".csv")
+        if ref.format is Format.RDF:
+            _refuse_columns(ref, io.relation)
+            return self._write_graph(ref, io.relation.name, triples_of(batches, io.relation)).left_out
+        self.fill(ref, io.relation.name, lambda sink: _write(sink, batches, io, ref))
         return 0
 
     def write_graph(
-        self, place: FilePlace | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
+        self, ref: FileRef | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
     ) -> Written:
         """Prepares an RDF file; `name` is what it holds.
 
         Args:
-            place: the file, whose name says the format.
+            ref: the file, whose name says the format.
             triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
                 sorted; batches, or several tables, are written as they come.
             name: what the file holds: two things are not written to one file.
@@ -108,19 +108,19 @@ class Outputs:
         Raises:
             DataError: the name is not that of an RDF file.
         """
-        if isinstance(place, Path):
-            place = place_of(place)
-        if place.format is not Format.RDF:
+        if isinstance(ref, Path):
+            ref = file_ref(ref)
+        if ref.format is not Format.RDF:
             why = "its name is not that of an RDF file"
-            raise fail(RDF_OUTPUT, path=place.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
+            raise fail(RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
         if isinstance(triples, pa.Table):
             columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
-        return self._write_graph(place, name, triples)
+        return self._write_graph(ref, name, triples)
 
-    def _write_graph(self, place: FilePlace, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
+    def _write_graph(self, ref: FileRef, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
         done: list[Written] = []
-        self.fill(place, name, lambda sink: done.append(write_graph(sink, triples, place.syntax)))
+        self.fill(ref, name, lambda sink: done.append(write_graph(sink, triples, ref.syntax)))
         return done[0]
 
     def write_file(self, path: Path, content: bytes) -> None:
@@ -129,15 +129,15 @@ class Outputs:
         def write(sink: BinaryIO) -> None:
             sink.write(content)
 
-        self.fill(FilePlace(path, Format.TEXT, gzip=False), str(path), write)
+        self.fill(FileRef(path, Format.TEXT, gzip=False), str(path), write)
 
-    def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
+    def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], None]) -> None:
         """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
-        target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
+        target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
-            raise fail(SAME_FILE, path=place.path, first=before.relation, second=name)
-        with _failing(place.path, _UNTOUCHED):
+            raise fail(SAME_FILE, path=ref.path, first=before.relation, second=name)
+        with _failing(ref.path, _UNTOUCHED):
             special = target.exists() and not target.is_file()
             if target.is_dir():
                 raise IsADirectoryError(None, "it is a folder")
@@ -145,11 +145,11 @@ class Outputs:
             self._make_folder(home)
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
             self._temporary.append(temporary)
-            with temporary.open("xb") as file, _compressed(file, place) as sink:
+            with temporary.open("xb") as file, _compressed(file, ref) as sink:
                 write(sink)
             if target.is_file():
                 shutil.copymode(target, temporary)
-        self._staged[target] = _Staged(name, place.path, target, temporary, special)
+        self._staged[target] = _Staged(name, ref.path, target, temporary, special)
 
     def print_size(self, name: str, count: int) -> None:
         """Prepares the line about the size of a relation for standard output."""
@@ -210,32 +210,32 @@ def _failing(path: Path, rest: str) -> Iterator[None]:
 
 
 @contextmanager
-def _compressed(file: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+def _compressed(file: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
     """The file, or what compresses into it; neither name nor time is stored, so that equal facts give equal files."""
-    if not place.gzip:
+    if not ref.gzip:
         yield file
         return
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
         yield cast(BinaryIO, stream)
 
 
-def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, place: FilePlace) -> None:
-    if place.format is Format.PARQUET:
+def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, ref: FileRef) -> None:
+    if ref.format is Format.PARQUET:
         write_parquet(sink, io.relation, batches)
-    elif place.format is Format.JSONL:
+    elif ref.format is Format.JSONL:
         write_jsonl(sink, io.relation, batches)
     else:
-        write_text(sink, io, batches, str(place.path))
+        write_text(sink, io, batches, str(ref.path))
 
 
-def _refuse_columns(place: FilePlace, relation: Relation) -> None:
+def _refuse_columns(ref: FileRef, relation: Relation) -> None:
     """Raises an error if the facts of a relation are no triples, or have graphs, and the format has none."""
-    problem = misfit(place, relation)
+    problem = misfit(ref, relation)
     if problem is not None:
         raise DataError(problem)
-    if relation.arity == 4 and place.syntax not in WITH_GRAPHS:
+    if relation.arity == 4 and ref.syntax not in WITH_GRAPHS:
         why = f"`{relation.name}` has 4 columns, but the format has no graphs"
-        raise fail(RDF_OUTPUT, path=place.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
+        raise fail(RDF_OUTPUT, path=ref.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
 
 
 def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:

@@ -1,7 +1,7 @@
 """Arrow tables that are to be the facts of a relation: columns matched, types converted, misfits named.
 
 The columns match by name, in any order, if the names are those of the relation; otherwise by position, unless a name
-stands at another place than in the relation. Rows are counted from 1.
+stands at another position than in the relation. Rows are counted from 1.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def conform(
     table: pa.Table,
     relation: Relation,
     name: str,
-    place_of: Callable[[int], str] = lambda row: f"row {row + 1}",
+    row_name: Callable[[int], str] = lambda row: f"row {row + 1}",
     *,
     encoded: bool = False,
 ) -> pa.Table:
@@ -44,13 +44,13 @@ def conform(
         table: what somebody has.
         relation: what it is to be.
         name: what errors call the table.
-        place_of: what errors call a row, counted from 0.
+        row_name: what errors call a row, counted from 0.
         encoded: whether texts that are dictionary-encoded may stay so.
 
     Raises:
         DataError: it does not fit.
     """
-    return _Conforming(table, relation, Findings(name), place_of, encoded=encoded).table()
+    return _Conforming(table, relation, Findings(name), row_name, encoded=encoded).table()
 
 
 class _Conforming:
@@ -61,11 +61,11 @@ class _Conforming:
         found: pa.Table,
         relation: Relation,
         findings: Findings,
-        place_of: Callable[[int], str],
+        row_name: Callable[[int], str],
         *,
         encoded: bool,
     ) -> None:
-        self.found, self.relation, self.findings, self.place_of = found, relation, findings, place_of
+        self.found, self.relation, self.findings, self.row_name = found, relation, findings, row_name
         self.encoded = encoded
 
     def table(self) -> pa.Table:
@@ -159,10 +159,10 @@ class _Conforming:
         return None
 
     def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
-        """Notes a value; its place is told by row and column."""
+        """Notes a value; its position is told by row and column."""
         type_ = self.relation.columns[position].type
-        place = f"{self.place_of(row)}, {where(self.relation, position)}"
-        details: dict[str, Any] = {"where": place, "value": shown(str(value)), "type": type_}
+        at = f"{self.row_name(row)}, {where(self.relation, position)}"
+        details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_}
         if type_ in RANGES:
             details["range"] = range_of(type_)
         self.findings.whole(kind, **details)

@@ -17,7 +17,7 @@ class FullError(Exception):
 class Findings:
     """The errors of one file: the first ten, and how many more there are, up to a thousand.
 
-    A place is given by one line of the file, never by the whole text: files may be larger than memory.
+    A position is given by one line of the file, never by the whole text: files may be larger than memory.
     """
 
     def __init__(self, path: str) -> None:
@@ -30,7 +30,7 @@ class Findings:
         self.add(Problem(kind, details, Source(self.path, line, number), span, help))
 
     def whole(self, kind: Kind, help: str = "", **details: object) -> None:  # noqa: A002
-        """Notes an error of the file as a whole, or one whose place the details name."""
+        """Notes an error of the file as a whole, or one whose position the details name."""
         self.add(Problem(kind, details, Source(self.path, ""), None, help))
 
     def add(self, problem: Problem) -> None:

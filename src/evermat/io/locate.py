@@ -35,7 +35,7 @@ class Format(Enum):
     RDF = "rdf"
 
 
-class FilePlace(NamedTuple):
+class FileRef(NamedTuple):
     """A file, its format, and whether it is compressed."""
 
     path: Path
@@ -58,17 +58,17 @@ class FilePlace(NamedTuple):
         return self.format is Format.RDF and not self.is_rdf_lines
 
 
-def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
+def output_file(io: Io, folder: Path, default_ending: str) -> FileRef:
     """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`."""
-    return place_of(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
+    return file_ref(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
 
 
-def is_remote(place: str | Path) -> bool:
+def is_remote(location: str | Path) -> bool:
     """Whether only Spark can read it: a URI."""
-    return "://" in str(place)
+    return "://" in str(location)
 
 
-def place_of(path: Path) -> FilePlace:
+def file_ref(path: Path) -> FileRef:
     """A file with the format that its name says.
 
     Only the endings of Parquet, JSON lines and RDF, and `.gz` after all but Parquet, say anything; all other files
@@ -78,16 +78,16 @@ def place_of(path: Path) -> FilePlace:
     gzip = name.suffix == ".gz"
     ending = Path(name.stem).suffix if gzip else name.suffix
     if ending in RDF_ENDINGS:
-        return FilePlace(path, Format.RDF, gzip)
+        return FileRef(path, Format.RDF, gzip)
     if ending == ".parquet" and not gzip:
-        return FilePlace(path, Format.PARQUET, gzip)
-    return FilePlace(path, Format.JSONL if ending == ".jsonl" else Format.TEXT, gzip)
+        return FileRef(path, Format.PARQUET, gzip)
+    return FileRef(path, Format.JSONL if ending == ".jsonl" else Format.TEXT, gzip)
 
 
 # --- several files -------------------------------------------------------------------------------------------
 
 
-def input_places(io: Io, folder: Path) -> list[FilePlace]:
+def input_files(io: Io, folder: Path) -> list[FileRef]:
     """All files that an `.input` means, in the order of their names; there is at least one.
 
     They need not be readable; a path without a pattern that is not a folder need not even exist.
@@ -107,14 +107,14 @@ def input_places(io: Io, folder: Path) -> list[FilePlace]:
     except OSError as error:
         why = error.strerror or str(error)
         raise fail(CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
-    places = [place_of(path) for path in paths]
+    refs = [file_ref(path) for path in paths]
     problems: dict[str, Problem] = {}
-    for place in places:
-        if problem := misfit(place, io.relation):  # the columns are wrong for all files alike: it is said once
+    for ref in refs:
+        if problem := misfit(ref, io.relation):  # the columns are wrong for all files alike: it is said once
             problems.setdefault(problem.details.get("why") or problem.message, problem)
     if problems:
         raise DataError(problems.values())
-    return places
+    return refs
 
 
 def files_of(folder: Path, what: str) -> list[Path]:
@@ -122,7 +122,7 @@ def files_of(folder: Path, what: str) -> list[Path]:
 
     Folders in it are refused, for what is in them would be missed; hidden ones do not count.
     """
-    parquet = place_of(folder).format is Format.PARQUET
+    parquet = file_ref(folder).format is Format.PARQUET
     files = []
     for path in sorted(path for path in folder.iterdir() if not path.name.startswith(_HIDDEN)):
         if not path.is_dir():
@@ -155,11 +155,11 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
                 yield from _matches(path, tuple(rest))
 
 
-def misfit(place: FilePlace, relation: Relation) -> Problem | None:
+def misfit(ref: FileRef, relation: Relation) -> Problem | None:
     """Why this relation cannot be read from a file of this format, if that is so."""
-    if place.format is not Format.RDF or (why := no_triples(relation)) is None:
+    if ref.format is not Format.RDF or (why := no_triples(relation)) is None:
         return None
-    return Problem(TRIPLE_COLUMNS, {"path": place.path, "why": why})
+    return Problem(TRIPLE_COLUMNS, {"path": ref.path, "why": why})
 
 
 def no_triples(relation: Relation) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, cast
 from evermat.core.error_catalogue import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP
 from evermat.core.errors import DataError, did_you_mean
 from evermat.io.error_report import fail
-from evermat.io.locate import FilePlace
+from evermat.io.locate import FileRef
 
 
 @contextmanager
@@ -28,10 +28,10 @@ def failing(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def open_text(place: FilePlace) -> Iterator[BinaryIO]:
+def open_text(ref: FileRef) -> Iterator[BinaryIO]:
     """The text of a file, decompressed where its name says so; an empty file is an empty text also then."""
-    refuse_folder(place.path)
-    with place.path.open("rb") as file, decompressed(file, place) as text:
+    refuse_folder(ref.path)
+    with ref.path.open("rb") as file, decompressed(file, ref) as text:
         yield text
 
 
@@ -42,23 +42,23 @@ def refuse_folder(path: Path) -> None:
 
 
 @contextmanager
-def decompressed(stream: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+def decompressed(stream: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
     """The text of a file whose bytes come from a stream; RDF without lines can be read a second time."""
-    if place.is_parsed_rdf and not stream.seekable():
+    if ref.is_parsed_rdf and not stream.seekable():
         stream = BytesIO(stream.read())
-    if not place.gzip:
+    if not ref.gzip:
         yield stream
         return
     file = stream if isinstance(stream, BufferedReader) else BufferedReader(cast(Any, stream))
     start = file.peek(2)[:2]
     if start and start != b"\x1f\x8b":
-        raise fail(NOT_GZIP, path=place.path)
+        raise fail(NOT_GZIP, path=ref.path)
     with gzip.open(file) as text:
         try:
             yield cast(BinaryIO, text)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             why = "it breaks off" if isinstance(error, EOFError) else str(error)
-            raise fail(BAD_GZIP, path=place.path, why=why) from error
+            raise fail(BAD_GZIP, path=ref.path, why=why) from error
 
 
 def _no_file(path: Path, what: str) -> DataError:

@@ -72,7 +72,7 @@ def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findi
             continue
         relation = line.relation(record, relations)
         if relation is not None:
-            fact = JsonFact(text, line.places["values"], number, relation, findings)
+            fact = JsonFact(text, line.spans["values"], number, relation, findings)
             values = fact.values(record["values"])
             if values is not None:
                 found.add(relation, values, insert=SIGNS[record["op"]])
@@ -84,22 +84,22 @@ class _Line:
 
     def __init__(self, text: str, number: int, findings: Findings) -> None:
         self.text, self.number, self._findings = text, number, findings
-        self.places: dict[str, Span] = {}
+        self.spans: dict[str, Span] = {}
 
     def has_shape(self, record: Any) -> bool:
         """Whether a line is an object with the names that a change has; if not, that is noted."""
         if not isinstance(record, Pairs):
             return self._wrong(CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
-        self.places = dict(elements(self.text))
+        self.spans = dict(elements(self.text))
         if record.twice is not None:
             found = f"an object with two values for `{record.twice}`"
-            return self._wrong(CHANGE_RECORD, self.places[record.twice], found=found)
+            return self._wrong(CHANGE_RECORD, self.spans[record.twice], found=found)
         end = self.text.rstrip().rfind("}")
         strange = [name for name in record if name not in NAMES]
         missing = [name for name in NAMES if name not in record]
         for name in strange:
             hint = did_you_mean(name, missing)
-            self._wrong(CHANGE_RECORD, self.places[name], help=hint, found=f"an object with the name {shown(name)}")
+            self._wrong(CHANGE_RECORD, self.spans[name], help=hint, found=f"an object with the name {shown(name)}")
         for name in missing if not strange else ():
             self._wrong(CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
         if strange or missing:
@@ -107,13 +107,13 @@ class _Line:
         values = record["values"]
         if not isinstance(values, list | Pairs):
             found = f"an object whose `values` is {kind_of(values)}"
-            return self._wrong(CHANGE_RECORD, self.places["values"], found=found)
+            return self._wrong(CHANGE_RECORD, self.spans["values"], found=found)
         return True
 
     def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
         """The relation of a change, or None, noted, where that or the sign is wrong."""
         for name, kind in (("op", CHANGE_SIGN), ("relation", NO_SUCH_RELATION)):
-            span, value = self.places[name], record[name]
+            span, value = self.spans[name], record[name]
             written = self.text[span.start : span.end]
             if kind is CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
                 self._wrong(kind, span, value=shown(written))
@@ -124,7 +124,7 @@ class _Line:
         name = record["relation"]
         if name not in relations:
             self._wrong(
-                NO_SUCH_RELATION, self.places["relation"], help=did_you_mean(name, relations), name=shown(name)[1:-1]
+                NO_SUCH_RELATION, self.spans["relation"], help=did_you_mean(name, relations), name=shown(name)[1:-1]
             )
         return relations.get(name)
 

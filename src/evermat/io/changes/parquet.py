@@ -80,10 +80,10 @@ class ChangedTable:
 
     def _texts(self, name: str) -> Any | None:
         """The texts of the column of that name, or None if there is none; what is no text is noted."""
-        places = [i for i, column in enumerate(self._table.column_names) if column == name]
-        if not places:
+        found = [i for i, column in enumerate(self._table.column_names) if column == name]
+        if not found:
             return None
-        column = self._table.column(places[0])
+        column = self._table.column(found[0])
         if not is_text(column.type):
             self._findings.whole(
                 CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
@@ -91,11 +91,11 @@ class ChangedTable:
             return None
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
-            self._findings.whole(NULL_VALUE, where=self._place(row, name))
+            self._findings.whole(NULL_VALUE, where=self._where(row, name))
             return None
         return pc.cast(column, pa.large_string()).combine_chunks()
 
-    def _place(self, row: int, column: str) -> str:
+    def _where(self, row: int, column: str) -> str:
         return f"{self._row_name(row)}, column `{column}`"
 
     def _signs(self) -> npt.NDArray[np.bool_]:
@@ -109,7 +109,7 @@ class ChangedTable:
         insert: npt.NDArray[np.bool_] = pc.equal(signs, INSERT).to_numpy(zero_copy_only=False)
         delete = pc.equal(signs, DELETE).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(~(insert | delete)).tolist():
-            value = f"{shown(signs[row].as_py())} in {self._place(row, 'op')},"
+            value = f"{shown(signs[row].as_py())} in {self._where(row, 'op')},"
             self._findings.whole(CHANGE_SIGN, value=value)
         return insert
 
@@ -128,7 +128,7 @@ class ChangedTable:
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
         for name, rows in zip(encoded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=True):
-            relation = self._known(name, f"it stands in {self._place(int(rows[0]), 'relation')}")
+            relation = self._known(name, f"it stands in {self._where(int(rows[0]), 'relation')}")
             if relation is not None:
                 yield relation, rows
 
@@ -208,11 +208,11 @@ class ChangedTable:
     def _value_place(self, relation: Relation, position: int, row: int) -> str:
         return f"{self._row_name(row)}, value {position + 1} (`{relation.columns[position].name}`)"
 
-    def _wrong_count(self, relation: Relation, count: int, place: str) -> None:
+    def _wrong_count(self, relation: Relation, count: int, at: str) -> None:
         if count < 0:
-            self._findings.whole(NULL_VALUE, where=f"{place}, column `values`")
+            self._findings.whole(NULL_VALUE, where=f"{at}, column `values`")
             return
-        kind, details = wrong_count(f"the change in {place}", count, relation)
+        kind, details = wrong_count(f"the change in {at}", count, relation)
         self._findings.whole(kind, **details)
 
 

@@ -20,7 +20,7 @@ from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.error_text import shown
-from evermat.io.locate import FilePlace, Format, place_of
+from evermat.io.locate import FileRef, Format, file_ref
 from evermat.io.open import failing, open_text
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
@@ -34,20 +34,20 @@ _SIGNS = {".add": True, ".del": False}
 class RdfChange(NamedTuple):
     """What the name of an RDF file of changes says."""
 
-    place: FilePlace
+    ref: FileRef
     stem: Path  # the same for both files of a pair
     insert: bool
 
 
 def rdf_change(path: Path) -> RdfChange | None:
     """What the name of a file says, if it is one of RDF and of changes."""
-    place = place_of(path)
-    if place.format is not Format.RDF:
+    ref = file_ref(path)
+    if ref.format is not Format.RDF:
         return None
     name = Path(path.name)
-    stem = Path(name.stem).stem if place.gzip else name.stem
+    stem = Path(name.stem).stem if ref.gzip else name.stem
     insert = _SIGNS.get(Path(stem).suffix.lower())
-    return None if insert is None else RdfChange(place, path.with_name(stem[: -len(".add")]), insert)
+    return None if insert is None else RdfChange(ref, path.with_name(stem[: -len(".add")]), insert)
 
 
 def updates_of(paths: Iterable[Path]) -> list[list[Path]]:
@@ -98,8 +98,8 @@ def read_changed_rdf(
 
 def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None) -> pa.Table:
     """The triples of a file."""
-    path = change.place.path
-    with failing(path, "changes are"), open_text(change.place) as text:
+    path = change.ref.path
+    with failing(path, "changes are"), open_text(change.ref) as text:
         findings = Skipped(str(path)) if options.skip else Findings(str(path))
         quads = _labelled(text, change, options, findings)
     if skipped is not None and isinstance(findings, Skipped) and findings.count:
@@ -109,13 +109,13 @@ def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None
 
 def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: Findings) -> list[Quads]:
     """The triples, blank nodes with the labels of the file."""
-    path = change.place.path
+    path = change.ref.path
 
     def read(told: Findings) -> list[Quads]:
         return read_rdf(text, path.name, options, told, lambda quads: quads, lambda: Prefixed(""))
 
     quads = read(findings)
-    if change.place.is_rdf_lines or not (labels := _labels(quads)):
+    if change.ref.is_rdf_lines or not (labels := _labels(quads)):
         return quads
     text.seek(0)
     unlabelled = labels - _labels(read(type(findings)(str(path))))  # pyoxigraph gives those other names each time

@@ -28,7 +28,7 @@ from evermat.io.changes.parquet import read_changed_parquet
 from evermat.io.changes.rdf import read_changed_rdf
 from evermat.io.changes.text import read_changed_text
 from evermat.io.error_report import Findings, FullError
-from evermat.io.locate import Format, place_of
+from evermat.io.locate import Format, file_ref
 from evermat.io.open import failing, open_text
 from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
 from evermat.io.read import STDIN
@@ -67,7 +67,7 @@ def read_update(
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    if place_of(paths[0]).format is not Format.RDF:
+    if file_ref(paths[0]).format is not Format.RDF:
         (path,) = paths
         return read_changes(path, program)
     relations = _relations(program)
@@ -77,20 +77,20 @@ def read_update(
 def read_changes(path: Path, program: Program, *, size: int = BLOCK) -> FileChanges:
     """The changes in a file, or with `-` the text on standard input.
 
-    Everything that is wrong with the file is raised as one `DataError` with its places.
+    Everything that is wrong with the file is raised as one `DataError` with its positions.
     """
     relations = _relations(program)
     if str(path) == "-":
         text = blocks(sys.stdin.buffer, size=size)
         return _resolved(_read(text, relations, Findings(STDIN), read_changed_text), relations)
-    place = place_of(path)
-    if place.format is Format.RDF:
+    ref = file_ref(path)
+    if ref.format is Format.RDF:
         return read_update([path], program)
     with failing(path, "changes are"):
-        if place.format is Format.PARQUET:
+        if ref.format is Format.PARQUET:
             return _resolved(read_changed_parquet(path, relations), relations)
-        reader = read_changed_jsonl if place.format is Format.JSONL else read_changed_text
-        with open_text(place) as stream:
+        reader = read_changed_jsonl if ref.format is Format.JSONL else read_changed_text
+        with open_text(ref) as stream:
             found = _read(blocks(stream, size=size), relations, Findings(str(path)), reader)
     return _resolved(found, relations)
 

@@ -21,7 +21,7 @@ from evermat.io.changes.model import DELETE, INSERT
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_writer import spell, write_rows
 from evermat.io.formats.jsonl_writer import SPELL
-from evermat.io.locate import FilePlace, Format, place_of
+from evermat.io.locate import FileRef, Format, file_ref
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
@@ -78,11 +78,11 @@ def write_changes(change: Changed, target: Path) -> None:
             _write_text(sink, _parts(change), STDOUT)
             out.print(sink.getvalue())
         else:
-            place = place_of(target)
-            if place.format is Format.RDF:
+            ref = file_ref(target)
+            if ref.format is Format.RDF:
                 rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
                 raise fail(RDF_OUTPUT, path=target, why="it would be an RDF file", rule=rule)
-            out.fill(place, "changes", lambda sink: _write(sink, place, _parts(change)))
+            out.fill(ref, "changes", lambda sink: _write(sink, ref, _parts(change)))
         out.commit()
 
 
@@ -103,13 +103,13 @@ def _column(field: pa.Field) -> Column:
     return Column(field.name, type_, str(type_))
 
 
-def _write(sink: BinaryIO, place: FilePlace, parts: Iterable[_Part]) -> None:
-    if place.format is Format.PARQUET:
+def _write(sink: BinaryIO, ref: FileRef, parts: Iterable[_Part]) -> None:
+    if ref.format is Format.PARQUET:
         _write_parquet(sink, parts)
-    elif place.format is Format.JSONL:
+    elif ref.format is Format.JSONL:
         _write_jsonl(sink, parts)
     else:
-        _write_text(sink, parts, str(place.path))
+        _write_text(sink, parts, str(ref.path))
 
 
 def _write_text(sink: BinaryIO, parts: Iterable[_Part], path: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads delimiter-separated text one field at a time: slow, and exact about the place of every error.
+"""Reads delimiter-separated text one field at a time: slow, and exact about the position of every error.
 
 This is the meaning of a text file; `text` has a faster way that must agree with it:
 
@@ -185,11 +185,11 @@ def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
         while True:
             field, at, wrong = _field(text, at, bare, io.delimiter)
             if wrong is not None:
-                place = Record(line_number, text[begin : _line_end(text, max(at, field.span.end))], fields)
+                record = Record(line_number, text[begin : _line_end(text, max(at, field.span.end))], fields)
                 span = Span(field.span.start - begin, field.span.end - begin)
                 kind, what = wrong
                 column = min(len(fields), io.relation.arity - 1)
-                note(place, span, kind, findings, where=where(io.relation, column), what=what)
+                note(record, span, kind, findings, where=where(io.relation, column), what=what)
                 at = len(text) if kind is OPEN_QUOTE else _line_end(text, field.span.end)
                 bad = True
             else:
@@ -221,7 +221,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _field(text: str, at: int, bare: re.Pattern[str], delimiter: str) -> tuple[Field, int, tuple[Kind, str] | None]:
-    """The field that begins at a place, the place after it, and what is wrong with it."""
+    """The field that begins at an offset, the offset after it, and what is wrong with it."""
     if text.startswith('"', at):
         match = _QUOTED_FIELD.match(text, at)
         if match is None:

@@ -332,24 +332,24 @@ _CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
 
 
 def elements(text: str, start: int = 0) -> list[tuple[Any, Span]]:
-    """The places of the values of an array, by position, or of an object, by name. The text is known to be right."""
+    """The spans of the values of an array, by position, or of an object, by name. The text is known to be right."""
     begin = _skip(text, start)
     is_object = text.startswith("{", begin)
-    places: list[tuple[Any, Span]] = []
+    spans: list[tuple[Any, Span]] = []
     at = _skip(text, begin + 1)
     while at < len(text) and text[at] not in "]}":
-        key: Any = len(places)
+        key: Any = len(spans)
         if is_object:
             key, at = _DECODER.raw_decode(text, at)
             at = _skip(text, at)
         _, end = _DECODER.raw_decode(text, at)
-        places.append((key, Span(at, end)))
+        spans.append((key, Span(at, end)))
         at = _skip(text, end)
-    return places
+    return spans
 
 
 def _skip(text: str, at: int) -> int:
-    """The place of the next value or closing bracket."""
+    """The offset of the next value or closing bracket."""
     while at < len(text) and text[at] in " \t\r\n,:":
         at += 1
     return at

@@ -60,16 +60,16 @@ def _first_sentence(error: Exception) -> str:
 
 
 def _row_names(metadata: Any) -> Callable[[int], str]:
-    """What errors call a row: its place is told by row group, too."""
+    """What errors call a row: its position is told by row group, too."""
 
-    def place_of(row: int) -> str:
+    def row_name(row: int) -> str:
         group, begin = 0, 0
         while row >= begin + metadata.row_group(group).num_rows:
             begin += metadata.row_group(group).num_rows
             group += 1
         return f"row {row + 1} (row group {group + 1})"
 
-    return place_of
+    return row_name
 
 
 # --- writing -----------------------------------------------------------------------------------------------

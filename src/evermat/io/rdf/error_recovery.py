@@ -172,11 +172,11 @@ def markup(text: bytes) -> Iterator[bytes]:
         at = end
 
 
-# --- places --------------------------------------------------------------------------------------------------
+# --- positions --------------------------------------------------------------------------------------------------
 
 
 class Lines:
-    """Turns places in a text into lines and columns."""
+    """Turns offsets in a text into lines and columns."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text

@@ -324,7 +324,7 @@ def _parsed(lines: bytes, *, graphs: bool) -> list[_Terms]:
 
 def _reason(message: str, line: str, span: Span, form: str) -> str:
     """Why a line is wrong, from what pyoxigraph says."""
-    why = without_place(message)
+    why = without_position(message)
     if form == "N-Triples":
         why = why.replace("Quads", "Triples")
     if why == RELATIVE:
@@ -334,7 +334,7 @@ def _reason(message: str, line: str, span: Span, form: str) -> str:
     return in_our_words(why)
 
 
-def without_place(message: str) -> str:
+def without_position(message: str) -> str:
     """What pyoxigraph says is wrong, without where."""
     return _PREFIX.sub("", message)
 

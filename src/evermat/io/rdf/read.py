@@ -10,10 +10,10 @@ from typing import BinaryIO, Protocol, TypeVar
 from evermat.core.error_catalogue import BAD_RDF, RDF_INPUT
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, FullError, Skipped, fail
-from evermat.io.locate import FilePlace, Format
+from evermat.io.locate import FileRef, Format
 from evermat.io.open import failing, open_text
 from evermat.io.rdf.error_recovery import NotXmlError
-from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_place
+from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import AS_IT_IS, Numbered, Prefixed, Quads, RdfOptions, Triples, triples_table
 from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
 
@@ -30,13 +30,13 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
     Raises:
         DataError: with everything that is wrong with the file, or if it cannot be read.
     """
-    with failing(path, "triples are"), open_text(_rdf_place(path)) as text:
+    with failing(path, "triples are"), open_text(_rdf_ref(path)) as text:
         return _triples(text, path.name, options, str(path))
 
 
-def _rdf_place(path: Path) -> FilePlace:
+def _rdf_ref(path: Path) -> FileRef:
     """A file that is RDF whatever its name says."""
-    return FilePlace(path, Format.RDF, gzip=path.suffix.lower() == ".gz")
+    return FileRef(path, Format.RDF, gzip=path.suffix.lower() == ".gz")
 
 
 def _triples(text: BinaryIO, name: str, options: RdfOptions, path: str) -> Triples:
@@ -117,7 +117,7 @@ def _read_parsed(
     careful = Careful(stream.read(), syntax, options.base, findings)
     kept = [keep(called.rename(quads)) for quads in careful.read()]
     if not careful.wrong and isinstance(wrong, SyntaxError):  # what only the text as a whole shows: a name given twice
-        why = " ".join(in_our_words(without_place(wrong.msg)).split())
+        why = " ".join(in_our_words(without_position(wrong.msg)).split())
         findings.whole(BAD_RDF, form=FORMS[syntax], why=why)
     return kept
 

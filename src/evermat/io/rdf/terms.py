@@ -83,9 +83,9 @@ def column_of(codes: Any, terms: Any) -> Any:
     if used.all() and len(encoded.dictionary) == len(terms):
         return pa.DictionaryArray.from_arrays(codes, terms)
     kept = terms.filter(pa.array(used)).dictionary_encode()
-    place = np.zeros(len(terms), np.int32)
-    place[used] = kept.indices.to_numpy()
-    return pa.DictionaryArray.from_arrays(pa.array(place[numbers]), kept.dictionary)
+    code = np.zeros(len(terms), np.int32)
+    code[used] = kept.indices.to_numpy()
+    return pa.DictionaryArray.from_arrays(pa.array(code[numbers]), kept.dictionary)
 
 
 def with_terms(column: Any, change: Callable[[Any], Any]) -> Any:

@@ -19,7 +19,7 @@ from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source
 from evermat.io.byte_ranges import can_split, merge_findings, relocate
 from evermat.io.error_report import fail
-from evermat.io.locate import input_places, is_remote
+from evermat.io.locate import input_files, is_remote
 from evermat.io.open import failing
 from evermat.io.rdf.inputs import TRIPLES, GraphFiles
 from evermat.io.rdf.router import Router
@@ -140,13 +140,13 @@ class _Reading:
             self._problems[number] = list(error.problems)
 
     def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
-        for place in input_places(io, folder):
-            with failing(place.path, f"relation `{io.relation.name}` is"):
-                size = place.path.stat().st_size
-            path = str(place.path.absolute())  # tasks have another working directory
-            self._shown[path] = str(place.path)
-            options = self._graphs.options_for(place.path)
-            if can_split(place, io) and size > _PIECE:
+        for ref in input_files(io, folder):
+            with failing(ref.path, f"relation `{io.relation.name}` is"):
+                size = ref.path.stat().st_size
+            path = str(ref.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(ref.path)
+            options = self._graphs.options_for(ref.path)
+            if can_split(ref, io) and size > _PIECE:
                 cuts = [*range(0, size, _PIECE), size]
                 pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
             else:
