@@ -11,21 +11,22 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
+from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat.io import arrow_schema
-from evermat.io.formats.csv_writer import spell, write_text
-from evermat.io.formats.jsonl_writer import write_jsonl
-from evermat.io.formats.parquet import write_parquet
+from evermat.io.formats.csv_writer import spell
+from evermat.io.formats.registry import FORMATS as FILE_FORMATS
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
 from evermat.runtime.query import Answer
 
-FORMATS = ("table", "csv", "jsonl", "parquet")
+_FILE_FORMATS = {"csv": FILE_FORMATS["text"], "jsonl": FILE_FORMATS["jsonl"], "parquet": FILE_FORMATS["parquet"]}
+FORMATS = ("table", *_FILE_FORMATS)
 _TRUTH = "answer"  # the column of a truth value
 _SORTED = 5_000_000  # rows that are sorted; more are written as they are found
 _BOXED = 1000  # rows up to which a terminal gets a box: drawing it takes long
@@ -48,16 +49,11 @@ def write_answer(answer: Answer, format: str, stream: BinaryIO) -> None:  # noqa
         _write_truth(bool(answer), format, stream)
         return
     batches, count = _in_order(answer, in_memory=format == "table")
-    match format:
-        case "csv":
-            write_text(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, "")
-        case "jsonl":
-            write_jsonl(stream, relation, batches)
-        case "parquet":
-            write_parquet(stream, relation, batches)
-        case _:
-            boxed = stream.isatty() and count <= _BOXED
-            (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
+    if form := _FILE_FORMATS.get(format):
+        form.write(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, Path())
+    else:
+        boxed = stream.isatty() and count <= _BOXED
+        (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
 
 
 def _in_order(answer: Answer, *, in_memory: bool) -> tuple[Iterator[pa.RecordBatch], int]:

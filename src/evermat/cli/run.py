@@ -26,7 +26,6 @@ from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import Outputs, read_relation
-from evermat.io.rdf.router import Router
 from evermat.language.model import Program, Relation
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ def read_inputs(program: Program, folder: str | Path, graphs: Graphs = NO_GRAPHS
         except DataError as error:
             problems += error.problems
     try:
-        for name, table in files.facts(Router.of(program.relations), graphs.triples):
+        for name, table in files.facts(program.relations, graphs.triples):
             found.setdefault(name, []).append(table)
     except DataError as error:
         problems += error.problems

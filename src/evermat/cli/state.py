@@ -22,7 +22,7 @@ from evermat.engine.run import Limits
 from evermat.io import FileChanges, write_changes
 from evermat.io.changes.rdf import updates_of
 from evermat.io.changes.read import read_update
-from evermat.io.rdf.terms import RdfOptions
+from evermat.io.options import RdfOptions
 from evermat.runtime.change import Change, together
 from evermat.runtime.persistence import ask_state
 from evermat.store import Version

@@ -12,9 +12,10 @@ from evermat.io.atomic_outputs import Outputs, printsize
 from evermat.io.changes.rdf import updates_of
 from evermat.io.changes.read import FileChanges, read_changes, read_update
 from evermat.io.changes.writer import write_changes
+from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_triples
 from evermat.io.rdf.router import Routed, Router
-from evermat.io.rdf.terms import RdfOptions, Triples
+from evermat.io.rdf.terms import Triples
 from evermat.io.rdf.writer import Written, write_graph
 from evermat.io.read import read_relation
 from evermat.io.schema import arrow_schema, nullary

@@ -17,23 +17,24 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
 from evermat.core.error_catalogue import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.io.error_report import fail
-from evermat.io.formats.csv_writer import write_rows, write_text
-from evermat.io.formats.jsonl_writer import write_jsonl
-from evermat.io.formats.parquet import write_parquet
-from evermat.io.locate import RDF_ENDINGS, FileRef, Format, file_ref, misfit, output_file
-from evermat.io.rdf.writer import WITH_GRAPHS, Written, triples_of, write_graph
+from evermat.io.formats.registry import ENDINGS, TEXT
+from evermat.io.locate import FileRef, file_ref, output_file
 from evermat.io.sort import sorted_batches
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
 
-STDOUT = "<stdout>"
+if TYPE_CHECKING:
+    from evermat.io.rdf.writer import Written
+
+_T = TypeVar("_T")
+STDOUT = Path("<stdout>")
 _UNTOUCHED = "no output file was changed"
 
 
@@ -87,12 +88,10 @@ class Outputs:
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
-        ref = output_file(io, folder, ".csv")
-        if ref.format is Format.RDF:
-            _refuse_columns(ref, io.relation)
-            return self._write_graph(ref, io.relation.name, triples_of(batches, io.relation)).left_out
-        self.fill(ref, io.relation.name, lambda sink: _write(sink, batches, io, ref))
-        return 0
+        ref = output_file(io, folder)
+        if problem := ref.format.refusal(ref, io.relation, output=True):
+            raise DataError(problem)
+        return self.fill(ref, io.relation.name, lambda sink: ref.format.write(sink, io, batches, ref.path)) or 0
 
     def write_graph(
         self, ref: FileRef | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
@@ -110,29 +109,23 @@ class Outputs:
         """
         if isinstance(ref, Path):
             ref = file_ref(ref)
-        if ref.format is not Format.RDF:
+        if not ref.is_rdf:
             why = "its name is not that of an RDF file"
-            raise fail(RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
+            endings = ", ".join(ending for ending, form in ENDINGS.items() if form.triples)
+            raise fail(RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {endings}")
         if isinstance(triples, pa.Table):
             columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
-        return self._write_graph(ref, name, triples)
+        from evermat.io.rdf.writer import write_graph  # noqa: PLC0415
 
-    def _write_graph(self, ref: FileRef, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
-        done: list[Written] = []
-        self.fill(ref, name, lambda sink: done.append(write_graph(sink, triples, ref.syntax)))
-        return done[0]
+        return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
         """Prepares a file with this content."""
+        self.fill(FileRef(path, TEXT, gzip=False), str(path), lambda sink: sink.write(content))
 
-        def write(sink: BinaryIO) -> None:
-            sink.write(content)
-
-        self.fill(FileRef(path, Format.TEXT, gzip=False), str(path), write)
-
-    def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], None]) -> None:
-        """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
+    def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], _T]) -> _T:
+        """Prepares a file by calling `write` with what is to become of it; `name` is what it holds."""
         target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
@@ -146,10 +139,11 @@ class Outputs:
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
             self._temporary.append(temporary)
             with temporary.open("xb") as file, _compressed(file, ref) as sink:
-                write(sink)
+                written = write(sink)
             if target.is_file():
                 shutil.copymode(target, temporary)
         self._staged[target] = _Staged(name, ref.path, target, temporary, special)
+        return written
 
     def print_size(self, name: str, count: int) -> None:
         """Prepares the line about the size of a relation for standard output."""
@@ -219,27 +213,10 @@ def _compressed(file: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, stream)
 
 
-def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, ref: FileRef) -> None:
-    if ref.format is Format.PARQUET:
-        write_parquet(sink, io.relation, batches)
-    elif ref.format is Format.JSONL:
-        write_jsonl(sink, io.relation, batches)
-    else:
-        write_text(sink, io, batches, str(ref.path))
-
-
-def _refuse_columns(ref: FileRef, relation: Relation) -> None:
-    """Raises an error if the facts of a relation are no triples, or have graphs, and the format has none."""
-    problem = misfit(ref, relation)
-    if problem is not None:
-        raise DataError(problem)
-    if relation.arity == 4 and ref.syntax not in WITH_GRAPHS:
-        why = f"`{relation.name}` has 4 columns, but the format has no graphs"
-        raise fail(RDF_OUTPUT, path=ref.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
-
-
 def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:
     """A relation as Soufflé prints it: its name, its columns and its facts between rulers."""
+    from evermat.io.formats.csv_writer import write_rows  # noqa: PLC0415
+
     sink = BytesIO()
     relation = io.relation
     columns = "\t".join(column.name for column in relation.columns)

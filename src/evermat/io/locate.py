@@ -7,60 +7,41 @@ with `.` or `_` are not meant unless the pattern says so: programs put marks and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS
+from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE
 from evermat.core.errors import DataError, Problem
-from evermat.core.text import count_of
 from evermat.io.error_report import fail
-from evermat.io.error_text import where
-from evermat.io.rdf.terms import RDF_NAMED, RDF_PLAIN, is_rdf_name
-from evermat.io.schema import TEXTS
-from evermat.language.model import Io, Relation
+from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
+from evermat.language.model import Io
 
-RDF_ENDINGS = {".nt": "nt", ".nq": "nq", ".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"}
 _WILD = "*?["
 _HIDDEN = (".", "_")
-
-
-class Format(Enum):
-    """How facts are laid out in a file."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    RDF = "rdf"
 
 
 class FileRef(NamedTuple):
     """A file, its format, and whether it is compressed."""
 
     path: Path
-    format: Format
+    format: FileFormat
     gzip: bool
 
     @property
     def syntax(self) -> str:
-        """The format of an RDF file as far as its name says it: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML)."""
-        return RDF_ENDINGS.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
+        """What the name says of the syntax: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML) if the format is RDF."""
+        return self.format.endings.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
 
     @property
-    def is_rdf_lines(self) -> bool:
-        """Whether each line is a triple."""
-        return self.format is Format.RDF and self.syntax in ("nt", "nq")
-
-    @property
-    def is_parsed_rdf(self) -> bool:
-        """Whether this is RDF, and no line stands for itself."""
-        return self.format is Format.RDF and not self.is_rdf_lines
+    def is_rdf(self) -> bool:
+        """Whether the file holds triples."""
+        return self.format.triples
 
 
-def output_file(io: Io, folder: Path, default_ending: str) -> FileRef:
-    """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`."""
-    return file_ref(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
+def output_file(io: Io, folder: Path) -> FileRef:
+    """The file that an `.output` means: `io.path`, or the relation's name with `.csv`, in `folder`."""
+    return file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
 
 
 def is_remote(location: str | Path) -> bool:
@@ -71,17 +52,13 @@ def is_remote(location: str | Path) -> bool:
 def file_ref(path: Path) -> FileRef:
     """A file with the format that its name says.
 
-    Only the endings of Parquet, JSON lines and RDF, and `.gz` after all but Parquet, say anything; all other files
-    are delimiter-separated text. Upper and lower case are the same.
+    Only the endings of the formats, and `.gz` after those that can be compressed, say anything; all other files are
+    delimiter-separated text. Upper and lower case are the same.
     """
     name = Path(path.name.lower())
     gzip = name.suffix == ".gz"
-    ending = Path(name.stem).suffix if gzip else name.suffix
-    if ending in RDF_ENDINGS:
-        return FileRef(path, Format.RDF, gzip)
-    if ending == ".parquet" and not gzip:
-        return FileRef(path, Format.PARQUET, gzip)
-    return FileRef(path, Format.JSONL if ending == ".jsonl" else Format.TEXT, gzip)
+    form = ENDINGS.get(Path(name.stem).suffix if gzip else name.suffix, TEXT)
+    return FileRef(path, form if form.compressible or not gzip else TEXT, gzip)
 
 
 # --- several files -------------------------------------------------------------------------------------------
@@ -110,7 +87,9 @@ def input_files(io: Io, folder: Path) -> list[FileRef]:
     refs = [file_ref(path) for path in paths]
     problems: dict[str, Problem] = {}
     for ref in refs:
-        if problem := misfit(ref, io.relation):  # the columns are wrong for all files alike: it is said once
+        if problem := ref.format.refusal(
+            ref, io.relation
+        ):  # the columns are wrong for all files alike: it is said once
             problems.setdefault(problem.details.get("why") or problem.message, problem)
     if problems:
         raise DataError(problems.values())
@@ -122,21 +101,21 @@ def files_of(folder: Path, what: str) -> list[Path]:
 
     Folders in it are refused, for what is in them would be missed; hidden ones do not count.
     """
-    parquet = file_ref(folder).format is Format.PARQUET
+    form = file_ref(folder).format
+    endings = tuple(form.endings) if form.folders else ("",)
     files = []
     for path in sorted(path for path in folder.iterdir() if not path.name.startswith(_HIDDEN)):
         if not path.is_dir():
-            if path.suffix == ".parquet" or not parquet:
+            if path.name.endswith(endings):
                 files.append(path)
         else:
             part = "it looks like a part of a partitioned table; " * ("=" in path.name)
             raise fail(IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
-    if not files and parquet:
-        hint = "the folder has no files that end in `.parquet`"
-        raise fail(NO_FILE, hint, path=folder / "*.parquet", what=what)
     if not files:
-        hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
-        raise fail(NO_FILE, hint, path=folder / "*", what=what)
+        hint = f"the folder has no files that end in `{endings[0]}`"
+        if not form.folders:
+            hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
+        raise fail(NO_FILE, hint, path=folder / f"*{endings[0]}", what=what)
     return files
 
 
@@ -153,20 +132,3 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
         for path in folder.iterdir():
             if fnmatchcase(path.name, name) and (hidden or not path.name.startswith(_HIDDEN)):
                 yield from _matches(path, tuple(rest))
-
-
-def misfit(ref: FileRef, relation: Relation) -> Problem | None:
-    """Why this relation cannot be read from a file of this format, if that is so."""
-    if ref.format is not Format.RDF or (why := no_triples(relation)) is None:
-        return None
-    return Problem(TRIPLE_COLUMNS, {"path": ref.path, "why": why})
-
-
-def no_triples(relation: Relation) -> str | None:
-    """Why the facts of a relation are no triples, if that is so."""
-    if relation.arity not in (RDF_NAMED if is_rdf_name(relation.name) else RDF_PLAIN):
-        return f"`{relation.name}` has {count_of(relation.arity, 'column')}"
-    for position, column in enumerate(relation.columns):
-        if column.type not in TEXTS:
-            return f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
-    return None

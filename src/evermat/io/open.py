@@ -43,8 +43,8 @@ def refuse_folder(path: Path) -> None:
 
 @contextmanager
 def decompressed(stream: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
-    """The text of a file whose bytes come from a stream; RDF without lines can be read a second time."""
-    if ref.is_parsed_rdf and not stream.seekable():
+    """The text of a file whose bytes come from a stream; one that is not read by blocks can be read a second time."""
+    if ref.format.block_reader is None and not stream.seekable():
         stream = BytesIO(stream.read())
     if not ref.gzip:
         yield stream

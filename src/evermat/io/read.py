@@ -11,14 +11,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from evermat.core.errors import DataError, Problem
+from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
-from evermat.io.formats.csv_fast import read_text
-from evermat.io.formats.jsonl_reader import read_jsonl
-from evermat.io.formats.parquet import read_parquet
-from evermat.io.locate import FileRef, Format, input_files, misfit
+from evermat.io.formats.registry import TEXT, InputFile
+from evermat.io.locate import FileRef, input_files
 from evermat.io.open import decompressed, failing, refuse_folder
-from evermat.io.rdf.read import read_rdf
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions, facts_of
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.schema import table_of
 from evermat.language.model import Io
 
@@ -44,14 +42,14 @@ def read_relation(
         skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
     """
     if io.medium == "stdin":
-        return read_text(sys.stdin.buffer, io, Findings(STDIN))
+        return _read(sys.stdin.buffer, InputFile(FileRef(Path(STDIN), TEXT, gzip=False), io, Findings(STDIN)))
     refs = input_files(io, folder)
     if blanks is None:
-        blanks = blank_prefixes(ref.path for ref in refs if ref.format is Format.RDF)
+        blanks = blank_prefixes(ref.path for ref in refs if ref.is_rdf)
     parts: list[pa.Table] = []
     problems: list[Problem] = []
     for ref in refs:
-        findings = Skipped(str(ref.path)) if options.skip and ref.format is Format.RDF else Findings(str(ref.path))
+        findings = Skipped(str(ref.path)) if options.skip and ref.is_rdf else Findings(str(ref.path))
         own = replace(options, blank=options.blank + blanks.get(ref.path, ""))
         try:
             part = read_file(ref, io, own, findings)
@@ -75,7 +73,7 @@ def rdf_inputs(inputs: Iterable[Io], folder: Path) -> list[Path]:
         DataError: an input means no file, or one that does not suit it.
     """
     files = (ref for io in inputs if io.medium == "file" for ref in input_files(io, folder))
-    return list(dict.fromkeys(ref.path for ref in files if ref.format is Format.RDF))
+    return list(dict.fromkeys(ref.path for ref in files if ref.is_rdf))
 
 
 def blank_prefixes(paths: Iterable[Path]) -> dict[Path, str]:
@@ -90,12 +88,13 @@ def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Fi
     Raises:
         DataError: with everything that is wrong with the file.
     """
+    findings = findings or Findings(str(ref.path))
     with failing(ref.path, f"relation `{io.relation.name}` is"):
-        if ref.format is Format.PARQUET:
-            return read_parquet(ref.path, str(ref.path), io.relation)
+        if ref.format.random_access:
+            return _read(ref.path, InputFile(ref, io, findings, options))
         refuse_folder(ref.path)
         with ref.path.open("rb") as file:
-            return read_stream(file, ref, io, findings or Findings(str(ref.path)), options)
+            return read_stream(file, ref, io, findings, options)
 
 
 def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS) -> pa.Table:
@@ -104,16 +103,21 @@ def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, opti
     Raises:
         DataError: with everything that is wrong with the file, which errors call `findings.path`.
     """
-    problem = misfit(ref, io.relation)
+    problem = ref.format.refusal(ref, io.relation)
     if problem is not None:
         raise DataError(problem)
-    if ref.format is Format.PARQUET:
-        source: Any = stream if stream.seekable() else pa.BufferReader(stream.read())
-        return read_parquet(source, findings.path, io.relation)
+    file = InputFile(ref, io, findings, options)
+    if ref.format.random_access:
+        return _read(stream if stream.seekable() else pa.BufferReader(stream.read()), file)
     with decompressed(stream, ref) as text:
-        if ref.format is Format.RDF:
-            parts = read_rdf(text, ref.path.name, options, findings, lambda quads: facts_of(quads, io.relation))
-            return table_of(io.relation, parts)
-        if ref.format is Format.JSONL:
-            return read_jsonl(text, io.relation, findings)
-        return read_text(text, io, findings)
+        return _read(text, file)
+
+
+def _read(source: Any, file: InputFile) -> pa.Table:
+    form = file.ref.format
+    if form.block_reader is None:
+        assert form.read is not None
+        return form.read(source, file)
+    table = read_blocks(source, form.block_reader(file), file.io.relation, file.findings)
+    file.findings.raise_if_any()
+    return table

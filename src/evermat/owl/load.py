@@ -110,15 +110,11 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
 
 def _read(path: Path, base: str | None) -> _File:
     """The ontology in a file."""
-    from evermat.io.locate import FileRef, Format  # noqa: PLC0415
     from evermat.io.open import failing, open_text  # noqa: PLC0415
-    from evermat.io.rdf.read import read_triples, sniff  # noqa: PLC0415
-    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
+    from evermat.io.options import RdfOptions  # noqa: PLC0415
+    from evermat.io.rdf.read import rdf_ref, read_triples, sniff  # noqa: PLC0415
 
-    with (
-        failing(path, "an ontology is"),
-        open_text(FileRef(path, Format.RDF, path.suffix.lower() == ".gz")) as stream,
-    ):
+    with failing(path, "an ontology is"), open_text(rdf_ref(path)) as stream:
         data = stream.read()
     start = data[:_START].decode(errors="replace").removeprefix("\ufeff")
     for other, why in _OTHERS:

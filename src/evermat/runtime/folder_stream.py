@@ -21,7 +21,7 @@ from evermat.core.errors import DataError
 from evermat.io.changes.rdf import rdf_change, updates_of
 from evermat.io.changes.read import read_update
 from evermat.io.error_report import fail
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.runtime.stream import ROOM, StreamedUpdate
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from evermat.runtime.stream import Once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.io.rdf.inputs import GraphFiles
+    from evermat.io.graph_files import GraphFiles
 
 _SHOWN = 10  # errors of one relation that are reported
 _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
@@ -82,10 +82,8 @@ def read_graphs(program: Program, files: GraphFiles, triples: pa.Table | None = 
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    from evermat.io.rdf.router import Router  # noqa: PLC0415
-
     found: dict[str, list[pa.Table]] = {}
-    for name, table in files.with_inputs((), Path()).facts(Router.of(program.relations), triples):
+    for name, table in files.with_inputs((), Path()).facts(program.relations, triples):
         found.setdefault(name, []).append(table)
     return {name: Tables(tables) for name, tables in found.items()}
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evermat.api.materialisation import Materialisation
     from evermat.io import FileChanges
-    from evermat.io.rdf.terms import RdfOptions
+    from evermat.io.options import RdfOptions
     from evermat.language.model import Relation
     from evermat.runtime.stream import StreamedUpdate
 
@@ -139,7 +139,7 @@ def follow_files(
         DataError: there is no such folder.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
+    from evermat.io.options import RdfOptions  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
     from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
     from evermat.spark.streaming.file_source import arriving_files, updates_in  # noqa: PLC0415

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from evermat.core.error_catalogue import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_REL
 from evermat.core.errors import Kind, did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
 from evermat.io.error_report import Findings
 from evermat.io.error_text import shown
 from evermat.io.formats.jsonl_reader import (
@@ -25,13 +27,20 @@ from evermat.io.formats.jsonl_reader import (
     plain_table,
     read_lines,
 )
+from evermat.io.formats.jsonl_writer import SPELL
+from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
 from evermat.language.model import Relation
 
 NAMES = ("op", "relation", "values")
 
 
-def read_changed_jsonl(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_changed_jsonl(update: UpdateFiles) -> list[ChangedRows]:
+    """The changes of a file."""
+    return read_text_changes(update, read_block)
+
+
+def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block, relations)
     yield from read_slowly(block, relations, findings) if found is None else found
@@ -132,3 +141,20 @@ class _Line:
         """Notes an error and hands back False."""
         self._findings.at(kind, self.text, self.number, span, help, **details)
         return False
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_jsonl(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
+    """Objects with `op`, `relation` and `values`."""
+    for sign, relation, batches in parts:
+        begin = f'{{"op": "{sign}", "relation": {encode_basestring(relation.name)}, "values": ['
+        for batch in batches:
+            if not relation.columns:
+                sink.write(f"{begin}]}}\n".encode() * batch.num_rows)
+                continue
+            spelled = [
+                map(SPELL[type_], array.to_pylist()) for type_, array in zip(relation.types, batch.columns, strict=True)
+            ]
+            sink.write("".join(f"{begin}{', '.join(row)}]}}\n" for row in zip(*spelled, strict=True)).encode())

@@ -12,9 +12,12 @@ import pyarrow as pa
 from evermat.core.error_catalogue import TOO_FEW_COLUMNS, TOO_MANY_COLUMNS
 from evermat.core.errors import Kind
 from evermat.core.text import count_of
-from evermat.io.blocks import Block
-from evermat.io.error_report import Findings
+from evermat.io.blocks import Block, blocks
+from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import missing_columns
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.locate import file_ref
+from evermat.io.open import failing, open_text
 from evermat.io.schema import nullary, table_from_values
 from evermat.language.model import Relation
 from evermat.language.terms import Value
@@ -34,7 +37,38 @@ class ChangedRows(NamedTuple):
     signs: npt.NDArray[np.bool_]
 
 
+class WrittenRows(NamedTuple):
+    """Facts of one relation, sorted, that an update inserted (`+`) or deleted (`-`)."""
+
+    sign: str
+    relation: Relation
+    batches: Iterable[pa.RecordBatch]
+
+
 Reader = Callable[[Block, Mapping[str, Relation], Findings], Iterable[ChangedRows]]
+
+
+def read_text_changes(update: UpdateFiles, read: Reader) -> list[ChangedRows]:
+    """The changes of a file that is read by blocks."""
+    (path,) = update.paths
+    with failing(path, "changes are"), open_text(file_ref(path)) as stream:
+        return read_block_changes(blocks(stream, size=update.size), update.relations, Findings(str(path)), read)
+
+
+def read_block_changes(
+    text: Iterable[Block], relations: Mapping[str, Relation], findings: Findings, read: Reader
+) -> list[ChangedRows]:
+    """The changes of all blocks, in their order."""
+    found: list[ChangedRows] = []
+    try:
+        for block in text:
+            part = list(read(block, relations, findings))
+            if not findings.problems:
+                found += part
+    except FullError:
+        pass
+    findings.raise_if_any()
+    return found
 
 
 def wrong_count(what: str, count: int, relation: Relation) -> tuple[Kind, dict[str, Any]]:

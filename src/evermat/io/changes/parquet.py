@@ -10,15 +10,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from evermat.core.error_catalogue import (
     CHANGE_COLUMNS,
@@ -27,24 +28,40 @@ from evermat.core.error_catalogue import (
     NULL_VALUE,
 )
 from evermat.core.errors import DataError, Kind, did_you_mean
-from evermat.io.changes.model import DELETE, INSERT, ChangedRows, wrong_count
+from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
 from evermat.io.conform import conform, is_text
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import number_details
 from evermat.io.formats.csv_fast import convert
+from evermat.io.formats.csv_writer import spell
 from evermat.io.formats.parquet import read_tables
+from evermat.io.formats.registry import UpdateFiles
 from evermat.io.number_text import number
+from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
 from evermat.language.model import Relation
 
+_SCHEMA = pa.schema(
+    [
+        pa.field("op", pa.string(), nullable=False),
+        pa.field("relation", pa.string(), nullable=False),
+        pa.field("values", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+    ]
+)
 Rows = npt.NDArray[np.int64]
 
 
-def read_changed_parquet(path: Path, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
+def read_changed_parquet(update: UpdateFiles) -> list[ChangedRows]:
     """The changes of a Parquet file, or of all Parquet files of a folder in the order of their names."""
-    for part, table, row_name in read_tables(path, "changes are"):
-        yield from ChangedTable(part, path.name.partition(".")[0], table, relations, row_name).facts()
+    (path,) = update.paths
+    relation = path.name.partition(".")[0]
+    with failing(path, "changes are"):
+        return [
+            rows
+            for part, table, row_name in read_tables(path, "changes are")
+            for rows in ChangedTable(part, relation, table, update.relations, row_name).facts()
+        ]
 
 
 class ChangedTable:
@@ -222,3 +239,21 @@ def _is_spelled(rest: pa.Table) -> bool:
         return False
     type_ = rest.schema.field(0).type
     return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_text(type_.value_type)
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_parquet(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
+    """Columns `op`, `relation` and `values`: the values are spelled as in text, for one schema has to suit all."""
+    with pq.ParquetWriter(sink, _SCHEMA) as writer:
+        for sign, relation, batches in parts:
+            for batch in batches:
+                columns = [spell(a, t).to_pylist() for a, t in zip(batch.columns, relation.types, strict=False)]
+                rows = list(zip(*columns, strict=True)) if relation.columns else [()] * batch.num_rows
+                arrays = [
+                    pa.array([sign] * len(rows), pa.string()),
+                    pa.array([relation.name] * len(rows), pa.string()),
+                    pa.array(rows, _SCHEMA.field("values").type),
+                ]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))

@@ -7,7 +7,7 @@ called after the content of the file, so that the same file says the same twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -20,12 +20,13 @@ from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.error_text import shown
-from evermat.io.locate import FileRef, Format, file_ref
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
+from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import Numbered, Prefixed, Quads, RdfOptions, is_blank, triples_table
-from evermat.language.model import Relation
+from evermat.io.rdf.terms import Numbered, Prefixed, Quads, is_blank, triples_table
 from evermat.language.terms import RDF_TYPE
 
 _SIGNS = {".add": True, ".del": False}
@@ -42,7 +43,7 @@ class RdfChange(NamedTuple):
 def rdf_change(path: Path) -> RdfChange | None:
     """What the name of a file says, if it is one of RDF and of changes."""
     ref = file_ref(path)
-    if ref.format is not Format.RDF:
+    if not ref.is_rdf:
         return None
     name = Path(path.name)
     stem = Path(name.stem).stem if ref.gzip else name.stem
@@ -63,26 +64,21 @@ def updates_of(paths: Iterable[Path]) -> list[list[Path]]:
     return updates
 
 
-def read_changed_rdf(
-    paths: Sequence[Path],
-    relations: Mapping[str, Relation],
-    options: RdfOptions,
-    skipped: dict[str, int] | None = None,
-) -> list[ChangedRows]:
+def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
     """What the RDF files of an update change, deletions first: an insertion counts.
 
     Raises:
         DataError: with everything that is wrong with the files, or with triples that the program has no relation for.
     """
-    router = Router.of(relations)
+    router = Router.of(update.relations)
     found: dict[bool, list[ChangedRows]] = {False: [], True: []}
     problems: list[Problem] = []
-    for path in paths:
+    for path in update.paths:
         change = rdf_change(path)
         if change is None:
             raise fail(CHANGE_NAME, path=path)
         try:
-            triples = _read(change, options, skipped)
+            triples = _read(change, update.options, update.skipped)
             facts, nowhere = router.route(triples)
             _refuse(nowhere, router, str(path))
         except DataError as error:
@@ -90,7 +86,7 @@ def read_changed_rdf(
             continue
         for name, table in facts.items():
             signs = np.full(table.num_rows, change.insert)
-            found[change.insert].append(ChangedRows(relations[name], table, signs))
+            found[change.insert].append(ChangedRows(update.relations[name], table, signs))
     if problems:
         raise DataError(problems)
     return found[False] + found[True]
@@ -115,7 +111,7 @@ def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: 
         return read_rdf(text, path.name, options, told, lambda quads: quads, lambda: Prefixed(""))
 
     quads = read(findings)
-    if change.ref.is_rdf_lines or not (labels := _labels(quads)):
+    if change.ref.format.block_reader or not (labels := _labels(quads)):
         return quads
     text.seek(0)
     unlabelled = labels - _labels(read(type(findings)(str(path))))  # pyoxigraph gives those other names each time

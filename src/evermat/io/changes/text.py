@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +15,13 @@ from evermat.core.error_catalogue import CHANGE_RELATION, CHANGE_SIGN, NO_SUCH_R
 from evermat.core.errors import did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block, pieces
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, wrong_count
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes, wrong_count
 from evermat.io.error_report import Findings
 from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
+from evermat.io.formats.csv_writer import write_rows
+from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
 from evermat.language.model import Io, Relation
 
@@ -25,7 +30,12 @@ _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
 
-def read_changed_text(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_changed_text(update: UpdateFiles) -> list[ChangedRows]:
+    """The changes of a file."""
+    return read_text_changes(update, read_block)
+
+
+def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block.data, relations)
     if found is not None:
@@ -34,7 +44,7 @@ def read_changed_text(block: Block, relations: Mapping[str, Relation], findings:
         yield from read_slowly(block, relations, findings)
     else:
         for piece in pieces(block, quoted=False, size=len(block.data) // 8 + 1):
-            yield from read_changed_text(piece, relations, findings)
+            yield from read_block(piece, relations, findings)
 
 
 # --- as a whole ----------------------------------------------------------------------------------------------
@@ -163,3 +173,21 @@ def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None
     else:
         span = Span(fields[relation.arity].span.start, fields[-1].span.end)
     note(record, span, kind, findings, **details)
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_text(sink: BinaryIO, parts: Iterable[WrittenRows], path: Path) -> None:
+    """Lines of sign, relation and values; those of a relation without columns have no values."""
+    for sign, relation, batches in parts:
+        begin = f"{sign}\t{relation.name}".encode()
+        io = Io(relation, headers=True)  # no line is the first: none needs a mark before it
+        for batch in batches:
+            if not relation.columns:
+                sink.write((begin + b"\n") * batch.num_rows)
+                continue
+            lines = BytesIO()
+            write_rows(lines, io, [batch], path)
+            values = lines.getvalue()  # every line ends with the only newline in it: symbols with one are refused
+            sink.write(begin + b"\t" + values[:-1].replace(b"\n", b"\n" + begin + b"\t") + b"\n")

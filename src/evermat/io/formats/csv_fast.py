@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.io.blocks import BLOCK, BOM, Block, blocks, pieces, read_blocks
+from evermat.io.blocks import BLOCK, BOM, Block, BlockReader, pieces, read_blocks
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
+from evermat.io.formats.registry import InputFile
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
 from evermat.language.builtins import Type
 from evermat.language.model import Io, Relation
@@ -27,13 +28,26 @@ _INFINITIES = ["inf", "+inf", "-inf"]
 
 def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
     """The facts of a text, as the `.input` describes it."""
-    text = blocks(stream, quoted=io.rfc4180, headers=io.headers, keep_empty=may_be_empty(io.relation), size=size)
-    table = read_blocks(text, lambda block: read_block(block, io, findings), io.relation, findings)
+    table = read_blocks(stream, _block_reader(io, findings), io.relation, findings, size=size)
     findings.raise_if_any()
     return table
 
 
-def may_be_empty(relation: Relation) -> bool:
+def block_reader(file: InputFile) -> BlockReader:
+    """How a file is read."""
+    return _block_reader(file.io, file.findings)
+
+
+def _block_reader(io: Io, findings: Findings) -> BlockReader:
+    return BlockReader(
+        lambda block: read_block(block, io, findings),
+        quoted=io.rfc4180,
+        headers=io.headers,
+        keep_empty=_may_be_empty(io.relation),
+    )
+
+
+def _may_be_empty(relation: Relation) -> bool:
     """Whether an empty line is a fact, also at the end of a file."""
     return relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, BinaryIO
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,10 +29,11 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import Kind
 from evermat.core.source import Span
-from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
+from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.error_text import missing_columns, names, range_of, shown, where
 from evermat.io.formats.csv_exact import decode
+from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
 from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Relation
@@ -67,12 +68,9 @@ def _pairs(found: list[tuple[str, Any]]) -> Pairs:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name: _Constant(_CONSTANTS[name]))
 
 
-def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: int = BLOCK) -> pa.Table:
-    """The facts of a relation, one in each line; only the last line may be empty."""
-    text = blocks(stream, size=size)
-    table = read_blocks(text, lambda block: read_block(block, relation, findings), relation, findings)
-    findings.raise_if_any()
-    return table
+def block_reader(file: InputFile) -> BlockReader:
+    """How a file is read: a fact in each line; only the last line may be empty."""
+    return BlockReader(lambda block: read_block(block, file.io.relation, file.findings))
 
 
 def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:

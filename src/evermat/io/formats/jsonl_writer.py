@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from json.encoder import encode_basestring
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from evermat.language.builtins import Type, format_float
-from evermat.language.model import Relation
+from evermat.language.model import Io
 
 
-def write_jsonl(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
+def write_jsonl(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:
     """Writes one object, keyed by the names of the columns, for each fact."""
+    relation = io.relation
     keys = [f"{encode_basestring(column.name)}: " for column in relation.columns]
     for batch in batches:
         if not relation.columns:

@@ -1,6 +1,6 @@
 """Relations in Parquet: one file, or a folder of files as Spark writes it.
 
-How columns match is said in `arrow`. Rows and row groups are counted from 1.
+How columns match is said in `conform`. Rows and row groups are counted from 1.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 from evermat.core.error_catalogue import BAD_PARQUET
 from evermat.io.conform import conform
 from evermat.io.error_report import fail
+from evermat.io.formats.registry import InputFile
 from evermat.io.locate import files_of
 from evermat.io.schema import ARROW_TYPES
 from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language.model import Io, Relation
 
 UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
@@ -28,10 +29,11 @@ _ROW_GROUP = 1 << 20
 # --- reading -----------------------------------------------------------------------------------------------
 
 
-def read_parquet(file: Any, name: str, relation: Relation) -> pa.Table:
-    """The facts of a relation from one Parquet file: a path, or a stream or buffer that errors call `name`."""
-    table, row_name = _read_file(file, name)
-    return conform(table, relation, name, row_name)
+def read_parquet(source: Any, file: InputFile) -> pa.Table:
+    """The facts of a relation from a path, or a stream that can be read at any offset."""
+    name = file.findings.path
+    table, row_name = _read_file(source, name)
+    return conform(table, file.io.relation, name, row_name)
 
 
 def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:
@@ -75,8 +77,9 @@ def _row_names(metadata: Any) -> Callable[[int], str]:
 # --- writing -----------------------------------------------------------------------------------------------
 
 
-def write_parquet(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
+def write_parquet(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:
     """Writes one Parquet file; the fact of a nullary relation is a row of a column `present`."""
+    relation = io.relation
     schema = parquet_schema(relation)
     with pq.ParquetWriter(sink, schema) as writer:
         for batch in batches:

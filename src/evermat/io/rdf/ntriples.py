@@ -20,10 +20,11 @@ import pyarrow.compute as pc
 
 from evermat.core.error_catalogue import BAD_TRIPLE
 from evermat.core.source import Span
-from evermat.io.blocks import Block
+from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
-from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of, encode
+from evermat.io.formats.registry import InputFile
+from evermat.io.rdf.terms import DEFAULT_GRAPH, Prefixed, Quads, column_of, encode, facts_of
 from evermat.language.terms import XSD_STRING, literal_term
 
 if TYPE_CHECKING:
@@ -33,6 +34,16 @@ _Terms = tuple[str, ...]
 Rows = npt.NDArray[np.int64]
 LINES = 2 << 20  # bytes that are read at a time: larger blocks take longer, for memory has to be found for them
 _NEWLINE, _RETURN, _SPACE, _DOT = b"\n\r ."
+
+
+def block_reader(file: InputFile) -> BlockReader:
+    """How a file of facts is read."""
+    labels, relation, graphs = Prefixed(file.options.blank), file.io.relation, file.ref.syntax == "nq"
+
+    def read(block: Block) -> pa.Table:
+        return facts_of(labels.rename(read_block(block, file.findings, graphs=graphs)), relation)
+
+    return BlockReader(read, size=LINES)
 
 
 def read_block(block: Block, findings: Findings, *, graphs: bool = False) -> Quads:

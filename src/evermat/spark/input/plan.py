@@ -19,9 +19,9 @@ from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source
 from evermat.io.byte_ranges import can_split, merge_findings, relocate
 from evermat.io.error_report import fail
+from evermat.io.graph_files import TRIPLES, GraphFiles
 from evermat.io.locate import input_files, is_remote
 from evermat.io.open import failing
-from evermat.io.rdf.inputs import TRIPLES, GraphFiles
 from evermat.io.rdf.router import Router
 from evermat.io.read import read_relation
 from evermat.language.model import Io, Program

@@ -22,10 +22,10 @@ from evermat.core.errors import DataError, Problem
 from evermat.io.byte_ranges import read_range
 from evermat.io.conform import conform
 from evermat.io.error_report import Findings, Skipped
-from evermat.io.locate import Format, file_ref
+from evermat.io.locate import file_ref
 from evermat.io.open import failing
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
 from evermat.io.read import read_file, read_stream
 from evermat.language.model import Io, Relation
 
@@ -130,8 +130,7 @@ class ContentReader:
     def read(self, path: str, content: bytes) -> Outcome:
         """One file."""
         ref = file_ref(Path(path))
-        is_rdf = ref.format is Format.RDF
-        findings = Skipped(path) if self.options.skip and is_rdf else Findings(path)
+        findings = Skipped(path) if self.options.skip and ref.is_rdf else Findings(path)
         options = replace(self.options, blank=f"f{sha256(path.encode()).hexdigest()[:12]}_")
         try:
             with failing(Path(path), f"relation `{self.io.relation.name}` is"):

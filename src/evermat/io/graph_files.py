@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, ProgramError
 from evermat.io.locate import input_files, is_remote
-from evermat.io.rdf.read import read_triples
-from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import RdfOptions
+from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
@@ -58,7 +56,9 @@ class GraphFiles:
         if count:
             self.skipped[path] = self.skipped.get(path, 0) + count
 
-    def facts(self, router: Router, triples: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
+    def facts(
+        self, relations: Mapping[str, Relation], triples: pa.Table | None = None
+    ) -> Iterator[tuple[str, pa.Table]]:
         """The facts of all files by relation, file after file, those of some triples before them.
 
         Raises:
@@ -69,6 +69,12 @@ class GraphFiles:
         for uri in filter(is_remote, self.files):
             what = f"`{uri}` is read by Spark only: use `--engine spark`"
             raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+        if triples is None and not self.files:
+            return
+        from evermat.io.rdf.read import read_triples  # noqa: PLC0415  (runs without RDF load none of it)
+        from evermat.io.rdf.router import Router  # noqa: PLC0415
+
+        router = Router.of(relations)
         if triples is not None:
             yield from router.route(triples)[0].items()
         for path in self._local_files():
