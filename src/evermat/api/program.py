@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api.materialisation import Materialisation
-    from evermat.owl.translate import Note
+    from evermat.owl.translation import Note
     from evermat.store import Version
 
 

@@ -8,7 +8,7 @@ from evermat.core.text import count_of
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Atom, Negation, Program, Relation, Rule
 from evermat.language.patterns.closures import Member
-from evermat.language.patterns.equality import OFF
+from evermat.language.patterns.equality import EQUALITY_OFF
 from evermat.language.patterns.unions import find_unions
 from evermat.plan.pivot_columns import pivots
 from evermat.plan.planner import delta_plan, full_plan
@@ -30,7 +30,7 @@ def _lines(program: Program) -> Iterator[str]:
         (len(program.strata), "stratum"),
     ]
     yield f"{program.source.name}: " + ", ".join(_count(number, noun) for number, noun in counts)
-    if program.equality != OFF:
+    if program.equality != EQUALITY_OFF:
         how = "one of them represents all" if program.rewriting else "by its axioms"
         yield f"equal terms: {how}"
     sizes = {name: len(rows) for name, rows in program.facts.items()}

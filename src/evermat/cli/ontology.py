@@ -20,7 +20,7 @@ from evermat.runtime.compose import Assembled, Knowledge, assemble
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.owl.translate import Note
+    from evermat.owl.translation import Note
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def translate_ontologies(
     ontology: Sequence[Path], output: Path | None, base: str | None, *, ignore_imports: bool
 ) -> None:
     """Prints the rules of ontologies, and on standard error what rules cannot say."""
-    from evermat.owl.translate import translate
+    from evermat.owl.translation import translate
 
     translation = translate(ontology, base=base, imports="ignore" if ignore_imports else "require")
     text = translation.text(facts=True)

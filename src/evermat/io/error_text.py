@@ -20,12 +20,12 @@ _SPELLINGS = {
 }
 
 
-def where(relation: Relation, position: int) -> str:
+def column_text(relation: Relation, position: int) -> str:
     """The column at a position, counted from 0, as messages name it."""
     return f"column {position + 1} (`{relation.columns[position].name}`)"
 
 
-def names(items: Sequence[str]) -> str:
+def name_list(items: Sequence[str]) -> str:
     """Names in backticks, separated by commas."""
     return ", ".join(f"`{item}`" for item in items) or "none"
 
@@ -33,7 +33,7 @@ def names(items: Sequence[str]) -> str:
 def missing_columns(relation: Relation, count: int) -> str:
     """The columns of a relation that a record with so many values lacks, with the verb of a sentence."""
     absent = [column.name for column in relation.columns[count:]]
-    return f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+    return f"{name_list(absent)} {'is' if len(absent) == 1 else 'are'}"
 
 
 def shown(text: str) -> str:

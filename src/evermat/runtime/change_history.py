@@ -14,7 +14,7 @@ from evermat.columns.state.state import State
 from evermat.core.error_catalogue import STATE_UNREADABLE
 from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
-from evermat.language.patterns.equality import CLASSES
+from evermat.language.patterns.equality import EQUALITY_CLASSES
 from evermat.runtime.persistence import facts_gained, load, stored_by_schemes
 from evermat.store import Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION
@@ -45,7 +45,7 @@ def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Ta
     compact: dict[int, set[str]] = {}
     for number, name, rows in stored:
         if number not in named:
-            named[number] = CLASSES.name in store.version(number).counters["hidden"]
+            named[number] = EQUALITY_CLASSES.name in store.version(number).counters["hidden"]
             compact[number] = _compact(store, number)
         if not named[number] and name not in compact[number]:
             yield number, name, rows

@@ -19,7 +19,7 @@ from evermat.core.problems import Problems
 from evermat.core.source import GENERATED, Source
 from evermat.language.compile import compile_program
 from evermat.language.model import Program
-from evermat.language.patterns.equality import AUTO, AXIOMATISE, EQUALITY
+from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, EQUALITY_PRAGMA
 from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
 from evermat.language.syntax.ast import Declaration
 from evermat.language.syntax.parser import parse
@@ -28,7 +28,7 @@ from evermat.language.terms import SAME_AS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.owl.translate import Note, Translation
+    from evermat.owl.translation import Note, Translation
 
 ENTAILMENTS = RDFS, OWL2RL = ("rdfs", "owl2rl")
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -86,7 +86,7 @@ def assemble(source: Source, knowledge: Knowledge) -> Assembled:
         parts = _over_triples(knowledge, translation)
     else:
         parts = _over_relations(own, knowledge, translation)
-    parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(knowledge)]  # the last one counts
+    parts += [f'.pragma "{EQUALITY_PRAGMA}" "{value}"' for value in _equality(knowledge)]  # the last one counts
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
@@ -98,7 +98,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
     """The ontologies, if there are any."""
     if not knowledge.ontology:
         return None
-    from evermat.owl.translate import translate  # noqa: PLC0415
+    from evermat.owl.translation import translate  # noqa: PLC0415
 
     imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
     return translate(knowledge.ontology, base=knowledge.base, imports=imports)
@@ -106,7 +106,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
 
 def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has all triples in one relation."""
-    from evermat.owl.entailment import entailment  # noqa: PLC0415
+    from evermat.owl.rulesets.regimes import entailment  # noqa: PLC0415
 
     parts: list[str] = []
     regime: Any = knowledge.entailment
@@ -119,7 +119,7 @@ def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list
 
 def _over_relations(own: Program, knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
-    from evermat.owl.entailment import schema_rules, trivial_rules  # noqa: PLC0415
+    from evermat.owl.rulesets.regimes import schema_rules, trivial_rules  # noqa: PLC0415
 
     rules = [trivial_rules()] if knowledge.trivial else []
     rules += [schema_rules()] if translation is not None else []
@@ -141,7 +141,7 @@ def _equality(knowledge: Knowledge) -> Iterator[str]:
         yield knowledge.equality
     elif knowledge.ontology or knowledge.entailment == OWL2RL:
         # Terms of different values cannot be represented by one: where inconsistencies are to be looked at, axioms tell them.
-        yield AUTO if knowledge.forbid else AXIOMATISE
+        yield EQUALITY_AUTO if knowledge.forbid else AXIOMATISE
 
 
 def _arities(program: Program) -> dict[str, int]:

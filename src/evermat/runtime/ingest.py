@@ -62,7 +62,7 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
 
     from evermat.io import arrow_schema  # noqa: PLC0415
-    from evermat.io.conform import conform  # noqa: PLC0415
+    from evermat.io.column_match import conform  # noqa: PLC0415
     from evermat.io.schema import nullary  # noqa: PLC0415
 
     relation = relation_of(name, program)
@@ -150,7 +150,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    from evermat.io.conform import conform  # noqa: PLC0415
+    from evermat.io.column_match import conform  # noqa: PLC0415
 
     table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)

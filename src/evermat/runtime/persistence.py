@@ -34,8 +34,8 @@ from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.compile import compile_program
 from evermat.language.model import Program, Relation
-from evermat.language.patterns.equality import CLASSES
-from evermat.language.revise import revise
+from evermat.language.patterns.equality import EQUALITY_CLASSES
+from evermat.language.revision import revise
 from evermat.runtime.query import Answer, Queries
 from evermat.store import Entry, Part, Store
 from evermat.store.chunked_write import Pieces
@@ -316,7 +316,7 @@ def load(
     asked, stored = stored_by_schemes(store, number)
     state = State(program, Run(), schemes=asked)
     if wanted is not None and program.rewriting:
-        wanted = {*wanted, CLASSES.name}
+        wanted = {*wanted, EQUALITY_CLASSES.name}
     if wanted is not None:
         wanted = state.needed_for(wanted, stored)
     for name in program.relations if wanted is None else wanted:

@@ -28,7 +28,7 @@ from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Run
 from evermat.language.analysis.strata import Stratum
 from evermat.language.model import Program, Relation
-from evermat.language.patterns.equality import CLASSES, normal_rule, rewritten_columns
+from evermat.language.patterns.equality import EQUALITY_CLASSES, normal_rule, rewritten_columns
 from evermat.language.query import Query
 from evermat.reasoning.maintain import check_algorithm, kept_counters
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
@@ -233,7 +233,7 @@ class ClusteredFacts(Tabular):
         if self._names is None:
             return frame_of(self._materialised, self._relation, spark)
         columns = self._names.schema.columns[self._relation.name].tolist()
-        classes = self._materialised.expression(CLASSES.name)
+        classes = self._materialised.expression(EQUALITY_CLASSES.name)
         return frame_of(self._materialised, self._relation, spark, columns, classes)
 
     def _title(self) -> str:

@@ -262,7 +262,7 @@ def _decoded(
 ) -> pa.Array:
     """The values of chosen nodes, at the places of these."""
     from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
-    from evermat.io.formats.parquet import UNSIGNED  # noqa: PLC0415
+    from evermat.io.formats.parquet import PARQUET_UNSIGNED  # noqa: PLC0415
     from evermat.language.builtins import Type  # noqa: PLC0415
 
     texts = type_ in (Type.SYMBOL, Type.TERM)
@@ -270,7 +270,7 @@ def _decoded(
         column = dictionary.decode_arrow(values[chosen].astype(np.int32)).cast(pa.large_string())
     else:
         column = decode_arrow(values[chosen], type_, dictionary)
-        column = column.cast(UNSIGNED) if type_ is Type.UNSIGNED else column
+        column = column.cast(PARQUET_UNSIGNED) if type_ is Type.UNSIGNED else column
     whole = column.combine_chunks()
     if chosen.all():
         return whole

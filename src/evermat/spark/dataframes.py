@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
 from evermat.core.errors import DataError, Problem
-from evermat.io.conform import conform
-from evermat.io.error_text import where
+from evermat.io.column_match import conform
+from evermat.io.error_text import column_text
 from evermat.io.formats.parquet import parquet_schema
 from evermat.io.schema import nullary
 from evermat.language.builtins import Type
@@ -186,7 +186,7 @@ def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Itera
         if not found:
             yield table
     if found:
-        in_order = [where(relation, position) for position in range(relation.arity)]
+        in_order = [column_text(relation, position) for position in range(relation.arity)]
         raise DataError([found[column] for column in in_order if column in found])
 
 

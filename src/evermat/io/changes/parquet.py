@@ -29,7 +29,7 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import DataError, Kind, did_you_mean
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
-from evermat.io.conform import conform, is_text
+from evermat.io.column_match import conform, is_text
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import number_details

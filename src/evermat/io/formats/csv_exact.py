@@ -29,7 +29,7 @@ from evermat.core.source import Span
 from evermat.core.text import count_of
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
-from evermat.io.error_text import missing_columns, range_of, shown, spelling_of, where
+from evermat.io.error_text import column_text, missing_columns, range_of, shown, spelling_of
 from evermat.io.number_text import number
 from evermat.io.schema import TEXTS
 from evermat.language.model import Io, Relation
@@ -104,7 +104,13 @@ def number_details(relation: Relation, position: int, text: str, kind: Kind) -> 
     type_ = relation.columns[position].type
     why = "the field is empty" if kind is NOT_A_NUMBER and not text else spelling_of(type_)
     value = shown(text)
-    return {"where": where(relation, position), "value": value, "type": type_, "why": why, "range": range_of(type_)}
+    return {
+        "where": column_text(relation, position),
+        "value": value,
+        "type": type_,
+        "why": why,
+        "range": range_of(type_),
+    }
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
@@ -189,7 +195,7 @@ def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
                 span = Span(field.span.start - begin, field.span.end - begin)
                 kind, what = wrong
                 column = min(len(fields), io.relation.arity - 1)
-                note(record, span, kind, findings, where=where(io.relation, column), what=what)
+                note(record, span, kind, findings, where=column_text(io.relation, column), what=what)
                 at = len(text) if kind is OPEN_QUOTE else _line_end(text, field.span.end)
                 bad = True
             else:

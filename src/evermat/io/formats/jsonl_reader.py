@@ -31,7 +31,7 @@ from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
-from evermat.io.error_text import missing_columns, names, range_of, shown, where
+from evermat.io.error_text import column_text, missing_columns, name_list, range_of, shown
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
@@ -228,11 +228,11 @@ class JsonFact:
                 return self._values(values, columns)
         for name, span in elements(self.text, self.span.start):
             if name not in columns:
-                self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=names(columns))
+                self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=name_list(columns))
         end = self.text.rfind("}", 0, self.span.end)
         for name in columns:
             if name not in record:
-                found = names([*record])
+                found = name_list([*record])
                 self._wrong(MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
         return None
 
@@ -253,7 +253,7 @@ class JsonFact:
 
     def _details(self, position: int, value: object, span: Span) -> dict[str, object]:
         type_ = self.relation.columns[position].type
-        details: dict[str, object] = {"where": where(self.relation, position), "type": type_}
+        details: dict[str, object] = {"where": column_text(self.relation, position), "type": type_}
         details["value"] = shown(self.text[span.start : span.end])
         details["found"] = kind_of(value)
         if type_ in TEXTS and isinstance(value, str) and not isinstance(value, _Constant):

@@ -1,6 +1,6 @@
 """Relations in Parquet: one file, or a folder of files as Spark writes it.
 
-How columns match is said in `conform`. Rows and row groups are counted from 1.
+How columns match is said in `column_match`. Rows and row groups are counted from 1.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evermat.core.error_catalogue import BAD_PARQUET
-from evermat.io.conform import conform
+from evermat.io.column_match import conform
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import InputFile
 from evermat.io.locate import files_of
@@ -22,7 +22,7 @@ from evermat.io.schema import ARROW_TYPES
 from evermat.language.builtins import Type
 from evermat.language.model import Io, Relation
 
-UNSIGNED = pa.decimal128(20, 0)
+PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
 
 
@@ -93,5 +93,5 @@ def parquet_schema(relation: Relation) -> pa.Schema:
     """The schema of a relation's Parquet file: an unsigned is decimal(20,0), which Spark can read."""
     if not relation.columns:
         return pa.schema([pa.field("present", pa.bool_(), nullable=False)])
-    types = ARROW_TYPES | {Type.UNSIGNED: UNSIGNED}
+    types = ARROW_TYPES | {Type.UNSIGNED: PARQUET_UNSIGNED}
     return pa.schema([pa.field(column.name, types[column.type], nullable=False) for column in relation.columns])

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from evermat.core.error_catalogue import RDF_OUTPUT, TRIPLE_COLUMNS
 from evermat.core.errors import Problem
 from evermat.core.text import count_of
-from evermat.io.error_text import where
+from evermat.io.error_text import column_text
 from evermat.io.locate import FileRef
 from evermat.io.schema import TEXTS, arrow_schema
 from evermat.language.model import Relation
@@ -178,7 +178,7 @@ def _not_triples(relation: Relation) -> str | None:
         return f"`{relation.name}` has {count_of(relation.arity, 'column')}"
     for position, column in enumerate(relation.columns):
         if column.type not in TEXTS:
-            return f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
+            return f"{column_text(relation, position)} of `{relation.name}` is of the type `{column.type}`"
     return None
 
 

@@ -18,7 +18,7 @@ from evermat.core.text import count_of
 from evermat.language.analysis.declared_types import Types
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation
-from evermat.language.patterns.equality import AUTO, EQUALITIES, EQUALITY, OFF
+from evermat.language.patterns.equality import EQUALITIES, EQUALITY_AUTO, EQUALITY_OFF, EQUALITY_PRAGMA
 from evermat.language.patterns.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
 from evermat.language.syntax.ast import (
     Aggregate,
@@ -192,13 +192,13 @@ class Names(Uses):
         if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
             self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
             self.triples = TRIPLE
-        self.equality = AUTO if any(isinstance(atom, Equation) for atom in atoms) else OFF
+        self.equality = EQUALITY_AUTO if any(isinstance(atom, Equation) for atom in atoms) else EQUALITY_OFF
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
         self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
         for statement in statements:
             if isinstance(statement, Directive):
                 self._direct(statement)
-            elif isinstance(statement, Pragma) and statement.key == EQUALITY:
+            elif isinstance(statement, Pragma) and statement.key == EQUALITY_PRAGMA:
                 self._choose_equality(statement)
             elif isinstance(statement, Pragma):
                 problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
@@ -207,11 +207,11 @@ class Names(Uses):
 
     def _choose_equality(self, pragma: Pragma) -> None:
         """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
-        if pragma.value not in (*EQUALITIES, AUTO):
-            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{AUTO}`"
+        if pragma.value not in (*EQUALITIES, EQUALITY_AUTO):
+            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{EQUALITY_AUTO}`"
             details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
             self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
-        self.equality = pragma.value if pragma.value in EQUALITIES else AUTO
+        self.equality = pragma.value if pragma.value in EQUALITIES else EQUALITY_AUTO
 
     # --- declarations ---
 

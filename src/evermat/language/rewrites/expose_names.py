@@ -28,7 +28,7 @@ from evermat.language.model import (
     Wildcard,
     variables_of,
 )
-from evermat.language.patterns.equality import CLASSES, NAMES, asks_whether_different, equated, name_of
+from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, asks_whether_different, equated, name_of
 
 _COUNTING = ("count", "sum", "mean")  # results that depend on how many names there are
 
@@ -37,7 +37,7 @@ def use_representatives(program: Program, problems: Problems) -> Program:
     """Prepares the rules for terms that stand for all that are equal to them."""
     naming = _Naming(problems)
     rules = [naming.rule(rule) for rule in program.rules]
-    added = [CLASSES, NAMES] if naming.used else [CLASSES]
+    added = [EQUALITY_CLASSES, TERM_NAMES] if naming.used else [EQUALITY_CLASSES]
     return program.with_rules(rules, added)
 
 
@@ -107,7 +107,7 @@ class _Naming:
         for key in {*keys} & looked_at.keys():
             self.problems.add(errors.NAME_OF_GROUP, self._span, name=key.name)
         self.used = self.used or bool(looked_at)
-        return (*found, *(Atom(NAMES, (variable, name_of(variable))) for variable in looked_at))
+        return (*found, *(Atom(TERM_NAMES, (variable, name_of(variable))) for variable in looked_at))
 
     def _aggregation(self, literal: Aggregation) -> Aggregation:
         about_names = any(_terms([Test("=", literal.value, literal.value)])) if literal.value else False

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evermat.core.errors import DataError, Problem
 from evermat.io.byte_ranges import read_range
-from evermat.io.conform import conform
+from evermat.io.column_match import conform
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.locate import file_ref
 from evermat.io.open import failing

@@ -25,9 +25,9 @@ from evermat.core.errors import did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.changes.parquet import ChangedTable
 from evermat.io.changes.read import FileChanges
-from evermat.io.conform import conform
+from evermat.io.column_match import conform
 from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import names
+from evermat.io.error_text import name_list
 from evermat.io.schema import nullary
 from evermat.language.model import Atom, Constant, Relation
 
@@ -129,7 +129,7 @@ def _check_spelled(fields: Mapping[str, StructField], findings: Findings) -> Non
 
 def _check_columns(fields: Mapping[str, StructField], relation: Relation, findings: Findings) -> None:
     expected = _column_names(relation)
-    about = {"relation": relation.name, "expected": names(expected), "found": names([*fields])}
+    about = {"relation": relation.name, "expected": name_list(expected), "found": name_list([*fields])}
     if OP in expected:
         what = f"`{relation.name}` has a column `{OP}` itself, and can only be one of any relations"
         findings.whole(STREAM_COLUMNS, what=what)
@@ -147,7 +147,7 @@ def _check_columns(fields: Mapping[str, StructField], relation: Relation, findin
 
 
 def _missing(name: str, fields: Mapping[str, StructField], findings: Findings) -> None:
-    what = f"there is no column `{name}` among {names([*fields])}"
+    what = f"there is no column `{name}` among {name_list([*fields])}"
     findings.whole(STREAM_COLUMNS, did_you_mean(name, [*fields]), what=what)
 
 

@@ -24,7 +24,7 @@ from evermat.core.error_catalogue import (
 )
 from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import names, range_of, shown, where
+from evermat.io.error_text import column_text, name_list, range_of, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language.builtins import RANGES, Type
 from evermat.language.model import Relation
@@ -92,7 +92,7 @@ class _Conforming:
         found, expected = list(self.found.schema.names), [column.name for column in self.relation.columns]
         if sorted(found) == sorted(expected):
             return [found.index(name) for name in expected], ""
-        about = {"relation": self.relation.name, "expected": names(expected), "found": names(found)}
+        about = {"relation": self.relation.name, "expected": name_list(expected), "found": name_list(found)}
         if len(found) == len(expected):
             if any(a != b and a in expected for a, b in zip(found, expected, strict=True)):
                 self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
@@ -114,7 +114,7 @@ class _Conforming:
         test, accepted = _ACCEPTED[type_]
         if not test(field.type) and not pa.types.is_null(field.type):  # of no value, or of NULLs, the type is not known
             details = {
-                "where": where(self.relation, position),
+                "where": column_text(self.relation, position),
                 "found": field.type,
                 "type": type_,
                 "accepted": accepted,
@@ -161,7 +161,7 @@ class _Conforming:
     def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
         """Notes a value; its position is told by row and column."""
         type_ = self.relation.columns[position].type
-        at = f"{self.row_name(row)}, {where(self.relation, position)}"
+        at = f"{self.row_name(row)}, {column_text(self.relation, position)}"
         details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_}
         if type_ in RANGES:
             details["range"] = range_of(type_)

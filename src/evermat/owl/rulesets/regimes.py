@@ -1,6 +1,6 @@
 """The rules of RDFS and of OWL 2 RL as programs over `triple`: the ontology is data like all other, and may change with it.
 
-The rules are texts in the folder `rules`; here is decided which of them make a program. Relations that only help begin with `rl_`.
+The rules are texts in this folder; here is decided which of them make a program. Relations that only help begin with `rl_`.
 """
 
 from __future__ import annotations
