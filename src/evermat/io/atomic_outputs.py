@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from evermat.core.error_catalogue import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
@@ -112,7 +112,7 @@ class Outputs:
         if not ref.is_rdf:
             why = "its name is not that of an RDF file"
             endings = ", ".join(ending for ending, form in ENDINGS.items() if form.triples)
-            raise fail(RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {endings}")
+            raise fail(errors.RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {endings}")
         if isinstance(triples, pa.Table):
             columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
@@ -129,7 +129,7 @@ class Outputs:
         target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
-            raise fail(SAME_FILE, path=ref.path, first=before.relation, second=name)
+            raise fail(errors.SAME_FILE, path=ref.path, first=before.relation, second=name)
         with _failing(ref.path, _UNTOUCHED):
             special = target.exists() and not target.is_file()
             if target.is_dir():
@@ -200,7 +200,7 @@ def _failing(path: Path, rest: str) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        raise ResourceError(Problem(CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
+        raise ResourceError(Problem(errors.CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
 
 
 @contextmanager

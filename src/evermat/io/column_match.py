@@ -12,16 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import (
-    ADDITIONAL_COLUMN,
-    COLUMN_ORDER,
-    COLUMN_TYPE,
-    DOES_NOT_FIT,
-    MISSING_COLUMN,
-    NAN_VALUE,
-    NEGATIVE,
-    NULL_VALUE,
-)
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import column_text, name_list, range_of, shown
@@ -95,18 +86,18 @@ class _Conforming:
         about = {"relation": self.relation.name, "expected": name_list(expected), "found": name_list(found)}
         if len(found) == len(expected):
             if any(a != b and a in expected for a, b in zip(found, expected, strict=True)):
-                self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+                self.findings.whole(errors.COLUMN_ORDER, path=self.findings.path, **about)
                 return [], ""
             return list(range(len(expected))), "the columns are matched by position: their names differ"
         for name in expected:
             if name not in found and len(found) < len(expected):
                 help_ = did_you_mean(name, found)
-                self.findings.whole(MISSING_COLUMN, help_, column=name, things="columns", **about)
+                self.findings.whole(errors.MISSING_COLUMN, help_, column=name, things="columns", **about)
         for name in found:
             if name not in expected and len(found) > len(expected):
-                self.findings.whole(ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
+                self.findings.whole(errors.ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
         if not self.findings.problems:  # a name stands twice in the file
-            self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+            self.findings.whole(errors.COLUMN_ORDER, path=self.findings.path, **about)
         return [], ""
 
     def _check_type(self, position: int, field: Any, matched: str) -> None:
@@ -119,7 +110,7 @@ class _Conforming:
                 "type": type_,
                 "accepted": accepted,
             }
-            self.findings.whole(COLUMN_TYPE, matched, **details)
+            self.findings.whole(errors.COLUMN_TYPE, matched, **details)
 
     def _column(self, position: int, column: Any) -> Any:
         """The values of a column in the relation's type; what does not fit is noted."""
@@ -127,7 +118,7 @@ class _Conforming:
         if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
             column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
         if column.null_count:
-            self._bad_value(NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
+            self._bad_value(errors.NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
             return column
         if pa.types.is_dictionary(column.type):
             if self.encoded and type_ in TEXTS:
@@ -141,7 +132,7 @@ class _Conforming:
         if type_ is Type.FLOAT:
             nans = pc.is_nan(values)
             if pc.any(nans, min_count=0).as_py():
-                self._bad_value(NAN_VALUE, position, pc.index(nans, True).as_py(), None)
+                self._bad_value(errors.NAN_VALUE, position, pc.index(nans, True).as_py(), None)
             return pc.add(values, 0.0)  # −0.0 becomes 0.0
         return values
 
@@ -153,7 +144,7 @@ class _Conforming:
         for chunk in column.chunks:
             for value in chunk.to_pylist():
                 if not low <= value <= high:
-                    kind = NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
+                    kind = errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
                     return self._bad_value(kind, position, row, value)
                 row += 1
         return None

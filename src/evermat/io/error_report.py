@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.core.error_catalogue import MORE_DATA_ERRORS
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Kind, Problem
 from evermat.core.source import Source, Span
 
@@ -35,7 +35,7 @@ class Findings:
 
     def add(self, problem: Problem) -> None:
         """Notes a problem, or counts it if there are many; what another has counted is counted as well."""
-        if problem.kind == MORE_DATA_ERRORS:  # not the same object if it comes from another process
+        if problem.kind == errors.MORE_DATA_ERRORS:  # not the same object if it comes from another process
             self._more += problem.details["count"]
         elif len(self.problems) < LIMIT:
             self.problems.append(problem)
@@ -51,7 +51,7 @@ class Findings:
         count = min(self._more, COUNTED - LIMIT)
         told = f"{'at least ' * (LIMIT + count == COUNTED)}{count} more error{'s' * (count > 1)}"
         details = {"more": told, "limit": LIMIT, "path": self.path, "count": count}
-        return [*self.problems, Problem(MORE_DATA_ERRORS, details)]
+        return [*self.problems, Problem(errors.MORE_DATA_ERRORS, details)]
 
     def raise_if_any(self) -> None:
         """Raises one `DataError` with everything found."""

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
@@ -79,11 +79,11 @@ def input_files(io: Io, folder: Path) -> list[FileRef]:
         if any(character in str(written) for character in _WILD):
             found = sorted(_matches(folder / written.anchor, written.parts[bool(written.anchor) :]))
             if not found:
-                raise fail(NO_FILE, "no name matches this pattern", path=folder / written, what=what)
+                raise fail(errors.NO_FILE, "no name matches this pattern", path=folder / written, what=what)
         paths = [path for each in found for path in (files_of(each, what) if each.is_dir() else [each])]
     except OSError as error:
         why = error.strerror or str(error)
-        raise fail(CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
+        raise fail(errors.CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
     refs = [file_ref(path) for path in paths]
     problems: dict[str, Problem] = {}
     for ref in refs:
@@ -110,12 +110,12 @@ def files_of(folder: Path, what: str) -> list[Path]:
                 files.append(path)
         else:
             part = "it looks like a part of a partitioned table; " * ("=" in path.name)
-            raise fail(IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
+            raise fail(errors.IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
     if not files:
         hint = f"the folder has no files that end in `{endings[0]}`"
         if not form.folders:
             hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
-        raise fail(NO_FILE, hint, path=folder / f"*{endings[0]}", what=what)
+        raise fail(errors.NO_FILE, hint, path=folder / f"*{endings[0]}", what=what)
     return files
 
 

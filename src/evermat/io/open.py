@@ -10,7 +10,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.core.error_catalogue import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, did_you_mean
 from evermat.io.error_report import fail
 from evermat.io.locate import FileRef
@@ -24,7 +24,7 @@ def failing(path: Path, what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _no_file(path, what) from error
     except OSError as error:
-        raise fail(CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
+        raise fail(errors.CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def open_text(ref: FileRef) -> Iterator[BinaryIO]:
 def refuse_folder(path: Path) -> None:
     """Raises an error if the file is a folder."""
     if path.is_dir():
-        raise fail(IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
+        raise fail(errors.IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
 
 
 @contextmanager
@@ -52,18 +52,18 @@ def decompressed(stream: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
     file = stream if isinstance(stream, BufferedReader) else BufferedReader(cast(Any, stream))
     start = file.peek(2)[:2]
     if start and start != b"\x1f\x8b":
-        raise fail(NOT_GZIP, path=ref.path)
+        raise fail(errors.NOT_GZIP, path=ref.path)
     with gzip.open(file) as text:
         try:
             yield cast(BinaryIO, text)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             why = "it breaks off" if isinstance(error, EOFError) else str(error)
-            raise fail(BAD_GZIP, path=ref.path, why=why) from error
+            raise fail(errors.BAD_GZIP, path=ref.path, why=why) from error
 
 
 def _no_file(path: Path, what: str) -> DataError:
     try:
         known = [other.name for other in path.parent.iterdir()]
     except OSError:
-        return fail(NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
-    return fail(NO_FILE, did_you_mean(path.name, known), path=path, what=what)
+        return fail(errors.NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
+    return fail(errors.NO_FILE, did_you_mean(path.name, known), path=path, what=what)

@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from evermat.core.error_catalogue import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.core.source import Source, Span
 from evermat.owl.ontology.graph import Triple
@@ -119,7 +119,7 @@ def _read(path: Path, base: str | None) -> _File:
     start = data[:_START].decode(errors="replace").removeprefix("\ufeff")
     for other, why in _OTHERS:
         if other.match(start):
-            raise DataError(Problem(ONTOLOGY_FORMAT, {"path": path, "why": why}))
+            raise DataError(Problem(errors.ONTOLOGY_FORMAT, {"path": path, "why": why}))
     syntax = sniff(data[:_START], path.name)
     if syntax in _FORMS:
         return _read_structure(path, data, syntax, base)
@@ -233,7 +233,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
         text = data.decode(errors="replace")
         at = sum(len(line) for line in text.splitlines(keepends=True)[: error.lineno - 1]) + error.offset
         details = {"why": expat.ErrorString(error.code)}
-        raise DataError(Problem(BAD_CATALOG, details, Source(str(path), text), Span(at, at + 1))) from None
+        raise DataError(Problem(errors.BAD_CATALOG, details, Source(str(path), text), Span(at, at + 1))) from None
     yield from found
 
 
@@ -241,4 +241,4 @@ def _missing(iri: str, importing: Path, tried: Sequence[str]) -> Problem:
     names = f", and as {', '.join(f'`{name}`' for name in tried)}" if tried else ""
     where = f"among the ontologies given, in `{CATALOG}` beside it{names}"
     help_ = "give its file with `--ontology FILE`, or go on without it: `--ignore-imports`"
-    return Problem(MISSING_IMPORT, {"path": importing, "iri": iri, "places": where}, help=help_)
+    return Problem(errors.MISSING_IMPORT, {"path": importing, "iri": iri, "places": where}, help=help_)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evermat.api.materialisation import Facts
 from evermat.columns.state.state import State
-from evermat.core.error_catalogue import STATE_UNREADABLE
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
 from evermat.language.patterns.equality import EQUALITY_CLASSES
@@ -84,7 +84,7 @@ def _before(store: Store, number: int) -> State | None:
         return None
     if any("rules have changed" in stratum["reason"] for stratum in store.version(number).stats["strata"]):
         why = f"the rules changed with version {number}, and the version before it is forgotten: ask for later changes"
-        raise StateError(Problem(STATE_UNREADABLE, {"file": store.path, "why": why}))
+        raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
     return load(store, number, undone=list(store.changes(number, number)))
 
 
@@ -146,5 +146,5 @@ def _joined(path: Path, name: str, tables: list[pa.Table]) -> pa.Table:
         if before.schema.types != table.schema.types:
             version = table[VERSION][0].as_py()
             why = f"`{name}` has other columns since version {version}: ask for the changes until then and from then on"
-            raise StateError(Problem(STATE_UNREADABLE, {"file": path, "why": why}))
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": path, "why": why}))
     return pa.concat_tables(table.rename_columns(last.names) for table in tables)

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from evermat.core.error_catalogue import CANNOT_READ, NO_SOURCE
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError
 from evermat.io.changes.rdf import rdf_change, updates_of
 from evermat.io.changes.read import read_update
@@ -252,7 +252,7 @@ def list_folder(path: Path) -> set[str]:
         return set(os.listdir(path))  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError) as error:
         why = "it is a file" if path.exists() else "there is no such folder"
-        raise fail(NO_SOURCE, path=path, why=why) from error
+        raise fail(errors.NO_SOURCE, path=path, why=why) from error
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
 
@@ -263,7 +263,7 @@ def is_ignored(name: str) -> bool:
 
 
 def _unreadable(path: Path, why: str) -> DataError:
-    return fail(CANNOT_READ, path=path, what="changes are", why=why)
+    return fail(errors.CANNOT_READ, path=path, what="changes are", why=why)
 
 
 def _order(name: str) -> Order:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.io.column_match import conform
 from evermat.io.error_text import column_text
@@ -180,7 +180,9 @@ def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Itera
             for problem in error.problems:
                 # One table tells of each column that it has NULLs, or else its first misfit; so do the pieces together.
                 column = problem.details["where"].split(", ", 1)[1]
-                if column not in found or (problem.kind is NULL_VALUE and found[column].kind is not NULL_VALUE):
+                if column not in found or (
+                    problem.kind is errors.NULL_VALUE and found[column].kind is not errors.NULL_VALUE
+                ):
                     found[column] = problem
             continue
         if not found:
@@ -241,7 +243,7 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
             why = why.replace(secret, "…")
         help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
         # The Java stack trace behind it would tell what is kept secret, and nothing that helps.
-        raise DataError(Problem(CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
+        raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
     finally:
         log.disabled = was_disabled
     return made

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, StateError
 from evermat.store.commits import Commits, Pin, Row
 from evermat.store.data_files import fact_schema, read_rows
@@ -81,16 +81,16 @@ class Reader:
     def _row(self, number: int, *, first: bool = False) -> Row:
         """The last row of a version, which is the one to read it by, or the first, which made it."""
         if self._target is not None:
-            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
+            raise StateError(Problem(errors.NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
         if number == self._seen == self._commits.last.version and not first:
             return self._commits.last
         found = [row for row in self._rows() if row.version == number]
         oldest = self._commits.last.oldest
         kept = f"versions {oldest} to {self._seen}" if oldest < self._seen else f"only version {self._seen}"
         if 1 <= number < oldest:
-            raise StateError(Problem(VERSION_NOT_KEPT, {"version": number, "kept": kept}))
+            raise StateError(Problem(errors.VERSION_NOT_KEPT, {"version": number, "kept": kept}))
         if not found or number > self._seen:
-            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": kept}))
+            raise StateError(Problem(errors.NO_SUCH_VERSION, {"version": number, "kept": kept}))
         return found[0 if first else -1]
 
     def _rows(self) -> list[Row]:
@@ -162,7 +162,9 @@ class Reader:
                 raise
             if begun:
                 why = "a vacuum removed files while they were read; read the version once more"
-                raise StateError(Problem(STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})) from None
+                raise StateError(
+                    Problem(errors.STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})
+                ) from None
             yield from self._reading(version, name, now)
 
     def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:

@@ -17,8 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from evermat.core import error_catalogue as errors
 from evermat.core.deferred_signals import uninterrupted
-from evermat.core.error_catalogue import STATE_MOVED
 from evermat.core.errors import EvermatError, Problem, StateError
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import Commits, Pin, Row, commit_writer
@@ -121,7 +121,7 @@ class Writer(Reader):
             self._commits = Commits.read(self._commits.folder)
         if self._commits.last.version != self._seen:
             details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
-            raise StateError(Problem(STATE_MOVED, details))
+            raise StateError(Problem(errors.STATE_MOVED, details))
 
     # --- all or nothing ------------------------------------------------------------------------------------
     def _write(

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from evermat.core.error_catalogue import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind, did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block
@@ -98,42 +98,47 @@ class _Line:
     def has_shape(self, record: Any) -> bool:
         """Whether a line is an object with the names that a change has; if not, that is noted."""
         if not isinstance(record, Pairs):
-            return self._wrong(CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
+            return self._wrong(errors.CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
         self.spans = dict(elements(self.text))
         if record.twice is not None:
             found = f"an object with two values for `{record.twice}`"
-            return self._wrong(CHANGE_RECORD, self.spans[record.twice], found=found)
+            return self._wrong(errors.CHANGE_RECORD, self.spans[record.twice], found=found)
         end = self.text.rstrip().rfind("}")
         strange = [name for name in record if name not in NAMES]
         missing = [name for name in NAMES if name not in record]
         for name in strange:
             hint = did_you_mean(name, missing)
-            self._wrong(CHANGE_RECORD, self.spans[name], help=hint, found=f"an object with the name {shown(name)}")
+            self._wrong(
+                errors.CHANGE_RECORD, self.spans[name], help=hint, found=f"an object with the name {shown(name)}"
+            )
         for name in missing if not strange else ():
-            self._wrong(CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
+            self._wrong(errors.CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
         if strange or missing:
             return False
         values = record["values"]
         if not isinstance(values, list | Pairs):
             found = f"an object whose `values` is {kind_of(values)}"
-            return self._wrong(CHANGE_RECORD, self.spans["values"], found=found)
+            return self._wrong(errors.CHANGE_RECORD, self.spans["values"], found=found)
         return True
 
     def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
         """The relation of a change, or None, noted, where that or the sign is wrong."""
-        for name, kind in (("op", CHANGE_SIGN), ("relation", NO_SUCH_RELATION)):
+        for name, kind in (("op", errors.CHANGE_SIGN), ("relation", errors.NO_SUCH_RELATION)):
             span, value = self.spans[name], record[name]
             written = self.text[span.start : span.end]
-            if kind is CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
+            if kind is errors.CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
                 self._wrong(kind, span, value=shown(written))
                 return None
-            if kind is NO_SUCH_RELATION and not isinstance(value, str):
-                self._wrong(CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
+            if kind is errors.NO_SUCH_RELATION and not isinstance(value, str):
+                self._wrong(errors.CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
                 return None
         name = record["relation"]
         if name not in relations:
             self._wrong(
-                NO_SUCH_RELATION, self.spans["relation"], help=did_you_mean(name, relations), name=shown(name)[1:-1]
+                errors.NO_SUCH_RELATION,
+                self.spans["relation"],
+                help=did_you_mean(name, relations),
+                name=shown(name)[1:-1],
             )
         return relations.get(name)
 

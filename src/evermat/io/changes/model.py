@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core.error_catalogue import TOO_FEW_COLUMNS, TOO_MANY_COLUMNS
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind
 from evermat.core.text import count_of
 from evermat.io.blocks import Block, blocks
@@ -80,9 +80,9 @@ def wrong_count(what: str, count: int, relation: Relation) -> tuple[Kind, dict[s
         "expected": count_of(relation.arity, "column"),
     }
     if count < relation.arity:
-        return TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
+        return errors.TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
     why = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
-    return TOO_MANY_COLUMNS, details | {"why": why}
+    return errors.TOO_MANY_COLUMNS, details | {"why": why}
 
 
 class Grouped:

@@ -21,12 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import (
-    CHANGE_COLUMNS,
-    CHANGE_SIGN,
-    NO_SUCH_RELATION,
-    NULL_VALUE,
-)
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Kind, did_you_mean
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
 from evermat.io.column_match import conform, is_text
@@ -103,12 +98,12 @@ class ChangedTable:
         column = self._table.column(found[0])
         if not is_text(column.type):
             self._findings.whole(
-                CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
+                errors.CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
             )
             return None
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
-            self._findings.whole(NULL_VALUE, where=self._where(row, name))
+            self._findings.whole(errors.NULL_VALUE, where=self._where(row, name))
             return None
         return pc.cast(column, pa.large_string()).combine_chunks()
 
@@ -119,7 +114,7 @@ class ChangedTable:
         """Whether each row is inserted."""
         if "op" not in self._table.column_names:
             hint = did_you_mean("op", self._table.column_names)
-            self._findings.whole(CHANGE_COLUMNS, hint, what="there is no column `op`", path=self._path)
+            self._findings.whole(errors.CHANGE_COLUMNS, hint, what="there is no column `op`", path=self._path)
         signs = self._texts("op")
         if signs is None:
             return np.empty(0, np.bool_)
@@ -127,7 +122,7 @@ class ChangedTable:
         delete = pc.equal(signs, DELETE).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(~(insert | delete)).tolist():
             value = f"{shown(signs[row].as_py())} in {self._where(row, 'op')},"
-            self._findings.whole(CHANGE_SIGN, value=value)
+            self._findings.whole(errors.CHANGE_SIGN, value=value)
         return insert
 
     def _groups(self) -> Iterator[tuple[Relation, Rows]]:
@@ -153,7 +148,7 @@ class ChangedTable:
         relation = self._relations.get(name)
         if relation is None:
             hint = did_you_mean(name, self._relations)
-            self._findings.whole(NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
+            self._findings.whole(errors.NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
         return relation
 
     # --- values ---
@@ -197,7 +192,7 @@ class ChangedTable:
             texts = flat.take(pa.array(np.arange(position, len(flat), relation.arity)))
             if texts.null_count:
                 row = int(rows[pc.index(pc.is_null(texts), True).as_py()])
-                self._findings.whole(NULL_VALUE, where=self._value_place(relation, position, row))
+                self._findings.whole(errors.NULL_VALUE, where=self._value_place(relation, position, row))
                 return empty
             values = None
             with suppress(pa.ArrowInvalid):
@@ -227,7 +222,7 @@ class ChangedTable:
 
     def _wrong_count(self, relation: Relation, count: int, at: str) -> None:
         if count < 0:
-            self._findings.whole(NULL_VALUE, where=f"{at}, column `values`")
+            self._findings.whole(errors.NULL_VALUE, where=f"{at}, column `values`")
             return
         kind, details = wrong_count(f"the change in {at}", count, relation)
         self._findings.whole(kind, **details)

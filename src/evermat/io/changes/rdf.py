@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
@@ -76,7 +76,7 @@ def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
     for path in update.paths:
         change = rdf_change(path)
         if change is None:
-            raise fail(CHANGE_NAME, path=path)
+            raise fail(errors.CHANGE_NAME, path=path)
         try:
             triples = _read(change, update.options, update.skipped)
             facts, nowhere = router.route(triples)
@@ -118,7 +118,7 @@ def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: 
     if not unlabelled:
         return quads
     if not change.insert:
-        raise fail(CHANGE_UNLABELLED, path=path)
+        raise fail(errors.CHANGE_UNLABELLED, path=path)
     text.seek(0)
     digest = hashlib.sha256(text.read()).hexdigest()[:12]
     fresh = Numbered(f"u{digest}_", unlabelled)
@@ -146,7 +146,7 @@ def _refuse(nowhere: pa.Table, router: Router, path: str) -> None:
     try:
         for kind, names, known in (("class", classes, router.classes), ("property", properties, router.properties)):
             for name in names:
-                findings.whole(CHANGE_NOWHERE, did_you_mean(name, known), what=f"the {kind} {shown(name)}")
+                findings.whole(errors.CHANGE_NOWHERE, did_you_mean(name, known), what=f"the {kind} {shown(name)}")
     except FullError:
         pass
     findings.raise_if_any()

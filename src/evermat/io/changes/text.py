@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core.error_catalogue import CHANGE_RELATION, CHANGE_SIGN, NO_SUCH_RELATION
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import did_you_mean
 from evermat.core.source import Span
 from evermat.io.blocks import Block, pieces
@@ -144,16 +144,16 @@ def _relation(record: Record, relations: Mapping[str, Relation], findings: Findi
     sign, *rest = record.fields
     if sign.text not in SIGNS:
         value = shown(sign.text) if sign.text else "nothing" if record.text else "an empty line"
-        note(record, sign.span, CHANGE_SIGN, findings, value=value)
+        note(record, sign.span, errors.CHANGE_SIGN, findings, value=value)
         return None
     name = rest[0] if rest else Field("", Span(sign.span.end, sign.span.end))
     if not name.text:
-        note(record, name.span, CHANGE_RELATION, findings)
+        note(record, name.span, errors.CHANGE_RELATION, findings)
         return None
     relation = relations.get(name.text)
     if relation is None:
         hint = did_you_mean(name.text, relations)
-        note(record, name.span, NO_SUCH_RELATION, findings, help=hint, name=shown(name.text)[1:-1])
+        note(record, name.span, errors.NO_SUCH_RELATION, findings, help=hint, name=shown(name.text)[1:-1])
     return relation
 
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from evermat.core.error_catalogue import RDF_OUTPUT
+from evermat.core import error_catalogue as errors
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT, WrittenRows
 from evermat.io.error_report import fail
@@ -65,7 +65,7 @@ def write_changes(change: Changed, target: Path) -> None:
             write = ref.format.write_changes
             if write is None:
                 rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
-                raise fail(RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
+                raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
             out.fill(ref, "changes", lambda sink: write(sink, _parts(change), target))
         out.commit()
 

@@ -16,14 +16,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evermat.core.error_catalogue import (
-    DATA_NOT_UTF8,
-    NOT_A_NUMBER,
-    OPEN_QUOTE,
-    STRAY_QUOTE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.core.text import count_of
@@ -80,7 +73,7 @@ def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
                 "relation": relation.name,
             }
             why = "the fact of a relation without columns is written `()`"
-            findings.at(TOO_MANY_COLUMNS, line, line_number, Span(0, len(line)), **details, why=why)
+            findings.at(errors.TOO_MANY_COLUMNS, line, line_number, Span(0, len(line)), **details, why=why)
     return found
 
 
@@ -102,7 +95,7 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
 def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, Any]:
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
-    why = "the field is empty" if kind is NOT_A_NUMBER and not text else spelling_of(type_)
+    why = "the field is empty" if kind is errors.NOT_A_NUMBER and not text else spelling_of(type_)
     value = shown(text)
     return {
         "where": column_text(relation, position),
@@ -126,11 +119,11 @@ def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None
     if len(fields) < arity:
         missing = missing_columns(relation, 0 if found == "no columns" else len(fields))
         end = fields[-1].span.end
-        note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
+        note(record, Span(end, end + 1), errors.TOO_FEW_COLUMNS, findings, **details, missing=missing)
     else:
         span = Span(fields[arity].span.start, fields[-1].span.end)
         why = f"the last column is `{relation.columns[-1].name}`"
-        note(record, span, TOO_MANY_COLUMNS, findings, **details, why=why)
+        note(record, span, errors.TOO_MANY_COLUMNS, findings, **details, why=why)
 
 
 def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str = "", **details: object) -> None:  # noqa: A002
@@ -161,7 +154,7 @@ def decode(line: bytes, number: int, findings: Findings) -> str | None:
     except UnicodeDecodeError as error:
         before = line[: error.start].decode()
         span = Span(len(before), len(before) + 1)
-        findings.at(DATA_NOT_UTF8, line.decode(errors="replace"), number, span, byte=error.start + 1)
+        findings.at(errors.DATA_NOT_UTF8, line.decode(errors="replace"), number, span, byte=error.start + 1)
         return None
 
 
@@ -196,7 +189,7 @@ def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
                 kind, what = wrong
                 column = min(len(fields), io.relation.arity - 1)
                 note(record, span, kind, findings, where=column_text(io.relation, column), what=what)
-                at = len(text) if kind is OPEN_QUOTE else _line_end(text, field.span.end)
+                at = len(text) if kind is errors.OPEN_QUOTE else _line_end(text, field.span.end)
                 bad = True
             else:
                 fields.append(Field(field.text, Span(field.span.start - begin, field.span.end - begin)))
@@ -231,17 +224,17 @@ def _field(text: str, at: int, bare: re.Pattern[str], delimiter: str) -> tuple[F
     if text.startswith('"', at):
         match = _QUOTED_FIELD.match(text, at)
         if match is None:
-            return Field("", Span(at, at + 1)), at, (OPEN_QUOTE, "")
+            return Field("", Span(at, at + 1)), at, (errors.OPEN_QUOTE, "")
         end = match.end()
         after = text[end : end + 2]
         if after[:1] in ("", "\n", delimiter) or after == "\r\n" or (after == "\r" and end + 1 == len(text)):
             return Field(match.group(1).replace('""', '"'), Span(at, end)), end, None
-        return Field("", Span(end, end + 1)), end, (STRAY_QUOTE, "there is text after the closing quote")
+        return Field("", Span(end, end + 1)), end, (errors.STRAY_QUOTE, "there is text after the closing quote")
     match = bare.match(text, at)
     assert match is not None
     end = match.end()
     if text.startswith('"', end):
-        return Field("", Span(end, end + 1)), end, (STRAY_QUOTE, "there is a quote inside an unquoted value")
+        return Field("", Span(end, end + 1)), end, (errors.STRAY_QUOTE, "there is a quote inside an unquoted value")
     stop = end
     if text.startswith("\n", end) or end == len(text):
         stop -= text.endswith("\r", at, end)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.core.error_catalogue import NOT_PLAIN_TEXT
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_exact import NULLARY
 from evermat.io.schema import TEXTS
@@ -118,4 +118,4 @@ def _refuse(fields: list[Any], io: Io, path: Path) -> None:
                 "position": position + 1,
                 "column": io.relation.columns[position].name,
             }
-            raise fail(NOT_PLAIN_TEXT, **details, relation=io.relation.name, what=what, path=path)
+            raise fail(errors.NOT_PLAIN_TEXT, **details, relation=io.relation.name, what=what, path=path)

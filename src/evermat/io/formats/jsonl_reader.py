@@ -14,19 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import (
-    ADDITIONAL_COLUMN,
-    BAD_JSON,
-    DOES_NOT_FIT,
-    JSON_TYPE,
-    MISSING_COLUMN,
-    NAN_VALUE,
-    NEGATIVE,
-    NOT_A_RECORD,
-    NULL_VALUE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind
 from evermat.core.source import Span
 from evermat.io.blocks import Block, BlockReader
@@ -104,10 +92,10 @@ def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any
             record = _DECODER.decode(text)
         except json.JSONDecodeError as error:
             why = error.msg[0].lower() + error.msg[1:] if text.strip() else "nothing is in it"
-            findings.at(BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
+            findings.at(errors.BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
         except (RecursionError, ValueError) as error:
             why = "it is nested too deep" if isinstance(error, RecursionError) else "a number in it is too long"
-            findings.at(BAD_JSON, text, number, Span(0, 1), why=why)
+            findings.at(errors.BAD_JSON, text, number, Span(0, 1), why=why)
         else:
             yield number, text, record
 
@@ -193,7 +181,7 @@ class JsonFact:
             return self._object(record)
         if isinstance(record, list):
             return self._array(record)
-        return self._wrong(NOT_A_RECORD, self.span, found=kind_of(record))
+        return self._wrong(errors.NOT_A_RECORD, self.span, found=kind_of(record))
 
     def _wrong(self, kind: Kind, span: Span, **details: Any) -> list[Value] | None:
         """Notes an error and hands back None, the values of a line with errors."""
@@ -210,15 +198,15 @@ class JsonFact:
         if len(record) < arity:
             end = self.text.rfind("]", 0, self.span.end)
             missing = missing_columns(self.relation, len(record))
-            return self._wrong(TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
+            return self._wrong(errors.TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
         why = f"the last column is `{self.relation.columns[-1].name}`" if arity else "its fact is written `[]`"
-        return self._wrong(TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
+        return self._wrong(errors.TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
 
     def _object(self, record: Pairs) -> list[Value] | None:
         columns = [column.name for column in self.relation.columns]
         if record.twice is not None:
             span = [span for name, span in elements(self.text, self.span.start) if name == record.twice][-1]
-            return self._wrong(NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
+            return self._wrong(errors.NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
         if len(record) == len(columns):
             try:
                 values = [record[name] for name in columns]
@@ -228,12 +216,12 @@ class JsonFact:
                 return self._values(values, columns)
         for name, span in elements(self.text, self.span.start):
             if name not in columns:
-                self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=name_list(columns))
+                self._wrong(errors.ADDITIONAL_COLUMN, span, name=name, expected=name_list(columns))
         end = self.text.rfind("}", 0, self.span.end)
         for name in columns:
             if name not in record:
                 found = name_list([*record])
-                self._wrong(MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
+                self._wrong(errors.MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
         return None
 
     def _values(self, values: list[Any], keys: list[int] | list[str]) -> list[Value] | None:
@@ -243,7 +231,7 @@ class JsonFact:
             type_ = self.relation.columns[position].type
             result = _CHECKS[type_](value)
             if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
-                result = JSON_TYPE
+                result = errors.JSON_TYPE
             if isinstance(result, Kind):
                 span = dict(elements(self.text, self.span.start))[keys[position]]
                 self._wrong(result, span, **self._details(position, value, span))
@@ -289,7 +277,7 @@ def kind_of(value: object) -> str:
 def _text(value: Any) -> str | Kind:
     if type(value) is str:
         return value
-    return NULL_VALUE if value is None else JSON_TYPE
+    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
 
 def _integer(type_: Type) -> Callable[[Any], int | Kind]:
@@ -299,25 +287,25 @@ def _integer(type_: Type) -> Callable[[Any], int | Kind]:
         if type(value) is int:
             if low <= value <= high:
                 return value
-            return NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
-        return NULL_VALUE if value is None else JSON_TYPE
+            return errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
+        return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
     return check
 
 
 def _float(value: Any) -> float | Kind:
     if type(value) is float:
-        return DOES_NOT_FIT if math.isinf(value) else value + 0.0
+        return errors.DOES_NOT_FIT if math.isinf(value) else value + 0.0
     if type(value) is int:
         try:
             return float(value)
         except OverflowError:
-            return DOES_NOT_FIT
+            return errors.DOES_NOT_FIT
     if isinstance(value, str):
         if isinstance(value, _Constant) and value == "nan":
-            return NAN_VALUE
-        return _INFINITIES.get(value, JSON_TYPE)
-    return NULL_VALUE if value is None else JSON_TYPE
+            return errors.NAN_VALUE
+        return _INFINITIES.get(value, errors.JSON_TYPE)
+    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
 
 _CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {

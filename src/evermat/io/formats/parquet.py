@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import BAD_PARQUET
+from evermat.core import error_catalogue as errors
 from evermat.io.column_match import conform
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import InputFile
@@ -50,11 +50,11 @@ def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
         with pq.ParquetFile(source) as file:
             return file.read(), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
-        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+        raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+        raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
 
 
 def _first_sentence(error: Exception) -> str:

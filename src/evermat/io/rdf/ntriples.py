@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import BAD_TRIPLE
+from evermat.core import error_catalogue as errors
 from evermat.core.source import Span
 from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
@@ -318,11 +318,11 @@ def _read_line(line: bytes, number: int, findings: Findings, *, graphs: bool) ->
     except SyntaxError as error:
         span = _span(error, text)
         why = _reason(error.msg, text, span, form["form"])
-        findings.at(BAD_TRIPLE, text, number, span, why=why, graph=graph, **form)
+        findings.at(errors.BAD_TRIPLE, text, number, span, why=why, graph=graph, **form)
     except UnsupportedError as error:
         why, sign = error.args
         at = max(text.rfind(sign), 0)
-        findings.at(BAD_TRIPLE, text, number, Span(at, at + len(sign)), why=why, graph=graph, **form)
+        findings.at(errors.BAD_TRIPLE, text, number, Span(at, at + len(sign)), why=why, graph=graph, **form)
     return []
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
 
-from evermat.core.error_catalogue import BAD_RDF, RDF_INPUT
+from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.formats.registry import FORMATS, InputFile
@@ -86,7 +86,7 @@ def read_rdf(
     """
     syntax = _syntax(stream, name)
     if syntax in _ONTOLOGIES:
-        raise fail(RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
+        raise fail(errors.RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
     kept: list[_T] = []
     try:
         if syntax in ("nt", "nq"):
@@ -127,7 +127,7 @@ def _read_parsed(
     kept = [keep(called.rename(quads)) for quads in careful.read()]
     if not careful.wrong and isinstance(wrong, SyntaxError):  # what only the text as a whole shows: a name given twice
         why = " ".join(in_our_words(without_position(wrong.msg)).split())
-        findings.whole(BAD_RDF, form=FORMS[syntax], why=why)
+        findings.whole(errors.BAD_RDF, form=FORMS[syntax], why=why)
     return kept
 
 

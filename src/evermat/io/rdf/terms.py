@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import RDF_OUTPUT, TRIPLE_COLUMNS
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem
 from evermat.core.text import count_of
 from evermat.io.error_text import column_text
@@ -164,11 +164,11 @@ def is_rdf_name(name: str) -> bool:
 def refusal(ref: FileRef, relation: Relation, *, output: bool = False) -> Problem | None:
     """The error of a relation whose facts are not triples, or have graphs where the format has none."""
     if (why := _not_triples(relation)) is not None:
-        return Problem(TRIPLE_COLUMNS, {"path": ref.path, "why": why})
+        return Problem(errors.TRIPLE_COLUMNS, {"path": ref.path, "why": why})
     if output and relation.arity == 4 and ref.syntax not in WITH_GRAPHS:
         why = f"`{relation.name}` has 4 columns, but the format has no graphs"
         rule = "N-Quads (.nq) and TriG (.trig) have graphs"
-        return Problem(RDF_OUTPUT, {"path": ref.path, "why": why, "rule": rule})
+        return Problem(errors.RDF_OUTPUT, {"path": ref.path, "why": why, "rule": rule})
     return None
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import BAD_BASE, BAD_RDF, RELATIVE_IRI
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Kind, Problem
 from evermat.core.source import Source, Span
 from evermat.io.error_report import Findings, fail
@@ -119,7 +119,7 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
     except ValueError as error:
         if isinstance(error, SyntaxError):
             raise
-        raise fail(BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
+        raise fail(errors.BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
 
 
 def _format(syntax: str) -> RdfFormat:
@@ -214,7 +214,7 @@ class Careful:
         except NotXmlError as error:
             why, line, column = error.args
             position = _Position(line, Span(column - 1, column))
-            raise DataError(self._at(position, BAD_RDF, form="XML", why=in_our_words(why))) from error
+            raise DataError(self._at(position, errors.BAD_RDF, form="XML", why=in_our_words(why))) from error
 
     def _accepts(self, text: bytes) -> bool:
         try:
@@ -250,7 +250,9 @@ class Careful:
         except UnsupportedError as error:
             why, sign = error.args
             at = statement.start + max(text.rfind(sign.encode()), 0)
-            self._findings.add(self._at(self._between(at, at + len(sign)), BAD_RDF, form=FORMS[self._syntax], why=why))
+            self._findings.add(
+                self._at(self._between(at, at + len(sign)), errors.BAD_RDF, form=FORMS[self._syntax], why=why)
+            )
 
     def _between(self, start: int, end: int) -> _Position:
         """The position of some bytes, as far as they are in one line."""
@@ -289,8 +291,8 @@ class Careful:
         if why.endswith(RELATIVE):
             found = _IRI_OF_XML.match(why)
             iri = found[1] if found else line[position.span.start : position.span.end].strip("<>")
-            return self._at(position, RELATIVE_IRI, iri=iri, how=_BASES[self._syntax])
-        return self._at(position, BAD_RDF, form=FORMS[self._syntax], why=" ".join(in_our_words(why).split()))
+            return self._at(position, errors.RELATIVE_IRI, iri=iri, how=_BASES[self._syntax])
+        return self._at(position, errors.BAD_RDF, form=FORMS[self._syntax], why=" ".join(in_our_words(why).split()))
 
     def _at(self, position: _Position, kind: Kind, **details: object) -> Problem:
         source = Source(self._findings.path, self._lines.line(position.line), position.line)
