@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.io.rdf.writer import Written
+    from evermat.io import Written
     from evermat.runtime.persistence import Keeper
 
 

@@ -176,8 +176,7 @@ class Program:
         kept = Counters[counters.upper()]
         program, files = self._compiled, None
         if (several := _several(rdf)) or self._triples is not None:
-            from evermat.io.graph_files import GraphFiles  # noqa: PLC0415
-            from evermat.io.options import RdfOptions  # noqa: PLC0415
+            from evermat.io import GraphFiles, RdfOptions  # noqa: PLC0415
 
             program = with_triples(program)
             options = RdfOptions(base=base, skip=skip_malformed)

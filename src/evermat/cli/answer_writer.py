@@ -17,10 +17,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.io import arrow_schema
-from evermat.io.formats.csv_writer import spell
-from evermat.io.formats.registry import FORMATS as FILE_FORMATS
-from evermat.io.sort import sorted_batches
+from evermat.io import FORMATS as FILE_FORMATS
+from evermat.io import arrow_schema, sorted_batches, spell
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Io, Relation
 from evermat.runtime.query import Answer

@@ -372,7 +372,7 @@ def stream(
     with phases.during("start"):
         from evermat.cli.stream import Following, stream_state
         from evermat.engine.run import Limits
-        from evermat.io.options import RdfOptions
+        from evermat.io import RdfOptions
         from evermat.reasoning.maintain import check_algorithm
 
         check_algorithm(algorithm, ())

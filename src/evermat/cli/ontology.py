@@ -12,8 +12,7 @@ import evermat
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
-from evermat.io.graph_files import GraphFiles
-from evermat.io.options import RdfOptions
+from evermat.io import GraphFiles, RdfOptions
 from evermat.language.compile import read_source
 from evermat.runtime.compose import Assembled, Knowledge, assemble
 

@@ -19,10 +19,7 @@ from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
-from evermat.io import FileChanges, write_changes
-from evermat.io.changes.rdf import updates_of
-from evermat.io.changes.read import read_update
-from evermat.io.options import RdfOptions
+from evermat.io import FileChanges, RdfOptions, read_update, updates_of, write_changes
 from evermat.runtime.change import Change, together
 from evermat.runtime.persistence import ask_state
 from evermat.store import Version

@@ -22,9 +22,7 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
-from evermat.io import write_changes
-from evermat.io.changes.writer import Changed
-from evermat.io.options import RdfOptions
+from evermat.io import Changed, RdfOptions, write_changes
 from evermat.runtime.change import Change
 from evermat.runtime.folder_stream import Directory, FileUpdate, list_folder, stream_name
 from evermat.store import Version

@@ -110,9 +110,7 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
 
 def _read(path: Path, base: str | None) -> _File:
     """The ontology in a file."""
-    from evermat.io.open import failing, open_text  # noqa: PLC0415
-    from evermat.io.options import RdfOptions  # noqa: PLC0415
-    from evermat.io.rdf.read import rdf_ref, read_triples, sniff  # noqa: PLC0415
+    from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
     with failing(path, "an ontology is"), open_text(rdf_ref(path)) as stream:
         data = stream.read()
@@ -215,7 +213,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
     """The names of ontologies and their places, as a catalogue beside them says."""
     from xml.parsers import expat  # noqa: PLC0415
 
-    from evermat.io.open import failing  # noqa: PLC0415
+    from evermat.io import failing  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
 

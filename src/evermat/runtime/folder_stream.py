@@ -18,10 +18,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError
-from evermat.io.changes.rdf import rdf_change, updates_of
-from evermat.io.changes.read import read_update
-from evermat.io.error_report import fail
-from evermat.io.options import AS_IT_IS, RdfOptions
+from evermat.io import AS_IT_IS, RdfOptions, fail, rdf_change, read_update, updates_of
 from evermat.runtime.stream import ROOM, StreamedUpdate
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from evermat.runtime.stream import Once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.io.graph_files import GraphFiles
+    from evermat.io import GraphFiles
 
 _SHOWN = 10  # errors of one relation that are reported
 _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
@@ -61,9 +61,7 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
     import pyarrow as pa  # noqa: PLC0415
 
-    from evermat.io import arrow_schema  # noqa: PLC0415
-    from evermat.io.column_match import conform  # noqa: PLC0415
-    from evermat.io.schema import nullary  # noqa: PLC0415
+    from evermat.io import arrow_schema, conform, nullary  # noqa: PLC0415
 
     relation = relation_of(name, program)
     if _is_tabular(given):
@@ -150,7 +148,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    from evermat.io.column_match import conform  # noqa: PLC0415
+    from evermat.io import conform  # noqa: PLC0415
 
     table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)

@@ -29,7 +29,7 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
 from evermat.engine.run import Run
-from evermat.io.schema import ARROW_TYPES
+from evermat.io import ARROW_TYPES
 from evermat.language.analysis.strata import Stratum
 from evermat.language.builtins import Type
 from evermat.language.compile import compile_program

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from evermat.api.materialisation import Materialisation
-    from evermat.io import FileChanges
-    from evermat.io.options import RdfOptions
+    from evermat.io import FileChanges, RdfOptions
     from evermat.language.model import Relation
     from evermat.runtime.stream import StreamedUpdate
 
@@ -139,7 +138,7 @@ def follow_files(
         DataError: there is no such folder.
         ProgramError: there is no such algorithm, or it cannot maintain this program.
     """
-    from evermat.io.options import RdfOptions  # noqa: PLC0415
+    from evermat.io import RdfOptions  # noqa: PLC0415
     from evermat.reasoning.maintain import check_algorithm  # noqa: PLC0415
     from evermat.runtime.stream import StreamedUpdate  # noqa: PLC0415
     from evermat.spark.streaming.file_source import arriving_files, updates_in  # noqa: PLC0415
@@ -201,7 +200,7 @@ def _position(text: str) -> tuple[int, int]:
 
 def _read(updates: Iterable[Sequence[Path]], m: Materialisation, options: RdfOptions) -> list[FileChanges]:
     """The changes in all files; what is wrong with any of them is told together."""
-    from evermat.io.changes.read import read_update  # noqa: PLC0415
+    from evermat.io import read_update  # noqa: PLC0415
 
     found: list[FileChanges] = []
     problems: list[Problem] = []

@@ -20,10 +20,7 @@ import pyarrow.parquet as pq
 
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
-from evermat.io.column_match import conform
-from evermat.io.error_text import column_text
-from evermat.io.formats.parquet import parquet_schema
-from evermat.io.schema import nullary
+from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.spark.input.arrow_files import Exchanged, exchanged

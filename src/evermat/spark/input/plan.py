@@ -17,13 +17,19 @@ from evermat.columns.storage.encoding import Tables
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
 from evermat.core.source import Source
-from evermat.io.byte_ranges import can_split, merge_findings, relocate
-from evermat.io.error_report import fail
-from evermat.io.graph_files import TRIPLES, GraphFiles
-from evermat.io.locate import input_files, is_remote
-from evermat.io.open import failing
-from evermat.io.rdf.router import Router
-from evermat.io.read import read_relation
+from evermat.io import (
+    TRIPLES,
+    GraphFiles,
+    Router,
+    can_split,
+    fail,
+    failing,
+    input_files,
+    is_remote,
+    merge_findings,
+    read_relation,
+    relocate,
+)
 from evermat.language.model import Io, Program
 from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import Exchanged, Several, exchanged

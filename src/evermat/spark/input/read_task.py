@@ -19,14 +19,19 @@ from uuid import uuid4
 import pyarrow as pa
 
 from evermat.core.errors import DataError, Problem
-from evermat.io.byte_ranges import read_range
-from evermat.io.column_match import conform
-from evermat.io.error_report import Findings, Skipped
-from evermat.io.locate import file_ref
-from evermat.io.open import failing
-from evermat.io.options import AS_IT_IS, RdfOptions
-from evermat.io.rdf.router import Router
-from evermat.io.read import read_file, read_stream
+from evermat.io import (
+    AS_IT_IS,
+    Findings,
+    RdfOptions,
+    Router,
+    Skipped,
+    conform,
+    failing,
+    file_ref,
+    read_file,
+    read_range,
+    read_stream,
+)
 from evermat.language.model import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time

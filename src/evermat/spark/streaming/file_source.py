@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evermat.core import error_catalogue as errors
-from evermat.io.changes.rdf import rdf_change, updates_of
-from evermat.io.error_report import fail
+from evermat.io import fail, rdf_change, updates_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -22,13 +22,7 @@ import pyarrow.compute as pc
 
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import did_you_mean
-from evermat.io.changes.model import ChangedRows
-from evermat.io.changes.parquet import ChangedTable
-from evermat.io.changes.read import FileChanges
-from evermat.io.column_match import conform
-from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import name_list
-from evermat.io.schema import nullary
+from evermat.io import ChangedRows, ChangedTable, FileChanges, Findings, FullError, conform, name_list, nullary
 from evermat.language.model import Atom, Constant, Relation
 
 if TYPE_CHECKING:
