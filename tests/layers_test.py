@@ -114,7 +114,7 @@ def test_compiling_a_program_loads_no_engine() -> None:
 
 
 # Floors with a public face: from outside, only what the face exports is imported.
-FACES = ["io"]
+FACES = ["language", "io"]
 
 
 def exported_by(face: str) -> dict[str, str]:

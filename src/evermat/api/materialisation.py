@@ -26,9 +26,7 @@ from evermat.core.errors import DataError
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Progress, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, Relation
-from evermat.language.revision import revise
+from evermat.language import Program, Relation, Stratum, revise
 from evermat.reasoning.maintain import check_algorithm
 from evermat.reasoning.marking import FASTER, FEWER, Passing
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE, algorithm_for, materialise

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.core.errors import Problem
 from evermat.core.source import Source
-from evermat.language import model
-from evermat.language.analysis.strata import Stratum
-from evermat.language.compile import read_source
-from evermat.language.patterns.equality import EQUALITIES
+from evermat.language import EQUALITIES, Stratum, read_source
+from evermat.language import Program as CompiledProgram
 from evermat.runtime.compose import ENTAILMENTS, Knowledge, assemble, with_triples
 
 if TYPE_CHECKING:
@@ -33,7 +31,9 @@ class Program:
     ['a', 'b']
     """
 
-    def __init__(self, compiled: model.Program, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()) -> None:
+    def __init__(
+        self, compiled: CompiledProgram, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()
+    ) -> None:
         self._compiled, self._triples = compiled, triples
         #: what the ontologies say that rules cannot: axioms with the reason
         self.notes = notes

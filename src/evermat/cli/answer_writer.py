@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from evermat.io import FORMATS as FILE_FORMATS
 from evermat.io import arrow_schema, sorted_batches, spell
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.language import Column, Io, Relation, Type
 from evermat.runtime.query import Answer
 
 _FILE_FORMATS = {"csv": FILE_FORMATS["text"], "jsonl": FILE_FORMATS["jsonl"], "parquet": FILE_FORMATS["parquet"]}

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evermat.core.text import count_of
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Negation, Program, Relation, Rule
-from evermat.language.patterns.closures import Member
-from evermat.language.patterns.equality import EQUALITY_OFF
-from evermat.language.patterns.unions import find_unions
+from evermat.language import EQUALITY_OFF, Atom, Member, Negation, Program, Relation, Rule, Stratum, find_unions
 from evermat.plan.pivot_columns import pivots
 from evermat.plan.planner import delta_plan, full_plan
 from evermat.plan.steps import Plan

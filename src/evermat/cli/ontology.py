@@ -13,7 +13,7 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ProgramError
 from evermat.core.source import Source
 from evermat.io import GraphFiles, RdfOptions
-from evermat.language.compile import read_source
+from evermat.language import read_source
 from evermat.runtime.compose import Assembled, Knowledge, assemble
 
 if TYPE_CHECKING:

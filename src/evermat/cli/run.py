@@ -26,7 +26,7 @@ from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import Outputs, read_relation
-from evermat.language.model import Program, Relation
+from evermat.language import Program, Relation
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,8 +27,7 @@ from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
 from evermat.io.locate import FileRef, file_ref, output_file
 from evermat.io.sort import sorted_batches
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
     from evermat.io.rdf.writer import Written

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evermat.io.error_report import Findings, FullError
 from evermat.io.schema import table_of
-from evermat.language.model import Relation
+from evermat.language import Relation
 
 BLOCK = 8 << 20
 BOM = b"\xef\xbb\xbf"

@@ -20,7 +20,7 @@ from evermat.io.error_report import Findings, FullError
 from evermat.io.formats.registry import InputFile
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.options import AS_IT_IS, RdfOptions
-from evermat.language.model import Io
+from evermat.language import Io
 
 
 def can_split(ref: FileRef, io: Io) -> bool:

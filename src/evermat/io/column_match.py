@@ -17,8 +17,7 @@ from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import column_text, name_list, range_of, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Relation
+from evermat.language import RANGES, Relation, Type
 
 
 def conform(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
-from evermat.language.model import Relation
+from evermat.language import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Relation, Type
 
 _SHOWN = 40  # characters of a value that a message shows
 _RANGES = {

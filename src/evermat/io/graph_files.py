@@ -12,8 +12,7 @@ from evermat.core.errors import DataError, Problem, ProgramError
 from evermat.io.locate import input_files, is_remote
 from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
-from evermat.language.model import Io
+from evermat.language import Io
 
 _WILD = "*?["
 _HIDDEN = (".", "_")

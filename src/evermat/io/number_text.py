@@ -7,7 +7,7 @@ import re
 
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Kind
-from evermat.language.builtins import RANGES, Type, parse_float
+from evermat.language import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _DIGITS = 20  # of the largest unsigned

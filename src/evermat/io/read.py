@@ -18,7 +18,7 @@ from evermat.io.locate import FileRef, input_files
 from evermat.io.open import decompressed, failing, refuse_folder
 from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.schema import table_of
-from evermat.language.model import Io
+from evermat.language import Io
 
 STDIN = "<stdin>"
 

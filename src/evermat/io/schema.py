@@ -7,8 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 
 ARROW_TYPES: dict[Type, Any] = {
     Type.SYMBOL: pa.string(),

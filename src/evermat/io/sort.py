@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.io.schema import TEXTS, arrow_schema
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 
 BATCH = 1 << 17
 _WORD = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
-from evermat.language.model import Atom, Literal, Negation, Rule
+from evermat.language import Atom, Literal, Negation, Rule
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
 from evermat.plan.steps import Plan
 

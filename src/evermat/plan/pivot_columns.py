@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Rule, Variable
+from evermat.language import Atom, Rule, Stratum, Variable
 
 Columns = frozenset[int]
 Pairs = frozenset[tuple[int, int]]

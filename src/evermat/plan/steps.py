@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from evermat.language.model import Atom, Constant, Expression, Relation, Rule, Test, Variable
+from evermat.language import Atom, Constant, Expression, Relation, Rule, Test, Variable
 
 
 class Role(IntEnum):

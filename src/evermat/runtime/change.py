@@ -12,7 +12,7 @@ from evermat.columns.state.views import View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow, decode_rows
 from evermat.columns.storage.table import Batch, Table
-from evermat.language.model import Relation, Row
+from evermat.language import Relation, Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,7 @@ from evermat.columns.state.state import State
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
-from evermat.language.patterns.equality import EQUALITY_CLASSES
+from evermat.language import EQUALITY_CLASSES
 from evermat.runtime.persistence import facts_gained, load, stored_by_schemes
 from evermat.store import Store
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION

@@ -16,9 +16,7 @@ import pyarrow.parquet as pq
 from evermat.algebra import Counters
 from evermat.core.errors import StateError
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.builtins import Type
-from evermat.language.model import Program
+from evermat.language import Program, Stratum, Type
 from evermat.runtime.persistence import (
     Keeper,
     check_stored,

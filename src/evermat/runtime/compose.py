@@ -17,13 +17,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from evermat.core.problems import Problems
 from evermat.core.source import GENERATED, Source
-from evermat.language.compile import compile_program
-from evermat.language.model import Program
-from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, EQUALITY_PRAGMA
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.syntax.ast import Declaration
-from evermat.language.syntax.parser import parse
-from evermat.language.terms import SAME_AS
+from evermat.language import (
+    AXIOMATISE,
+    EQUALITY_AUTO,
+    EQUALITY_PRAGMA,
+    OTHER_TRIPLE,
+    SAME_AS,
+    TRIPLE,
+    Declaration,
+    Program,
+    compile_program,
+    parse,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,8 +16,7 @@ from evermat.columns.storage.table import Batch
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.core.text import count_of
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Program, Relation, Row
+from evermat.language import RANGES, Program, Relation, Row, Type
 from evermat.runtime.stream import Once
 
 if TYPE_CHECKING:

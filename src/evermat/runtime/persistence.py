@@ -30,12 +30,7 @@ from evermat.core.errors import LimitError, Problem, ResourceError, StateError
 from evermat.core.source import Source
 from evermat.engine.run import Run
 from evermat.io import ARROW_TYPES
-from evermat.language.analysis.strata import Stratum
-from evermat.language.builtins import Type
-from evermat.language.compile import compile_program
-from evermat.language.model import Program, Relation
-from evermat.language.patterns.equality import EQUALITY_CLASSES
-from evermat.language.revision import revise
+from evermat.language import EQUALITY_CLASSES, Program, Relation, Stratum, Type, compile_program, revise
 from evermat.runtime.query import Answer, Queries
 from evermat.store import Entry, Part, Store
 from evermat.store.chunked_write import Pieces

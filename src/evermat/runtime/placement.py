@@ -24,8 +24,7 @@ from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
 from evermat.core.memory import available_bytes
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Progress, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program
+from evermat.language import Program, Stratum
 from evermat.plan.pivot_columns import pivots
 from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular

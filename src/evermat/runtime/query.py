@@ -27,10 +27,22 @@ from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
 from evermat.core.pull_iterator import pulled
 from evermat.engine.run import Jobs, Run
-from evermat.language import query as compiled
-from evermat.language.builtins import Type
-from evermat.language.model import Atom, Constant, Literal, Negation, Program, Relation, Rule, Test, variables_of
-from evermat.language.patterns.equality import normal_rule, rewritten_columns
+from evermat.language import (
+    Atom,
+    Constant,
+    Literal,
+    Negation,
+    Program,
+    Query,
+    Relation,
+    Rule,
+    Test,
+    Type,
+    normal_rule,
+    rewritten_columns,
+    variables_of,
+)
+from evermat.language import Queries as CompiledQueries
 from evermat.plan.planner import Sizes, full_plan
 from evermat.plan.steps import Match, Plan, Role
 from evermat.runtime.rows import Tabular
@@ -79,7 +91,7 @@ class Queries:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._queries = compiled.Queries(program)
+        self._queries = CompiledQueries(program)
         self._scans: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
     def reads(self, text: str) -> set[str]:
@@ -90,7 +102,7 @@ class Queries:
         """
         return self.compile(text).reads
 
-    def compile(self, text: str) -> compiled.Query:
+    def compile(self, text: str) -> Query:
         """What has to be computed to answer a query.
 
         Raises:
@@ -126,7 +138,7 @@ class StreamedAnswer(Answer):
     What has to be remembered lest a row comes twice is all that is stored; where every binding is a row of its own that is nothing.
     """
 
-    def __init__(self, query: compiled.Query, state: State, facts: View, run: Run) -> None:
+    def __init__(self, query: Query, state: State, facts: View, run: Run) -> None:
         super().__init__(query.answer, Table(query.answer.arity), state.dictionary, 0)
         self._query, self._state, self._facts, self._run = query, state, facts, run
 
@@ -160,7 +172,7 @@ class StreamedAnswer(Answer):
         return any(chunk.shape[1] for chunk in self._chunks())
 
 
-def _has_distinct_bindings(query: compiled.Query, state: State) -> bool:
+def _has_distinct_bindings(query: Query, state: State) -> bool:
     """Whether every binding is a row of its own: one rule, whose variables are all asked for."""
     if state.representatives is not None or len(query.rules) != 1 or not query.answer.columns:
         return False
@@ -171,7 +183,7 @@ def _has_distinct_bindings(query: compiled.Query, state: State) -> bool:
 
 
 def evaluate(
-    query: compiled.Query,
+    query: Query,
     state: State,
     facts: View,
     run: Run,
@@ -189,7 +201,7 @@ def evaluate(
 
 
 def _evaluate(
-    query: compiled.Query,
+    query: Query,
     state: State,
     facts: View,
     run: Run,

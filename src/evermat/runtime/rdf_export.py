@@ -10,10 +10,7 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.terms import RDF_TYPE
+from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa

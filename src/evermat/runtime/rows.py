@@ -13,7 +13,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
 from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Table
-from evermat.language.model import Relation, Row
+from evermat.language import Relation, Row
 from evermat.runtime.ingest import suits
 
 if TYPE_CHECKING:

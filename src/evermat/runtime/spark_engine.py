@@ -26,10 +26,7 @@ from evermat.core.deferred_signals import held_back
 from evermat.core.errors import DataError, Problem
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, Relation
-from evermat.language.patterns.equality import EQUALITY_CLASSES, normal_rule, rewritten_columns
-from evermat.language.query import Query
+from evermat.language import EQUALITY_CLASSES, Program, Query, Relation, Stratum, normal_rule, rewritten_columns
 from evermat.reasoning.maintain import check_algorithm, kept_counters
 from evermat.reasoning.materialise import AUTO, MODULAR, SEMINAIVE
 from evermat.runtime.change import Change, ChangedFacts, Changes

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evermat.api.materialisation import Materialisation
     from evermat.io import FileChanges, RdfOptions
-    from evermat.language.model import Relation
+    from evermat.language import Relation
     from evermat.runtime.stream import StreamedUpdate
 
 # Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.

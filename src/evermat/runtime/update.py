@@ -22,8 +22,7 @@ from evermat.core.errors import DataError, Problem
 from evermat.core.memory import peak_bytes
 from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program
+from evermat.language import Program, Stratum
 from evermat.reasoning.choose import choose
 from evermat.reasoning.maintain import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead

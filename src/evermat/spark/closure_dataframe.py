@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.columns.storage.table import Batch, Table
-    from evermat.language.builtins import Type
-    from evermat.language.model import Relation
+    from evermat.language import Relation, Type
 
 _PAIRS = 1 << 17  # of a batch
 _BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
@@ -263,7 +262,7 @@ def _decoded(
     """The values of chosen nodes, at the places of these."""
     from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
     from evermat.io import PARQUET_UNSIGNED  # noqa: PLC0415
-    from evermat.language.builtins import Type  # noqa: PLC0415
+    from evermat.language import Type  # noqa: PLC0415
 
     texts = type_ in (Type.SYMBOL, Type.TERM)
     if texts:

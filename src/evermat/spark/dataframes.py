@@ -21,8 +21,7 @@ import pyarrow.parquet as pq
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, Problem
 from evermat.io import column_text, conform, nullary, parquet_schema
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import Exchanged, exchanged
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.jobs import essential

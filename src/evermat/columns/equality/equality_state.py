@@ -20,8 +20,7 @@ from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import STATES, Rows, Table, Truth
 from evermat.engine.journal import Journal
-from evermat.language.model import Program, Rule
-from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, terms_of
+from evermat.language import EQUALITY_CLASSES, TERM_NAMES, Program, Rule, terms_of
 
 if TYPE_CHECKING:
     from evermat.columns.state.state import State

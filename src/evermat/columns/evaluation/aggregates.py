@@ -18,8 +18,7 @@ from evermat.columns.evaluation.pipeline import Pipeline, Select, Store
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import typed
 from evermat.columns.storage.table import Batch, Table
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Atom, Rule
+from evermat.language import RANGES, Atom, Rule, Type
 from evermat.plan.planner import Sizes, delta_plan, full_plan
 from evermat.plan.steps import Plan, Role
 

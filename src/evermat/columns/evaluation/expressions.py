@@ -15,8 +15,7 @@ import numpy.typing as npt
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Column, decode_column, encode, typed
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import Type, evaluate, fault_of_pattern, holds
-from evermat.language.model import Apply, Constant, Expression, Test, Variable
+from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
 Mask = npt.NDArray[np.bool_]
 Result = tuple[Column, Mask | None]  # values, and where there is one (None: everywhere)

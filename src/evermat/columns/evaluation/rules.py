@@ -18,8 +18,7 @@ from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Rows, Table
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Constant, Relation, Rule
+from evermat.language import Atom, Constant, Relation, Rule, Stratum
 from evermat.plan.entry_points import Start, Starts, plan_from
 from evermat.plan.planner import Extent
 from evermat.plan.roles import Roles

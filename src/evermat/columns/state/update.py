@@ -30,7 +30,7 @@ from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL, Batch, R
 from evermat.core.deferred_signals import uninterrupted
 from evermat.engine.journal import Journal, Journaled
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 
 Weights = npt.NDArray[np.int64]
 

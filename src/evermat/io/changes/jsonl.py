@@ -30,7 +30,7 @@ from evermat.io.formats.jsonl_reader import (
 from evermat.io.formats.jsonl_writer import SPELL
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
-from evermat.language.model import Relation
+from evermat.language import Relation
 
 NAMES = ("op", "relation", "values")
 

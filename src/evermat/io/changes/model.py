@@ -19,8 +19,7 @@ from evermat.io.formats.registry import UpdateFiles
 from evermat.io.locate import file_ref
 from evermat.io.open import failing, open_text
 from evermat.io.schema import nullary, table_from_values
-from evermat.language.model import Relation
-from evermat.language.terms import Value
+from evermat.language import Relation, Value
 
 INSERT, DELETE = "+", "-"
 SIGNS = {INSERT: True, DELETE: False}

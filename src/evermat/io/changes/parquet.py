@@ -35,7 +35,7 @@ from evermat.io.formats.registry import UpdateFiles
 from evermat.io.number_text import number
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
-from evermat.language.model import Relation
+from evermat.language import Relation
 
 _SCHEMA = pa.schema(
     [

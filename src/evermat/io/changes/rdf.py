@@ -27,7 +27,7 @@ from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, is_blank, triples_table
-from evermat.language.terms import RDF_TYPE
+from evermat.language import RDF_TYPE
 
 _SIGNS = {".add": True, ".del": False}
 

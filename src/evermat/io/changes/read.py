@@ -30,7 +30,7 @@ from evermat.io.locate import file_ref
 from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
-from evermat.language.model import Program, Relation
+from evermat.language import Program, Relation
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
 _ROW = "'row"  # no name that a column can have

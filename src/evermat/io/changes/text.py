@@ -23,7 +23,7 @@ from evermat.io.formats.csv_fast import read_fast
 from evermat.io.formats.csv_writer import write_rows
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
-from evermat.language.model import Io, Relation
+from evermat.language import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"

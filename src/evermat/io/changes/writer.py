@@ -21,8 +21,7 @@ from evermat.io.formats.registry import TEXT
 from evermat.io.locate import file_ref
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Relation
+from evermat.language import Column, Relation, Type
 
 _TYPES = {arrow: type_ for type_, arrow in reversed(ARROW_TYPES.items())}  # a string is taken for a symbol
 

@@ -25,8 +25,7 @@ from evermat.io.error_report import Findings
 from evermat.io.error_text import column_text, missing_columns, range_of, shown, spelling_of
 from evermat.io.number_text import number
 from evermat.io.schema import TEXTS
-from evermat.language.model import Io, Relation
-from evermat.language.terms import Value
+from evermat.language import Io, Relation, Value
 
 NULLARY = "()"
 

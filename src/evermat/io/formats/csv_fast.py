@@ -19,8 +19,7 @@ from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
-from evermat.language.builtins import Type
-from evermat.language.model import Io, Relation
+from evermat.language import Io, Relation, Type
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]

@@ -19,9 +19,7 @@ from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_exact import NULLARY
 from evermat.io.schema import TEXTS
-from evermat.language.builtins import Type, format_float
-from evermat.language.model import Io
-from evermat.language.terms import quote
+from evermat.language import Io, Type, format_float, quote
 
 _BOM = "\ufeff"
 _INTEGERS = Type.NUMBER | Type.UNSIGNED

@@ -23,9 +23,7 @@ from evermat.io.error_text import column_text, missing_columns, name_list, range
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Relation
-from evermat.language.terms import Value
+from evermat.language import RANGES, Relation, Type, Value
 
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}

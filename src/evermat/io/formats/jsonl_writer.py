@@ -10,8 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.language.builtins import Type, format_float
-from evermat.language.model import Io
+from evermat.language import Io, Type, format_float
 
 
 def write_jsonl(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:

@@ -19,8 +19,7 @@ from evermat.io.error_report import fail
 from evermat.io.formats.registry import InputFile
 from evermat.io.locate import files_of
 from evermat.io.schema import ARROW_TYPES
-from evermat.language.builtins import Type
-from evermat.language.model import Io, Relation
+from evermat.language import Io, Relation, Type
 
 PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evermat.io.changes.model import ChangedRows, WrittenRows
     from evermat.io.error_report import Findings
     from evermat.io.locate import FileRef
-    from evermat.language.model import Io, Relation
+    from evermat.language import Io, Relation
 
 
 class InputFile(NamedTuple):

@@ -25,7 +25,7 @@ from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
 from evermat.io.rdf.terms import DEFAULT_GRAPH, Prefixed, Quads, column_of, encode, facts_of
-from evermat.language.terms import XSD_STRING, literal_term
+from evermat.language import XSD_STRING, literal_term
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad

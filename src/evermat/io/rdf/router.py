@@ -17,9 +17,7 @@ import pyarrow.compute as pc
 
 from evermat.io.rdf.terms import is_rdf_name
 from evermat.io.schema import TEXTS
-from evermat.language.model import Relation
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.terms import RDF_TYPE
+from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation
 
 
 class Routed(NamedTuple):

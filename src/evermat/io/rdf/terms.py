@@ -21,8 +21,7 @@ from evermat.core.text import count_of
 from evermat.io.error_text import column_text
 from evermat.io.locate import FileRef
 from evermat.io.schema import TEXTS, arrow_schema
-from evermat.language.model import Relation
-from evermat.language.terms import RDF_TYPE
+from evermat.language import RDF_TYPE, Relation
 
 DEFAULT_GRAPH = '""'  # what stands for the graph that has no name
 SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in "spo"])

@@ -37,7 +37,7 @@ from evermat.io.rdf.ntriples import (
     without_position,
 )
 from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
-from evermat.language.terms import quote, unescape
+from evermat.language import quote, unescape
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, RdfFormat

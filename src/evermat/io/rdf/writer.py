@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from evermat.io.locate import file_ref
 from evermat.io.rdf.ntriples import GRAPH, NODE, OBJECT, PROPERTY, is_plain
 from evermat.io.rdf.terms import BLANK, DEFAULT_GRAPH, WITH_GRAPHS, with_terms
-from evermat.language.model import Io, Relation
-from evermat.language.terms import RDF_TYPE, BadEscapeError, unescape
+from evermat.language import RDF_TYPE, BadEscapeError, Io, Relation, unescape
 
 _BATCH = 1 << 17  # triples that are written at a time
 Mask = npt.NDArray[np.bool_]

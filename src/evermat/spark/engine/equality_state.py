@@ -20,11 +20,23 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
 from evermat.core.source import Span
 from evermat.engine.journal import Journal
-from evermat.language.builtins import Type
-from evermat.language.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
-from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, terms_of
-from evermat.language.patterns.triples import TRIPLE
-from evermat.language.terms import SAME_AS
+from evermat.language import (
+    EQUALITY_CLASSES,
+    SAME_AS,
+    TERM_NAMES,
+    TRIPLE,
+    Atom,
+    Column,
+    Constant,
+    Program,
+    Relation,
+    Rule,
+    Test,
+    Type,
+    Variable,
+    Wildcard,
+    terms_of,
+)
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Found, Stage
 from evermat.spark.engine.rules import Rules

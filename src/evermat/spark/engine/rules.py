@@ -8,8 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns.evaluation.aggregates import listing_plan, lists_groups
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Relation, Rule
+from evermat.language import Atom, Relation, Rule, Stratum
 from evermat.plan.entry_points import Start, Starts, plan_from
 from evermat.plan.planner import Sizes
 from evermat.plan.roles import Roles

@@ -21,8 +21,7 @@ from evermat.columns.storage.encoding import encode_table
 from evermat.columns.storage.table import Batch, Rows, Table
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem, ResourceError, StateError
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 from evermat.spark.engine.job_runner import Stage
 from evermat.spark.engine.state import Workshop
 from evermat.spark.engine.tasks import worker

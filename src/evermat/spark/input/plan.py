@@ -30,7 +30,7 @@ from evermat.io import (
     read_relation,
     relocate,
 )
-from evermat.language.model import Io, Program
+from evermat.language import Io, Program
 from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import Exchanged, Several, exchanged
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader

@@ -32,7 +32,7 @@ from evermat.io import (
     read_range,
     read_stream,
 )
-from evermat.language.model import Io, Relation
+from evermat.language import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat

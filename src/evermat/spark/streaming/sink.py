@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import did_you_mean
 from evermat.io import ChangedRows, ChangedTable, FileChanges, Findings, FullError, conform, name_list, nullary
-from evermat.language.model import Atom, Constant, Relation
+from evermat.language import Atom, Constant, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -20,7 +20,7 @@ from evermat.columns.storage.encoding import encode_table
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
 from evermat.engine.run import Jobs, Run
-from evermat.language.model import Relation, Rule
+from evermat.language import Relation, Rule
 from evermat.plan.steps import STARTING, Plan, Role
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Part, Shape, from_arrow, unpack
