@@ -36,7 +36,7 @@ _HOMES = {"StreamedUpdate": "evermat.runtime.stream", "register_source": "everma
 
 if TYPE_CHECKING:
     from evermat.api.program import Program, changes, open, vacuum, versions  # noqa: A004
-    from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+    from evermat.core import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
     from evermat.runtime.stream import StreamedUpdate
     from evermat.runtime.structured_streaming import register_source
 

@@ -22,9 +22,7 @@ from evermat.columns.state.views import facts_in
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Batch
-from evermat.core.errors import DataError
-from evermat.core.memory import peak_bytes
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, PhaseTimer, peak_bytes
 from evermat.engine.run import Limits, Progress, Run
 from evermat.language import Program, Relation, Stratum, revise
 from evermat.reasoning.maintain import check_algorithm

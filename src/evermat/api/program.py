@@ -8,8 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core.errors import Problem
-from evermat.core.source import Source
+from evermat.core import Problem, Source
 from evermat.language import EQUALITIES, Stratum, read_source
 from evermat.language import Program as CompiledProgram
 from evermat.runtime.compose import ENTAILMENTS, Knowledge, assemble, with_triples
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api.materialisation import Materialisation
-    from evermat.owl.translation import Note
+    from evermat.owl import Note
     from evermat.store import Version
 
 
@@ -265,7 +264,7 @@ def open(  # noqa: A001
         folder = None if scratch is None else Path(scratch)
         return open_clustered(Path(path), version, engine, write=write, scratch=folder)
     from evermat.api.materialisation import Materialisation  # noqa: PLC0415
-    from evermat.core.timing import PhaseTimer  # noqa: PLC0415
+    from evermat.core import PhaseTimer  # noqa: PLC0415
     from evermat.engine.run import Run  # noqa: PLC0415
     from evermat.runtime.persistence import open_state  # noqa: PLC0415
 

@@ -17,8 +17,8 @@ from typer.core import TyperGroup
 from evermat import __version__
 from evermat.cli.block_pandas import WithoutPandas, allow_pandas
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
+from evermat.core import EvermatError, Problem, ProgramError, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
 
 if TYPE_CHECKING:
     from evermat.cli.run import SparkOptions
@@ -218,7 +218,7 @@ def run(
     ] = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
-    from evermat.core.timing import PhaseTimer
+    from evermat.core import PhaseTimer
 
     phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -298,7 +298,7 @@ def update(
     ] = None,
 ) -> None:
     """Insert and delete facts of a state, and make all that follows from them true again."""
-    from evermat.core.timing import PhaseTimer
+    from evermat.core import PhaseTimer
 
     phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -365,7 +365,7 @@ def stream(
     ] = None,
 ) -> None:
     """Follow a folder: every file of changes that is put there becomes a version of a state, exactly once."""
-    from evermat.core.timing import PhaseTimer
+    from evermat.core import PhaseTimer
 
     phases = PhaseTimer()
     phases.add("start", _seconds_since_start(), time.process_time())
@@ -470,7 +470,7 @@ def warn(warnings: tuple[Problem, ...]) -> None:
 
 def _memory(text: str) -> int:
     """`4g`, `512M`, `1000000` in bytes; by default a share of what the machine or container allows."""
-    from evermat.core.memory import available_bytes
+    from evermat.core import available_bytes
 
     if not text:
         return int(available_bytes() * 0.8)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.core.text import count_of
+from evermat.core import count_of
 from evermat.language import EQUALITY_OFF, Atom, Member, Negation, Program, Relation, Rule, Stratum, find_unions
-from evermat.plan.pivot_columns import pivots
-from evermat.plan.planner import delta_plan, full_plan
-from evermat.plan.steps import Plan
+from evermat.plan import Plan, delta_plan, full_plan, pivots
 
 
 def describe(program: Program) -> str:

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import evermat
+from evermat.core import Problem, ProgramError, Source
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError
-from evermat.core.source import Source
 from evermat.io import GraphFiles, RdfOptions
 from evermat.language import read_source
 from evermat.runtime.compose import Assembled, Knowledge, assemble
@@ -19,7 +18,7 @@ from evermat.runtime.compose import Assembled, Knowledge, assemble
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.owl.translation import Note
+    from evermat.owl import Note
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,7 @@ def translate_ontologies(
     ontology: Sequence[Path], output: Path | None, base: str | None, *, ignore_imports: bool
 ) -> None:
     """Prints the rules of ontologies, and on standard error what rules cannot say."""
-    from evermat.owl.translation import translate
+    from evermat.owl import translate
 
     translation = translate(ontology, base=base, imports="ignore" if ignore_imports else "require")
     text = translation.text(facts=True)

@@ -21,9 +21,8 @@ from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.columns.kernels.warm_up import prepare as prepare_kernels
 from evermat.columns.storage.encoding import Tables
+from evermat.core import DataError, PhaseTimer, Problem, ProgramError, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, ProgramError, ResourceError
-from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import Outputs, read_relation
 from evermat.language import Program, Relation

@@ -16,8 +16,7 @@ from evermat.cli.ontology import tell_skipped
 from evermat.cli.progress import showing_progress
 from evermat.cli.run import SparkOptions, announcing_compilation, spark_session, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core.errors import DataError, Problem, ResourceError
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, PhaseTimer, Problem, ResourceError
 from evermat.engine.run import Limits
 from evermat.io import FileChanges, RdfOptions, read_update, updates_of, write_changes
 from evermat.runtime.change import Change, together

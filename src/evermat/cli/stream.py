@@ -18,15 +18,13 @@ from evermat.cli.ontology import tell_skipped
 from evermat.cli.run import SparkOptions, announcing_compilation
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state
+from evermat.core import EvermatError, PhaseTimer, Problem, ProgramError, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, Problem, ProgramError, ResourceError
-from evermat.core.timing import PhaseTimer
 from evermat.engine.run import Limits
 from evermat.io import Changed, RdfOptions, write_changes
 from evermat.runtime.change import Change
 from evermat.runtime.folder_stream import Directory, FileUpdate, list_folder, stream_name
-from evermat.store import Version
-from evermat.store.disk import sync
+from evermat.store import Version, sync
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.core.lazy import lazy_face
+from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.io.atomic_outputs import Outputs, printsize

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
+from evermat.core import DataError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, ResourceError
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
 from evermat.io.locate import FileRef, file_ref, output_file

@@ -13,8 +13,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from evermat.core.errors import Problem
-from evermat.core.source import Source
+from evermat.core import Problem, Source
 from evermat.io.blocks import BLOCK, read_blocks
 from evermat.io.error_report import Findings, FullError
 from evermat.io.formats.registry import InputFile

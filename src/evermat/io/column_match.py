@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind, did_you_mean
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import column_text, name_list, range_of, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary

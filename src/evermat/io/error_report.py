@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from evermat.core import DataError, Kind, Problem, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Kind, Problem
-from evermat.core.source import Source, Span
 
 LIMIT = 10
 COUNTED = 1000

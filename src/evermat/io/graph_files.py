@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evermat.core import DataError, Problem, ProgramError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, ProgramError
 from evermat.io.locate import input_files, is_remote
 from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs

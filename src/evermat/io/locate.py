@@ -11,8 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
 from evermat.language import Io

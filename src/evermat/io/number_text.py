@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from evermat.core import Kind
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
 from evermat.language import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)

@@ -10,8 +10,8 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from evermat.core import DataError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, did_you_mean
 from evermat.io.error_report import fail
 from evermat.io.locate import FileRef
 

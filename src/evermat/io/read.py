@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.formats.registry import TEXT, InputFile

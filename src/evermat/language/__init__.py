@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.core.lazy import lazy_face
+from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.language.analysis.strata import Stratum

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evermat.core.source import Source, Span
+from evermat.core import Source, Span
 from evermat.language.builtins import Type, format_float
 from evermat.language.terms import Value, quote
 
 if TYPE_CHECKING:
-    from evermat.core.errors import Problem
+    from evermat.core import Problem
     from evermat.language.analysis.strata import Stratum
 
 # --- relations ---------------------------------------------------------------------------------------------

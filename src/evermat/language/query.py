@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from evermat.core import Problem, Problems, ProgramError, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language import model
 from evermat.language.analysis.declarations import Uses, clause_atoms
 from evermat.language.analysis.declared_types import Types

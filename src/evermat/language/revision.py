@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from evermat.core import Problems, ProgramError, Source
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import ProgramError
-from evermat.core.problems import Problems
-from evermat.core.source import Source
 from evermat.language.compile import finish, typed_program
 from evermat.language.model import (
     Aggregation,

@@ -9,9 +9,8 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from evermat.core import DataError, Problem, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
-from evermat.core.source import Source, Span
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.syntax.tree import NotAnOntologyError, failed
 from evermat.owl.vocabulary import BUILT_IN, TYPE, is_blank, owl

@@ -11,13 +11,12 @@ import pyarrow as pa
 
 from evermat.api.materialisation import Facts
 from evermat.columns.state.state import State
+from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, StateError
 from evermat.engine.run import Run
 from evermat.language import EQUALITY_CLASSES
 from evermat.runtime.persistence import facts_gained, load, stored_by_schemes
-from evermat.store import Store
-from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, Store
 
 
 def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:

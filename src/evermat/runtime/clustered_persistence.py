@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
-from evermat.core.errors import StateError
+from evermat.core import StateError
 from evermat.engine.run import Run
 from evermat.language import Program, Stratum, Type
 from evermat.runtime.persistence import (
@@ -36,10 +36,7 @@ from evermat.spark.engine.state import State, Workshop
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined
 from evermat.spark.engine.update import Update
-from evermat.store import Part, Store
-from evermat.store.chunked_write import Pieces
-from evermat.store.data_files import stored_columns
-from evermat.store.names import NONRECURSIVE, OP, RECURSIVE
+from evermat.store import NONRECURSIVE, OP, RECURSIVE, Part, Pieces, Store, stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from evermat.core.problems import Problems
-from evermat.core.source import GENERATED, Source
+from evermat.core import GENERATED, Problems, Source
 from evermat.language import (
     AXIOMATISE,
     EQUALITY_AUTO,
@@ -33,7 +32,7 @@ from evermat.language import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.owl.translation import Note, Translation
+    from evermat.owl import Note, Translation
 
 ENTAILMENTS = RDFS, OWL2RL = ("rdfs", "owl2rl")
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -103,7 +102,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
     """The ontologies, if there are any."""
     if not knowledge.ontology:
         return None
-    from evermat.owl.translation import translate  # noqa: PLC0415
+    from evermat.owl import translate  # noqa: PLC0415
 
     imports: Literal["ignore", "require"] = "ignore" if knowledge.ignore_imports else "require"
     return translate(knowledge.ontology, base=knowledge.base, imports=imports)
@@ -111,7 +110,7 @@ def _translated(knowledge: Knowledge) -> Translation | None:
 
 def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has all triples in one relation."""
-    from evermat.owl.rulesets.regimes import entailment  # noqa: PLC0415
+    from evermat.owl import entailment  # noqa: PLC0415
 
     parts: list[str] = []
     regime: Any = knowledge.entailment
@@ -124,7 +123,7 @@ def _over_triples(knowledge: Knowledge, translation: Translation | None) -> list
 
 def _over_relations(own: Program, knowledge: Knowledge, translation: Translation | None) -> list[str]:
     """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
-    from evermat.owl.rulesets.regimes import schema_rules, trivial_rules  # noqa: PLC0415
+    from evermat.owl import schema_rules, trivial_rules  # noqa: PLC0415
 
     rules = [trivial_rules()] if knowledge.trivial else []
     rules += [schema_rules()] if translation is not None else []

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
 from evermat.language import (
     Atom,
     Constant,

@@ -16,8 +16,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+from evermat.core import DataError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError
 from evermat.io import AS_IT_IS, RdfOptions, fail, rdf_change, read_update, updates_of
 from evermat.runtime.stream import ROOM, StreamedUpdate
 

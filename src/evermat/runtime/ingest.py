@@ -13,9 +13,8 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
 from evermat.columns.storage.table import Batch
+from evermat.core import DataError, Problem, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, did_you_mean
-from evermat.core.text import count_of
 from evermat.language import RANGES, Program, Relation, Row, Type
 from evermat.runtime.stream import Once
 

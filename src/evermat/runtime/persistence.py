@@ -25,16 +25,13 @@ from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View, contains_facts, facts_in
 from evermat.columns.storage.encoding import encode_arrow, typed
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, Batch, Rows
+from evermat.core import LimitError, Problem, ResourceError, Source, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import LimitError, Problem, ResourceError, StateError
-from evermat.core.source import Source
 from evermat.engine.run import Run
 from evermat.io import ARROW_TYPES
 from evermat.language import EQUALITY_CLASSES, Program, Relation, Stratum, Type, compile_program, revise
 from evermat.runtime.query import Answer, Queries
-from evermat.store import Entry, Part, Store
-from evermat.store.chunked_write import Pieces
-from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, Entry, Part, Pieces, Store
 
 Mask = npt.NDArray[np.bool_]
 

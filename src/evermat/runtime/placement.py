@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any
 from evermat.algebra import Counters
 from evermat.api.materialisation import Materialisation, load_state
 from evermat.columns.schemes.policy import AUTO as AUTO_SCHEMES
-from evermat.core.memory import available_bytes
-from evermat.core.timing import PhaseTimer
+from evermat.core import PhaseTimer, available_bytes
 from evermat.engine.run import Limits, Progress, Run
 from evermat.language import Program, Stratum
-from evermat.plan.pivot_columns import pivots
+from evermat.plan import pivots
 from evermat.reasoning.materialise import AUTO, MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate

@@ -25,7 +25,7 @@ from evermat.columns.state.views import View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
-from evermat.core.pull_iterator import pulled
+from evermat.core import pulled
 from evermat.engine.run import Jobs, Run
 from evermat.language import (
     Atom,
@@ -43,8 +43,7 @@ from evermat.language import (
     variables_of,
 )
 from evermat.language import Queries as CompiledQueries
-from evermat.plan.planner import Sizes, full_plan
-from evermat.plan.steps import Match, Plan, Role
+from evermat.plan import Match, Plan, Role, Sizes, full_plan
 from evermat.runtime.rows import Tabular
 
 SCANS = 8  # an index takes about as long to make as so many scans

@@ -22,9 +22,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows, encode_rows
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
-from evermat.core.deferred_signals import held_back
-from evermat.core.errors import DataError, Problem
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, PhaseTimer, Problem, held_back
 from evermat.engine.run import Limits, Run
 from evermat.language import EQUALITY_CLASSES, Program, Query, Relation, Stratum, normal_rule, rewritten_columns
 from evermat.reasoning.maintain import check_algorithm, kept_counters

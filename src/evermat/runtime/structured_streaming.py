@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from evermat.core import DataError, Problem, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
 from evermat.store import Store
 

@@ -17,10 +17,7 @@ from evermat.columns.state.update import ChangedRows, Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.encoding import decode_rows
 from evermat.columns.storage.table import Batch, Rows
-from evermat.core.deferred_signals import held_back
-from evermat.core.errors import DataError, Problem
-from evermat.core.memory import peak_bytes
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, PhaseTimer, Problem, held_back, peak_bytes
 from evermat.engine.run import Run
 from evermat.language import Program, Stratum
 from evermat.reasoning.choose import choose

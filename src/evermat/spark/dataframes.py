@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
 from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import Exchanged, exchanged

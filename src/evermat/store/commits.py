@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.core.errors import StateError
+from evermat.core import StateError
 from evermat.store.data_files import Columns, read_part, write_part
 from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.delta_table import CHECKS, TableWriter

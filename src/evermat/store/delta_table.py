@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core.errors import EvermatError
+from evermat.core import EvermatError
 from evermat.store.delta_log import LOG, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.disk import cannot_write, damaged, names, put, read, sync, system_error
 from evermat.store.names import VERSION

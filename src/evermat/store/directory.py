@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, StateError
 from evermat.store.disk import damaged, names, put, read, sync, writing
 
 FORMAT = 1

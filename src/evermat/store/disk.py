@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ResourceError, StateError
 
 _UNTOUCHED = "the newest version of the state is what it was"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust tells the number

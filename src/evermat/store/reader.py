@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, StateError
 from evermat.store.commits import Commits, Pin, Row
 from evermat.store.data_files import fact_schema, read_rows
 from evermat.store.delta_log import Log, Part, entry_file

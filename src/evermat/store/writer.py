@@ -17,9 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from evermat.core import EvermatError, Problem, StateError, uninterrupted
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import uninterrupted
-from evermat.core.errors import EvermatError, Problem, StateError
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.data_files import Columns, delta_fields

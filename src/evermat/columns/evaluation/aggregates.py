@@ -19,8 +19,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import typed
 from evermat.columns.storage.table import Batch, Table
 from evermat.language import RANGES, Atom, Rule, Type
-from evermat.plan.planner import Sizes, delta_plan, full_plan
-from evermat.plan.steps import Plan, Role
+from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
 _HALF = 32
 _LOW = np.int64(0xFFFFFFFF)

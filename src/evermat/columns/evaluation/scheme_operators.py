@@ -14,7 +14,7 @@ from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
 from evermat.language import Variable
-from evermat.plan.steps import Check, Match
+from evermat.plan import Check, Match
 
 
 class _Reading(Operation):

@@ -9,9 +9,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from evermat.core import Kind, Span, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind, did_you_mean
-from evermat.core.source import Span
 from evermat.io.blocks import Block
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
 from evermat.io.error_report import Findings

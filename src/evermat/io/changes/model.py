@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evermat.core import Kind, count_of
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.text import count_of
 from evermat.io.blocks import Block, blocks
 from evermat.io.error_report import Findings, FullError
 from evermat.io.error_text import missing_columns

@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evermat.core import DataError, Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Kind, did_you_mean
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
 from evermat.io.column_match import conform, is_text
 from evermat.io.error_report import Findings, FullError

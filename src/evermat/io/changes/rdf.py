@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import DataError, Problem, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, did_you_mean
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
 from evermat.io.error_text import shown

@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evermat.core import Span, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import did_you_mean
-from evermat.core.source import Span
 from evermat.io.blocks import Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes, wrong_count
 from evermat.io.error_report import Findings

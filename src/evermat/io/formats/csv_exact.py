@@ -16,10 +16,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from evermat.core import Kind, Span, count_of
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.source import Span
-from evermat.core.text import count_of
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
 from evermat.io.error_text import column_text, missing_columns, range_of, shown, spelling_of

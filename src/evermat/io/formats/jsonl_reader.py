@@ -14,9 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.source import Span
 from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.error_text import column_text, missing_columns, name_list, range_of, shown

@@ -11,14 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from evermat.core.lazy import deferred
+from evermat.core import deferred
 from evermat.io.blocks import BLOCK
 from evermat.io.options import AS_IT_IS, RdfOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.core.errors import Problem
+    from evermat.core import Problem
     from evermat.io.blocks import BlockReader
     from evermat.io.changes.model import ChangedRows, WrittenRows
     from evermat.io.error_report import Findings

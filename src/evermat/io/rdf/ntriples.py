@@ -18,8 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import Span
 from evermat.core import error_catalogue as errors
-from evermat.core.source import Span
 from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode

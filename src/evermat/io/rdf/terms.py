@@ -15,9 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import Problem, count_of
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem
-from evermat.core.text import count_of
 from evermat.io.error_text import column_text
 from evermat.io.locate import FileRef
 from evermat.io.schema import TEXTS, arrow_schema

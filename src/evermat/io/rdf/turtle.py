@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import DataError, Kind, Problem, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Kind, Problem
-from evermat.core.source import Source, Span
 from evermat.io.error_report import Findings, fail
 from evermat.io.rdf.error_recovery import (
     Lines,

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.core import Problems, Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import did_you_mean
-from evermat.core.problems import Problems
-from evermat.core.source import Span
-from evermat.core.text import count_of
 from evermat.language.analysis.declared_types import Types
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation

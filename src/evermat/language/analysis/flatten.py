@@ -13,9 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
+from evermat.core import Problems, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Span
 from evermat.language.builtins import NEGATED
 from evermat.language.syntax.ast import (
     Aggregate,

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from evermat.core import Kind, Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.problems import Problems
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping, clause_variables
 from evermat.language.syntax.ast import Atom, Call, Cast, Clause, Compare, Expression, Not, Var
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evermat.core import Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
 from evermat.language.analysis.scc import strong_components
 from evermat.language.model import Atom, Negation, Program, Relation, Rule
 from evermat.language.patterns.closures import Closure, find_closures

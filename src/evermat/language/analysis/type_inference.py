@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from evermat.core import Problems, Span, count_of
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Span
-from evermat.core.text import count_of
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping

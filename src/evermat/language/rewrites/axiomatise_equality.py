@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evermat.core.problems import Problems
-from evermat.core.source import Span
+from evermat.core import Problems, Span
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Constant, Program, Relation, Rule, Variable
 from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, EQUALITY_OFF, REWRITE, equality_of

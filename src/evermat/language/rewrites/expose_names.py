@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language.builtins import Type
 from evermat.language.model import (
     Aggregation,

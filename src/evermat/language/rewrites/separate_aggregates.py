@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
+from evermat.core import Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
 from evermat.language.model import (
     ANYTHING,
     Aggregation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal as OneOf
 
-from evermat.core.source import Span
+from evermat.core import Span
 
 # --- expressions -------------------------------------------------------------------------------------------
 

@@ -12,9 +12,8 @@ from typing import Any
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
+from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language.syntax import parse_tables
 from evermat.language.syntax.ast import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
 from evermat.language.syntax.lalr import Automaton, Rejected

@@ -7,9 +7,8 @@ from typing import Any
 
 from lark import Transformer
 
+from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.source import Span
 from evermat.language.syntax.ast import (
     Aggregate,
     And,

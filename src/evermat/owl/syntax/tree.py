@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from evermat.core import DataError, Problem, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
-from evermat.core.source import Source, Span
 
 DEEPEST = 200  # levels of expressions within expressions
 

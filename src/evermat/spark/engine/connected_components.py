@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
+from evermat.core import EvermatError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.engine.run import Run
 from evermat.language import Atom, Closure, Column, Relation, Rule, Type, Variable
 from evermat.spark.dataframes import frame_files

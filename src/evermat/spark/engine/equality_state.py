@@ -18,7 +18,7 @@ from evermat.columns.equality.union_find import Assigned, Changed, Ids, Renaming
 from evermat.columns.state.views import NO_ROWS
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
-from evermat.core.source import Span
+from evermat.core import Span
 from evermat.engine.journal import Journal
 from evermat.language import (
     EQUALITY_CLASSES,

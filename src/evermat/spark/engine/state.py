@@ -13,7 +13,7 @@ from evermat.columns.graph.closure_module import closure_modules
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Jobs, Run
 from evermat.language import NormalRules, Program, Stratum, changed_rules, shared_relations
-from evermat.plan.pivot_columns import pivots
+from evermat.plan import pivots
 from evermat.spark.engine.closure_access import OnCluster
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, evaluation

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat.columns.storage.encoding import Tables
+from evermat.core import DataError, EvermatError, Problem, ResourceError, Source
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
-from evermat.core.source import Source
 from evermat.io import (
     TRIPLES,
     GraphFiles,

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
 from evermat.io import (
     AS_IT_IS,
     Findings,

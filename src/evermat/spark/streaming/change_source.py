@@ -17,9 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
+from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, StateError
-from evermat.store.names import OP, VERSION
+from evermat.store import OP, VERSION
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"

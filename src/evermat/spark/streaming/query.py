@@ -7,8 +7,8 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
 
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
 from evermat.spark.jobs import is_connect
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import did_you_mean
 from evermat.io import ChangedRows, ChangedTable, FileChanges, Findings, FullError, conform, name_list, nullary
 from evermat.language import Atom, Constant, Relation
 

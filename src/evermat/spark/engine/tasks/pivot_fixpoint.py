@@ -20,7 +20,7 @@ from evermat.columns.state.views import Fresh
 from evermat.columns.storage.table import MATERIALISED, Rows
 from evermat.engine.run import Run
 from evermat.language import Atom, Negation, Program, Stratum
-from evermat.plan.pivot_columns import pivots
+from evermat.plan import pivots
 from evermat.reasoning.seminaive import saturate
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.state import State, StratumRules
