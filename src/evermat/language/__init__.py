@@ -14,6 +14,7 @@ from evermat.core import lazy_face
 if TYPE_CHECKING:
     from evermat.language.analysis.strata import Stratum
     from evermat.language.builtins import (
+        AGGREGATES,
         INTEGERS,
         MAX_NUMBER,
         MAX_UNSIGNED,
@@ -85,7 +86,7 @@ else:
         __name__,
         {
             "analysis.strata": "Stratum",
-            "builtins": "INTEGERS MAX_NUMBER MAX_UNSIGNED MIN_NUMBER RANGES Type evaluate fault_of_pattern format_float holds parse_float",
+            "builtins": "AGGREGATES INTEGERS MAX_NUMBER MAX_UNSIGNED MIN_NUMBER RANGES Type evaluate fault_of_pattern format_float holds parse_float",
             "compile": "compile_program read_source",
             "literal_values": "canonical_term",
             "model": "Apply Atom Column Constant Expression Io Literal Negation Program Relation Row Rule Test Variable Wildcard changed_rules shared_relations variables_of",

@@ -15,7 +15,7 @@ from itertools import count
 
 from evermat.core import Problems, Span
 from evermat.core import error_catalogue as errors
-from evermat.language.builtins import NEGATED
+from evermat.language.builtins import TESTS
 from evermat.language.syntax.ast import (
     Aggregate,
     And,
@@ -109,7 +109,7 @@ def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
         case Not(Or(parts), span):
             result = alternatives(And([Not(part, span) for part in parts]))
         case Not(Compare(operator, left, right, span)):
-            result = [[Compare(NEGATED[operator], left, right, span)]]
+            result = [[Compare(TESTS[operator].negation, left, right, span)]]
         case Not(Truth(value)):
             result = [] if value else [[]]
         case Truth(value):

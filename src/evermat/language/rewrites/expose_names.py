@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.language.builtins import Type
+from evermat.language.builtins import AGGREGATES, Type
 from evermat.language.model import (
     Aggregation,
     Apply,
@@ -28,8 +28,6 @@ from evermat.language.model import (
     variables_of,
 )
 from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, asks_whether_different, equated, name_of
-
-_COUNTING = ("count", "sum", "mean")  # results that depend on how many names there are
 
 
 def use_representatives(program: Program, problems: Problems) -> Program:
@@ -110,7 +108,7 @@ class _Naming:
 
     def _aggregation(self, literal: Aggregation) -> Aggregation:
         about_names = any(_terms([Test("=", literal.value, literal.value)])) if literal.value else False
-        counted = about_names or literal.function in _COUNTING
+        counted = about_names or AGGREGATES[literal.function].counts
         bodies = tuple(self._named(body, frozenset(), literal.keys, counted=counted) for body in literal.alternatives)
         return replace(literal, alternatives=bodies, value=literal.value and _named(literal.value))
 

@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 
 from evermat.core import Problems
 from evermat.core import error_catalogue as errors
+from evermat.language.builtins import AGGREGATES
 from evermat.language.model import (
     ANYTHING,
     Aggregation,
@@ -36,8 +37,6 @@ from evermat.language.model import (
     Wildcard,
     variables_of,
 )
-
-_ZERO_WHEN_EMPTY = ("count", "sum")
 
 
 def separate_aggregates(program: Program, problems: Problems) -> Program:
@@ -75,7 +74,7 @@ class _Separation:
 
         rules: list[Rule] = []
         keys_bound = all(set(ready.keys) <= bound_by(body, ()) for body in ready.alternatives)
-        listed = bool(ready.keys) and (not keys_bound or ready.function in _ZERO_WHEN_EMPTY)
+        listed = bool(ready.keys) and (not keys_bound or AGGREGATES[ready.function].zero)
         groups: tuple[Literal, ...] = ()
         if listed:
             outer: list[Literal] = [literal for literal in plain if set(variables_of(literal)) <= bound]
