@@ -8,7 +8,8 @@ there what has no relation of its own: RDF names without a declaration stand for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from evermat.core import Problems, Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
@@ -18,27 +19,20 @@ from evermat.language.model import Column, Io, Relation
 from evermat.language.patterns.equality import EQUALITIES, EQUALITY_AUTO, EQUALITY_OFF, EQUALITY_PRAGMA
 from evermat.language.patterns.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
 from evermat.language.syntax.ast import (
-    Aggregate,
-    And,
     Atom,
-    Call,
-    Cast,
     Clause,
-    Compare,
     Declaration,
     Directive,
     Equation,
-    Expression,
-    Formula,
     Ignored,
     Literal,
     Name,
-    Not,
-    Or,
+    Node,
     Parameter,
     Pragma,
     Statement,
     Unread,
+    rebuilt,
 )
 from evermat.language.terms import RDF_TYPE
 
@@ -136,40 +130,17 @@ class Uses:
 
     def _triple(self, atom: Atom) -> Atom:
         if self._relation_of(atom) is not None:
-            return Atom(atom.name, [self._triples_in(a) for a in atom.arguments], atom.span)
-        subject, *value = [self._triples_in(a) for a in atom.arguments]
+            return Atom(atom.name, [self._triples(a) for a in atom.arguments], atom.span)
+        subject, *value = [self._triples(a) for a in atom.arguments]
         name = Literal("term", atom.name.text, atom.name.span)
         type_ = Literal("term", RDF_TYPE, atom.name.span)
         arguments = [subject, name, *value] if value else [subject, type_, name]
         return Atom(Name(self.triples, atom.name.span), arguments, atom.span)
 
-    def _triples(self, formula: Formula) -> Formula:
-        match formula:
-            case Atom() if self._is_spread(formula):
-                return spread(formula, self.relations)
-            case Atom():
-                return self._triple(formula)
-            case Not(inner, span):
-                return Not(self._triples(inner), span)
-            case And(parts):
-                return And([self._triples(part) for part in parts])
-            case Or(parts):
-                return Or([self._triples(part) for part in parts])
-            case Compare(operator, left, right, span):
-                return Compare(operator, self._triples_in(left), self._triples_in(right), span)
-            case _:
-                return formula
-
-    def _triples_in(self, expression: Expression) -> Expression:
-        match expression:
-            case Aggregate(function, value, body, span):
-                return Aggregate(function, value, self._triples(body), span)
-            case Call(function, arguments, span):
-                return Call(function, [self._triples_in(a) for a in arguments], span)
-            case Cast(argument, type_, span):
-                return Cast(self._triples_in(argument), type_, span)
-            case _:
-                return expression
+    def _triples(self, node: Node) -> Any:
+        if not isinstance(node, Atom):
+            return rebuilt(node, self._triples)
+        return spread(node, self.relations) if self._is_spread(node) else self._triple(node)
 
 
 class Names(Uses):
@@ -325,34 +296,14 @@ def clause_atoms(clause: Clause) -> Iterator[Atom]:
     """All atoms of a clause, those inside aggregates included."""
     yield from clause.heads
     for head in clause.heads:
-        yield from _expression_atoms(head.arguments)
+        yield from _atoms(head.parts)
     if clause.body is not None:
-        yield from _atoms(clause.body)
+        yield from _atoms([clause.body])
 
 
-def _atoms(formula: Formula) -> Iterator[Atom]:
-    """All atoms of a formula, those inside aggregates included."""
-    match formula:
-        case Atom():
-            yield formula
-            yield from _expression_atoms(formula.arguments)
-        case Not():
-            yield from _atoms(formula.formula)
-        case And() | Or():
-            for part in formula.parts:
-                yield from _atoms(part)
-        case Compare():
-            yield from _expression_atoms([formula.left, formula.right])
-
-
-def _expression_atoms(expressions: list[Expression]) -> Iterator[Atom]:
-    for expression in expressions:
-        match expression:
-            case Aggregate():
-                yield from _atoms(expression.body)
-                if expression.value is not None:
-                    yield from _expression_atoms([expression.value])
-            case Call():
-                yield from _expression_atoms(expression.arguments)
-            case Cast():
-                yield from _expression_atoms([expression.argument])
+def _atoms(nodes: Iterable[Node]) -> Iterator[Atom]:
+    """All atoms of formulas and expressions, those inside aggregates included."""
+    for node in nodes:
+        if isinstance(node, Atom):
+            yield node
+        yield from _atoms(node.parts)
