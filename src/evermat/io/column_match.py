@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import column_text, name_list, range_of, shown
+from evermat.io.error_text import RANGE_TEXTS, column_text, name_list, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language import RANGES, Relation, Type
 
@@ -154,7 +154,7 @@ class _Conforming:
         at = f"{self.row_name(row)}, {column_text(self.relation, position)}"
         details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_}
         if type_ in RANGES:
-            details["range"] = range_of(type_)
+            details["range"] = RANGE_TEXTS[type_]
         self.findings.whole(kind, **details)
 
 

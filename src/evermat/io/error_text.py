@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from evermat.language import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Relation, Type
 
 _SHOWN = 40  # characters of a value that a message shows
-_RANGES = {
+RANGE_TEXTS = {  # the values of numeric types
     Type.NUMBER: f"a `number` lies between {MIN_NUMBER} and {MAX_NUMBER}",
     Type.UNSIGNED: f"an `unsigned` lies between 0 and {MAX_UNSIGNED}",
     Type.FLOAT: "a `float` lies between -1.7976931348623157e308 and 1.7976931348623157e308; infinity is spelled `inf`",
 }
-_SPELLINGS = {
+SPELLING_TEXTS = {  # how they are spelled
     Type.NUMBER: "a `number` is spelled with decimal digits and perhaps a sign, without blanks",
     Type.UNSIGNED: "an `unsigned` is spelled with decimal digits, without blanks",
     Type.FLOAT: "a `float` is spelled like `-1.5`, `2e-9` or `inf`, without blanks",
@@ -39,13 +39,3 @@ def shown(text: str) -> str:
     """A value in backticks; what cannot be printed is escaped, and a long text is cut."""
     cut = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return "`" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut) + "`"
-
-
-def range_of(type_: Type) -> str:
-    """The values of a numeric type, as a sentence."""
-    return _RANGES[type_]
-
-
-def spelling_of(type_: Type) -> str:
-    """How a value of a numeric type is spelled in text, as a sentence."""
-    return _SPELLINGS[type_]

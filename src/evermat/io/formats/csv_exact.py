@@ -20,7 +20,7 @@ from evermat.core import Kind, Span, count_of
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
-from evermat.io.error_text import column_text, missing_columns, range_of, shown, spelling_of
+from evermat.io.error_text import RANGE_TEXTS, SPELLING_TEXTS, column_text, missing_columns, shown
 from evermat.io.number_text import number
 from evermat.io.schema import TEXTS
 from evermat.language import Io, Relation, Value
@@ -92,14 +92,14 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
 def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, Any]:
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
-    why = "the field is empty" if kind is errors.NOT_A_NUMBER and not text else spelling_of(type_)
+    why = "the field is empty" if kind is errors.NOT_A_NUMBER and not text else SPELLING_TEXTS[type_]
     value = shown(text)
     return {
         "where": column_text(relation, position),
         "value": value,
         "type": type_,
         "why": why,
-        "range": range_of(type_),
+        "range": RANGE_TEXTS[type_],
     }
 
 

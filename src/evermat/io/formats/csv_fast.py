@@ -7,14 +7,14 @@ lines with empty fields, skips a BOM, reads hexadecimal numbers, NaN and `Infini
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.io.blocks import BLOCK, BOM, Block, BlockReader, pieces, read_blocks
+from evermat.io.blocks import BOM, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
@@ -25,21 +25,11 @@ _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this 
 _INFINITIES = ["inf", "+inf", "-inf"]
 
 
-def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
-    """The facts of a text, as the `.input` describes it."""
-    table = read_blocks(stream, _block_reader(io, findings), io.relation, findings, size=size)
-    findings.raise_if_any()
-    return table
-
-
 def block_reader(file: InputFile) -> BlockReader:
-    """How a file is read."""
-    return _block_reader(file.io, file.findings)
-
-
-def _block_reader(io: Io, findings: Findings) -> BlockReader:
+    """How a text is read, as its `.input` describes it."""
+    io = file.io
     return BlockReader(
-        lambda block: read_block(block, io, findings),
+        lambda block: read_block(block, io, file.findings),
         quoted=io.rfc4180,
         headers=io.headers,
         keep_empty=_may_be_empty(io.relation),

@@ -18,7 +18,7 @@ from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
-from evermat.io.error_text import column_text, missing_columns, name_list, range_of, shown
+from evermat.io.error_text import RANGE_TEXTS, column_text, missing_columns, name_list, shown
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
@@ -244,7 +244,7 @@ class JsonFact:
         if type_ in TEXTS and isinstance(value, str) and not isinstance(value, _Constant):
             details["found"] = "text with half of a surrogate pair"
         elif type_ not in TEXTS:
-            details["range"] = range_of(type_)
+            details["range"] = RANGE_TEXTS[type_]
         return details
 
 
