@@ -81,7 +81,7 @@ class Outputs:
         A table is sorted; batches are written as they come, one at a time.
 
         Returns:
-            How many facts are left out, for they are no RDF, and the file is.
+            How many facts are left out, for the file is RDF and they are not.
         """
         batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
         if io.medium == "stdout":

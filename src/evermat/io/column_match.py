@@ -31,7 +31,7 @@ def conform(
     """The table with exactly the relation's columns and types.
 
     Args:
-        table: what somebody has.
+        table: the facts.
         relation: what it is to be.
         name: what errors call the table.
         row_name: what errors call a row, counted from 0.

@@ -59,7 +59,7 @@ class Findings:
 
 
 class Skipped(Findings):
-    """Only counts mistakes: whoever finds one leaves out what has it."""
+    """Only counts mistakes: the reader leaves out what has one."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -120,7 +120,7 @@ def files_of(folder: Path, what: str) -> list[Path]:
 
 
 def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
-    """What there is below a folder with these names, which may be patterns; a name that is there is no pattern."""
+    """What there is below a folder with these names, which may be patterns; an existing name is not a pattern."""
     if not parts:
         yield folder
         return

@@ -295,7 +295,7 @@ def evaluate(name: str, type_: Type, arguments: list[Value], result: Type) -> Va
 
 
 def _any_infinite(arguments: list[Value]) -> bool:
-    """Infinity may be handed on, or spelled out in a text, but never comes from an overflow."""
+    """Infinity may be passed on, or spelled out in a text, but never comes from an overflow."""
     return any(math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments)
 
 

@@ -103,7 +103,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """`_`: the column may hold anything, and nobody asks what."""
+    """`_`: the column may hold anything."""
 
     def __str__(self) -> str:
         return "_"
@@ -285,7 +285,7 @@ class Program:
     strata: tuple[Stratum, ...] = field(default=())
 
     def with_rules(self, rules: Iterable[Rule], new_relations: Iterable[Relation] = ()) -> Program:
-        """The same program with other rules and some relations more: what a pass hands back."""
+        """The same program with other rules and some relations more: what a rewrite returns."""
         relations = self.relations | {relation.name: relation for relation in new_relations}
         return replace(self, rules=tuple(rules), relations=relations)
 

@@ -77,7 +77,7 @@ class Starts:
         return literal.atom if isinstance(literal, Negation) else literal
 
     def handed_out(self, start: Start) -> str:
-        """The relation whose facts a plan hands out."""
+        """The relation whose facts a plan yields."""
         number, where = start
         rule = self._rules[number]
         if where is None or where > _SUPPORT:

@@ -21,7 +21,7 @@ QUALIFY row_number() OVER (PARTITION BY {columns} ORDER BY _version DESC) = 1 AN
 """The current facts of a relation with at least one column, in SQL as DuckDB and Spark (`EXCEPT`) write it.
 
 Rows of a version that is not yet committed, or never was, are left out by the comparison with `commits`. To see all
-relations in the same version while somebody writes, open each table at the Delta version that the newest row pins.
+relations in the same version while a writer is at work, open each table at the Delta version that the newest row pins.
 """
 
 _LONGEST = 80

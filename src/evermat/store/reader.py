@@ -119,7 +119,7 @@ class Reader:
         return self._reading(version, name, self._pin(version, name))
 
     def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
-        """The data files behind `read`, by version and in its order, for whoever has other machines read them.
+        """The data files behind `read`, by version and in its order, for callers that have other machines read them.
 
         Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
         removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
@@ -198,7 +198,7 @@ class Reader:
     def _pin_now(self, version: int, name: str) -> Pin:
         """The pin to go on with when a file is missing.
 
-        One that went because of a vacuum is no damage: the version may have gone, or it has other files now.
+        One that a vacuum removed is not damage: the version may have gone, or it has other files now.
         """
         self._commits = Commits.read(self._path / COMMITS)
         return self._pin(version, name)

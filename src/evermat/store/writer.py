@@ -115,7 +115,7 @@ class Writer(Reader):
         self._clean = True
 
     def check_newest(self) -> None:
-        """Makes sure that we may write, and that nobody has written since we looked."""
+        """Makes sure that we may write, and that the state is as we last saw it."""
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
         if self._target is not None:
@@ -216,7 +216,7 @@ class Writer(Reader):
 
     def _abandon(self, row: Row, places: Mapping[Path, int]) -> None:
         """After a failure: the rows go first, which gives a full disk room to take back the log entries."""
-        if self._target is not None:  # nobody has seen anything; begin again from nothing
+        if self._target is not None:  # nothing is visible yet; begin again from nothing
             for name in (COMMITS, RELATIONS, PROGRAMS):
                 shutil.rmtree(self._path / name, ignore_errors=True)
                 with suppress(OSError):

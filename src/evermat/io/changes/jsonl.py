@@ -58,7 +58,7 @@ def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[Change
                 sign, name, values = by_name["op"], by_name["relation"], by_name["values"]
             signs[name].append(SIGNS[sign])
             rows[name].append(plain_row(values, columns[name]))
-    except (*NOT_PLAIN, TypeError):  # what is no name, no pair or no list
+    except (*NOT_PLAIN, TypeError):  # not a name, a pair or a list
         return None
     found = []
     for name, facts in rows.items():
@@ -142,7 +142,7 @@ class _Line:
         return relations.get(name)
 
     def _wrong(self, kind: Kind, span: Span, help: str = "", **details: object) -> bool:  # noqa: A002
-        """Notes an error and hands back False."""
+        """Notes an error and returns False."""
         self._findings.at(kind, self.text, self.number, span, help, **details)
         return False
 

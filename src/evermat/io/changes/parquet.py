@@ -91,7 +91,7 @@ class ChangedTable:
     # --- signs and relations ---
 
     def _texts(self, name: str) -> Any | None:
-        """The texts of the column of that name, or None if there is none; what is no text is noted."""
+        """The texts of the column of that name, or None if there is none; other types are noted."""
         found = [i for i, column in enumerate(self._table.column_names) if column == name]
         if not found:
             return None

@@ -181,7 +181,7 @@ class JsonFact:
         return self._wrong(errors.NOT_A_RECORD, self.span, found=kind_of(record))
 
     def _wrong(self, kind: Kind, span: Span, **details: Any) -> list[Value] | None:
-        """Notes an error and hands back None, the values of a line with errors."""
+        """Notes an error and returns None, the values of a line with errors."""
         self.findings.at(kind, self.text, self.number, span, relation=self.relation.name, **details)
         return None
 

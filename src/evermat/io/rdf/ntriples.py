@@ -90,7 +90,7 @@ def _pieces(data: bytes, cuts: npt.NDArray[np.int64]) -> Any:
 class Cut(NamedTuple):
     """The terms, as Arrow arrays of bytes, of those lines that look as if they were cut rightly, and the lines' numbers.
 
-    Whether they are terms nobody has looked at. A line without a graph has nothing in the last column, if there is one.
+    Whether they are terms is not checked yet. A line without a graph has nothing in the last column, if there is one.
     """
 
     columns: list[Any]
@@ -179,7 +179,7 @@ def read_plain(cut: Cut) -> tuple[Quads, Rows]:
     encoded = [column.dictionary_encode() for column in cut.columns]
     try:
         terms = [column.dictionary.cast(pa.string()) for column in encoded]
-    except pa.ArrowInvalid:  # not UTF-8: somebody else will say where
+    except pa.ArrowInvalid:  # not UTF-8: the exact reader reports where
         return Quads(*[encode([])] * len(encoded)), np.empty(0, np.int64)
     codes = [column.indices for column in encoded]
     rows = cut.rows
@@ -252,7 +252,7 @@ def read_fast(lines: Any) -> tuple[list[Any], Rows]:
     """The subjects, predicates and objects of the lines with plain terms, and which lines those are."""
     try:
         texts = lines.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8, or too long: somebody else will say where
+    except pa.ArrowInvalid:  # not UTF-8, or too long: the exact reader reports where
         return [pa.array([], pa.string())] * 3, np.empty(0, np.int64)
     found = pc.extract_regex(texts, _SPACED)
     plain = np.flatnonzero(found.is_valid())

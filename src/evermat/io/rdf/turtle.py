@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad, RdfFormat
 
 FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
-_BLOCK = 1 << 14  # triples that are handed on at a time
+_BLOCK = 1 << 14  # triples that are yielded at a time
 _GROUP = 256  # statements that are tried together
 _START = 1 << 16  # bytes in which a document type is looked for
 _ENTITY = b"<!ENTITY"
@@ -73,7 +73,7 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
 
 
 class _Watched:
-    """A stream of an XML document that knows how the document began and ended; it has no entities that nobody checked."""
+    """A stream of an XML document that knows how the document began and ended; all its entities are checked."""
 
     _NAME = re.compile(rb"<([^\s<>/?!=]+)")
 
@@ -191,7 +191,7 @@ class Careful:
         """The triples of all other statements.
 
         Raises:
-            DataError: there are no statements, for the text is no XML: also where mistakes are only counted.
+            DataError: there are no statements, for the text is not XML: also where mistakes are only counted.
         """
         for group in _grouped(self._statements()):
             quads = self._quads(group)
@@ -311,7 +311,7 @@ def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
 
 
 class _Pieces:
-    """A stream that hands out one piece at a time, and knows which one was the last."""
+    """A stream that returns one piece at a time, and knows which one was the last."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._rest = pieces, b""

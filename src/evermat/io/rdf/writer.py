@@ -1,6 +1,6 @@
 """Writes triples as RDF.
 
-Columns may hold what is no RDF: rules derive facts with literals as subjects, and users put any text into a column. Such
+Columns may hold what is not RDF: rules derive facts with literals as subjects, and users put any text into a column. Such
 triples are left out and counted. N-Triples and N-Quads are put together from the terms as they are; the other formats come
 from pyoxigraph.
 """
@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Written(NamedTuple):
-    """How many triples were written, and how many facts are no RDF, or none that the format can say."""
+    """How many triples were written, and how many facts are not RDF, or not in this format."""
 
     written: int
     left_out: int

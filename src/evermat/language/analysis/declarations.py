@@ -1,7 +1,7 @@
 """Names: relations, their columns, and where they are read from and written to.
 
 RDF names need no declaration: a class is a unary, a property a binary relation of terms. In a program that mentions
-`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
+`triple(s, p, o)` they are not relations: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
 a program that asks for the classes of something, `rdf:type(x, c)`. A program that declares `other_triple(s, p, o)` keeps
 there what has no relation of its own: RDF names without a declaration stand for such triples.
 """

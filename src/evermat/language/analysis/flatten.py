@@ -41,7 +41,7 @@ _SIZE_LIMIT = 100_000  # literals of all alternatives together
 
 @dataclass(slots=True)
 class Grouping:
-    """An aggregate as a literal: `result` is what it hands out, `keys` what it is grouped by."""
+    """An aggregate as a literal: `result` is its value, `keys` what it is grouped by."""
 
     result: Var
     aggregate: Aggregate

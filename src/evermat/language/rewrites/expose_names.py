@@ -49,7 +49,7 @@ def can_be_represented(program: Program) -> bool:
 def looks_at_names(rules: Iterable[Rule]) -> bool:
     """Whether what rules derive, as it stands, depends on the names of terms; they may also compute some.
 
-    It does if they equate terms: nobody makes the answers to a query equal afterwards.
+    It does if they equate terms: the answers to a query are not made equal afterwards.
     """
     naming = _Naming(Problems(Source("", "")))
     for rule in rules:
@@ -70,7 +70,7 @@ class _Naming:
 
     def rule(self, rule: Rule) -> Rule:
         self._span = rule.span
-        # A computed term might be another name of one that there is, which nobody would know.
+        # A computed term might be another name of one that there is, and would not be recognised.
         if any(map(_computes, _all_literals(rule.body))):
             self.problems.add(errors.COMPUTES_TERM, rule.span, rule=str(rule))
             return rule

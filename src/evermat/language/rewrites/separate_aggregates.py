@@ -64,7 +64,7 @@ class _Separation:
         self._numbers: Counter[str] = Counter()
 
     def split(self, rule: Rule) -> list[Rule]:
-        """Takes one aggregate out of a rule; the rules handed back may contain more."""
+        """Takes one aggregate out of a rule; the rules that it returns may contain more."""
         plain = [literal for literal in rule.body if not isinstance(literal, Aggregation)]
         bound = bound_by(plain, ())
         ready = next(a for a in rule.body if isinstance(a, Aggregation) and set(a.keys) <= bound)

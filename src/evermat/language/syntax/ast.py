@@ -39,7 +39,7 @@ class Var:
 
 @dataclass(slots=True)
 class Wildcard:
-    """`_`: some value that nobody asks for."""
+    """`_`: any value."""
 
     span: Span
     parts: ClassVar[tuple[Node, ...]] = ()

@@ -51,7 +51,7 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
             elif statement is not None:
                 statements.append(statement)
         if len(problems) > problems.LIMIT or tokens.abandoned:
-            return []  # this is no program: what else there is to say about it would help nobody
+            return []  # this is not a program: more errors would not help
     return statements
 
 
