@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.core.lazy import lazy_face
+from evermat.core import lazy_face
 
 __version__ = "0.1.0"
 __all__ = [
@@ -53,16 +53,8 @@ if TYPE_CHECKING:
         vacuum,
         versions,
     )
-    from evermat.core.errors import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
+    from evermat.core import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
     from evermat.runtime import Answer, Change, FolderStream, Relation, StreamedUpdate, register_source
     from evermat.store import Version
 else:
-    __getattr__, __dir__, _ = lazy_face(
-        __name__,
-        {
-            "api": "Materialisation Program changes open query translate vacuum versions",
-            "core.errors": "DataError EvermatError LimitError ProgramError ResourceError StateError",
-            "runtime": "Answer Change FolderStream Relation StreamedUpdate register_source",
-            "store": "Version",
-        },
-    )
+    __getattr__, __dir__, _ = lazy_face(__name__)

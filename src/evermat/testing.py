@@ -6,7 +6,7 @@ from typing import Any
 
 from evermat.api import Materialisation
 from evermat.columns.storage.encoding import decode_rows
-from evermat.core.choices import Which
+from evermat.core import Which
 from evermat.runtime import Engine
 
 

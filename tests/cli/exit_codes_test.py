@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from evermat import __version__
-from evermat.core import memory
 from evermat.engine import run
 from tests.cli.commands import Evermat
 
@@ -305,7 +304,7 @@ def test_stats_to_a_device(folder: Path, evermat_command: Evermat) -> None:
 def test_the_default_of_memory_is_a_share_of_what_there_is(
     folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr("evermat.core.available_bytes", lambda: 1000)
     monkeypatch.setattr(run, "_LOOK_EVERY", 0)
     code, _, err = evermat_command("run", "closure.dl")
     assert code == 4

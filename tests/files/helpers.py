@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import BinaryIO
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from evermat.io import Outputs, arrow_schema, nullary
+from evermat.io.blocks import BLOCK, read_blocks
+from evermat.io.error_report import Findings
+from evermat.io.formats.csv_fast import block_reader
+from evermat.io.formats.registry import InputFile
+from evermat.io.locate import file_ref
 from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
 from evermat.language.model import Column, Io, Relation
 
@@ -32,6 +38,14 @@ def rows_of(found: pa.Table) -> list[tuple]:
     if not found.num_columns:
         return [()] * found.num_rows
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
+    """The facts of a text, read in blocks of some size."""
+    file = InputFile(file_ref(Path(findings.path)), io, findings)
+    found = read_blocks(stream, block_reader(file), io.relation, findings, size=size)
+    findings.raise_if_any()
+    return found
 
 
 def write(found: pa.Table, io: Io, folder: Path) -> None:

@@ -11,9 +11,9 @@ from evermat.core.errors import DataError
 from evermat.io.blocks import Block, blocks
 from evermat.io.error_report import Findings, FullError
 from evermat.io.formats import jsonl_reader
-from evermat.io.formats.csv_fast import read_block, read_fast, read_slowly, read_text
+from evermat.io.formats.csv_fast import read_block, read_fast, read_slowly
 from evermat.language.model import Io
-from tests.files.helpers import relation, rows_of
+from tests.files.helpers import read_text, relation, rows_of
 
 PIECES = [
     *[

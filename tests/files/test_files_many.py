@@ -21,8 +21,8 @@ from evermat.core.errors import DataError
 from evermat.io import nullary, read_relation
 from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
 from evermat.io.error_report import Findings
-from evermat.io.locate import input_places, place_of
-from evermat.io.read import read_place, read_stream
+from evermat.io.locate import file_ref, input_files
+from evermat.io.read import read_file, read_stream
 from evermat.io.schema import table_of
 from evermat.language.model import Io
 from tests.files.helpers import relation, rows_of
@@ -43,7 +43,7 @@ def put(folder: Path, **files: bytes) -> None:
 
 
 def names(path: str, folder: Path) -> list[str]:
-    return [place.path.relative_to(folder).as_posix() for place in input_places(Io(relation("n"), path=path), folder)]
+    return [place.path.relative_to(folder).as_posix() for place in input_files(Io(relation("n"), path=path), folder)]
 
 
 # --- which files ---------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_parquet_folder_is_its_files(tmp_path):
     put(tmp_path, **{"r.parquet___SUCCESS": b"", "r.parquet__.x.crc": b""})
     for name in ("2", "1"):
         pq.write_table(pa.table({"x": [int(name)]}), tmp_path / "r.parquet" / f"{name}.parquet")
-    places = input_places(Io(relation("n"), path="r.parquet"), tmp_path)
+    places = input_files(Io(relation("n"), path="r.parquet"), tmp_path)
     assert [place.path.name for place in places] == ["1.parquet", "2.parquet"]
     assert rows_of(read_relation(Io(relation("n"), path="r.parquet"), tmp_path)) == [(1,), (2,)]
 
@@ -136,13 +136,13 @@ def test_a_folder_that_cannot_be_listed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "iterdir", refuse)
     with pytest.raises(DataError, match=r"error\[E301\]: cannot read `.*`: Permission denied"):
-        input_places(Io(relation("n"), path="."), tmp_path)
+        input_files(Io(relation("n"), path="."), tmp_path)
 
 
 def test_wrong_columns_are_said_once_for_all_files(tmp_path):
     put(tmp_path, **{"a.nt": TRIPLE, "b.nt": TRIPLE, "c.ttl": b"", "d.owl": b""})
     with pytest.raises(DataError) as caught:
-        input_places(Io(relation("n"), path=str(tmp_path)), Path())
+        input_files(Io(relation("n"), path=str(tmp_path)), Path())
     assert [problem.kind.code for problem in caught.value.problems] == [328]
 
 
@@ -178,16 +178,16 @@ def test_any_format_is_read_from_a_stream(name, kind, tmp_path):
     path.write_bytes(content)
     if name == "r.parquet":
         pq.write_table(pa.table({"x": ["a"], "y": ["b"], "z": ["c"]}), path)
-    io, place = Io(relation("sss")), place_of(path)
+    io, place = Io(relation("sss")), file_ref(path)
     found = read_stream(kind(path.read_bytes()), place, io, Findings("elsewhere"))
     assert found.num_rows == 1
-    assert found.equals(read_place(place, io))
+    assert found.equals(read_file(place, io))
 
 
 @pytest.mark.parametrize("name", ["r.csv", "r.jsonl", "r.nt", "r.nq", "r.parquet", "r.ttl", "r.trig", "r.rdf", "r.owl"])
 def test_errors_of_a_stream_name_it(name):
     with pytest.raises(DataError, match="elsewhere"):
-        read_stream(streams.BytesIO(b"one"), place_of(Path(name)), Io(relation("sss")), Findings("elsewhere"))
+        read_stream(streams.BytesIO(b"one"), file_ref(Path(name)), Io(relation("sss")), Findings("elsewhere"))
 
 
 # --- files in parts ------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def test_errors_of_a_stream_name_it(name):
     ],
 )
 def test_what_can_be_split(name, rfc4180, splits):
-    assert can_split(place_of(Path(name)), Io(relation("s"), rfc4180=rfc4180)) == splits
+    assert can_split(file_ref(Path(name)), Io(relation("s"), rfc4180=rfc4180)) == splits
 
 
 ENDS = st.sampled_from([b"\n", b"\n", b"\r\n", b"\r", b"\n\n", b""])
@@ -248,7 +248,7 @@ def texts(draw, name):
 
 def read_whole(path, io):
     try:
-        return read_place(place_of(path), io), []
+        return read_file(file_ref(path), io), []
     except DataError as error:
         return None, list(error.problems)
 

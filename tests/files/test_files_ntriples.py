@@ -20,9 +20,10 @@ import evermat
 from evermat.core.errors import DataError
 from evermat.io import read_relation
 from evermat.io.error_report import Findings
+from evermat.io.options import AS_IT_IS
 from evermat.io.rdf import ntriples
 from evermat.io.rdf.read import read_rdf
-from evermat.io.rdf.terms import AS_IT_IS, Quads, encode, facts_of
+from evermat.io.rdf.terms import Quads, encode, facts_of
 from evermat.io.schema import table_of
 from evermat.language.model import Io
 from evermat.language.terms import literal_term
@@ -283,7 +284,7 @@ def test_pyoxigraph_is_loaded_only_for_lines_that_need_it():
 import io, sys
 from evermat.io.error_report import Findings
 from evermat.io.rdf.read import read_rdf
-from evermat.io.rdf.terms import AS_IT_IS
+from evermat.io.options import AS_IT_IS
 for text, loaded in [(b"<http://a> <http://b> _:c .", False), (b"<http://a> <http://b> _:c. # d", True)]:
     read_rdf(io.BytesIO(text), "r.nt", AS_IT_IS, Findings("r"), lambda quads: quads)
     assert ("pyoxigraph" in sys.modules) == loaded

@@ -66,7 +66,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("evermat.io.atomic_outputs.write_jsonl", interrupt)
+    monkeypatch.setattr("evermat.io.formats.jsonl_writer.write_jsonl", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_both(tmp_path, ONE, Io(relation("n"), path="b.jsonl"))
     assert everything(tmp_path) == {}

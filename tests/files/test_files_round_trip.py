@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from evermat.io import arrow_schema, nullary, read_relation
 from evermat.io.error_report import Findings
-from evermat.io.formats.csv_fast import read_text
 from evermat.language.model import Io
-from tests.files.helpers import TYPES, facts, in_order, relation, rows_of, table, write
+from tests.files.helpers import TYPES, facts, in_order, read_text, relation, rows_of, table, write
 
 
 def round_trip(types: str, rows: list[tuple], **options) -> None:

@@ -101,6 +101,30 @@ def test_names_without_a_relation_are_other_triples() -> None:
     assert set(m.query("e:D(x), e:p(x, y)")) == {("<http://e/a>", '"x"')}
 
 
+@pytest.mark.parametrize("relation", ["triple", "other_triple"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "n = count : { e:p(_, _) }",
+        "n = sum k : { e:q(x), k = count : { e:p(x, _) } }",
+        "n = sum (count : { e:p(x, _) }) : { e:q(x) }",
+        "n = sum (1 * (count : { e:p(x, _) }) + 0) : { e:q(x) }",
+        "n = as((count : { e:p(_, _) }), number)",
+        "(n = 1 ; n = 2), !(n != (count : { e:p(_, _) }))",
+    ],
+)
+def test_names_without_a_relation_are_triples_wherever_they_stand(relation: str, body: str) -> None:
+    m = evermat.Program.parse(
+        f""".prefix e: <http://e/>
+        .decl {relation}(s:term, p:term, o:term)
+        .decl r(n:number)
+        e:p(e:a, e:b). e:p(e:a, e:c). e:q(e:a).
+        r(n) :- {body}."""
+    ).materialise()
+    assert set(m) == {relation, "r"}
+    assert set(m["r"]) == {(2,)}
+
+
 def test_blank_nodes_are_constants() -> None:
     m = evermat.Program.parse(
         """.prefix e: <http://e/>

@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pyoxigraph as ox
 import pytest
 
-from evermat.owl.entailment import Regime
+from evermat.owl.rulesets.regimes import Regime
 from evermat.owl.vocabulary import RDF
 from tests.rdf.graphs import Triple, closure, entails, read, spelling
 

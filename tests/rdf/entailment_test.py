@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.language.builtins import full_match
-from evermat.owl.entailment import REGIMES, Regime, entailment, schema_rules
 from evermat.owl.rulesets.datatypes import SPELLINGS
+from evermat.owl.rulesets.regimes import REGIMES, Regime, entailment, schema_rules
 from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD, owl, rdf, rdfs, xsd
 from tests.rdf.graphs import Triple, closure, parse
 from tests.rdf.naive import NAMES, naive

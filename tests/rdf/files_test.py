@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from evermat.core.errors import DataError, ResourceError
 from evermat.io import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
-from evermat.io.conform import conform
+from evermat.io.column_match import conform
 from evermat.io.rdf.read import sniff
 from evermat.io.rdf.terms import ENCODED, SCHEMA
 from evermat.io.read import blank_prefixes, rdf_inputs

@@ -13,7 +13,7 @@ import pyoxigraph as ox
 import evermat
 from evermat import Materialisation
 from evermat.language.terms import literal_term
-from evermat.owl.entailment import Regime, entailment
+from evermat.owl.rulesets.regimes import Regime, entailment
 
 Triple = tuple[str, ...]
 Facts = dict[str, set[Triple]]

@@ -14,7 +14,7 @@ import pytest
 
 import evermat
 from evermat.language.terms import RDF_TYPE
-from evermat.owl.entailment import REGIMES, Regime, entailment
+from evermat.owl.rulesets.regimes import REGIMES, Regime, entailment
 from evermat.owl.vocabulary import DOMAIN, RANGE, SUB_CLASS, SUB_PROPERTY
 from tests.maintenance.updates import ALGORITHMS
 from tests.rdf.graphs import Triple, read

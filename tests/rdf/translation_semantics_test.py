@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat.language.terms import RDF_TYPE as TYPE
-from evermat.owl.translate import translate
+from evermat.owl.translation import translate
 from tests.rdf.graphs import parse
 
 EX, OWL, RDFS = "http://example.org/t#", "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"

@@ -22,7 +22,7 @@ from evermat.core.errors import DataError
 from evermat.language.terms import quote
 from evermat.owl.rules.collect import _renamed
 from evermat.owl.rules.model import Link, Member
-from evermat.owl.translate import Translation, translate
+from evermat.owl.translation import Translation, translate
 
 CASES = Path(__file__).parent / "cases"
 FORMATS = (".ttl", ".ofn", ".owx", ".owl", ".obo")
@@ -109,7 +109,7 @@ def test_the_same_axioms_in_other_words_are_the_same_rules(tmp_path: Path) -> No
 
 def test_the_text_does_not_depend_on_hashes() -> None:
     script = (
-        "from pathlib import Path; from evermat.owl.translate import translate; import sys; "
+        "from pathlib import Path; from evermat.owl.translation import translate; import sys; "
         "t = [translate([Path(p)]) for p in sys.argv[1:]]; print([x.text(declare=True) for x in t], [x.triples.to_pylist() for x in t])"
     )
     paths = [str(CASES / name) for name in ("known.ttl", "functional.ofn", "individuals.ttl", "equivalent_classes.ttl")]

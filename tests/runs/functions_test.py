@@ -8,7 +8,8 @@ import math
 import pytest
 
 import evermat
-from evermat.language.builtins import FUNCTIONS, NEGATED, TESTS, TEXT_TESTS, Type, evaluate, holds
+from evermat.columns.evaluation.aggregates import _ACCUMULATORS
+from evermat.language.builtins import AGGREGATES, FUNCTIONS, TESTS, Type, evaluate, holds
 
 EDGES = {
     Type.NUMBER: [0, 1, -1, 2, -3, 7, 62, 63, 64, 2**31, -(2**31), 2**32 + 1, 3037000500, 2**62, 2**63 - 1, -(2**63)],
@@ -68,7 +69,7 @@ def test_functions(name: str, types: tuple[Type, ...], result: Type) -> None:
 @pytest.mark.parametrize("type_", EDGES, ids=str)
 @pytest.mark.parametrize("operator", TESTS)
 def test_tests(operator: str, type_: Type) -> None:
-    if not type_ & TESTS[operator]:
+    if not type_ & (TESTS[operator].shared or Type.SYMBOL):
         return
     word = operator.lstrip("!")
     written = f"{word}(x, y)" if word.isalpha() else f"x {operator} y"
@@ -80,4 +81,9 @@ def test_tests(operator: str, type_: Type) -> None:
 
 
 def test_every_test_has_a_negation() -> None:
-    assert set(NEGATED) == set(TESTS) | TEXT_TESTS
+    assert {test.negation for test in TESTS.values()} == set(TESTS)
+    assert all(TESTS[test.negation].negation == name for name, test in TESTS.items())
+
+
+def test_the_engine_has_an_accumulator_for_every_aggregate() -> None:
+    assert set(_ACCUMULATORS) == set(AGGREGATES)

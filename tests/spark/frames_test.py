@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evermat.core.errors import DataError
-from evermat.io.conform import conform
+from evermat.io.column_match import conform
 from evermat.io.schema import arrow_schema, nullary
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation

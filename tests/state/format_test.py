@@ -78,7 +78,11 @@ def test_an_update_is_the_next_version(states: Path, name: str) -> None:
     with evermat.open(states / name, write=True) as m:
         before = facts_of(m)
         relation = "edge" if name == "plain" else "triple"
-        fact = ("new", "a") if name == "plain" else ("<http://x/n>", "<http://example.org/knows>", "<http://example.org/a>")
+        fact = (
+            ("new", "a")
+            if name == "plain"
+            else ("<http://x/n>", "<http://example.org/knows>", "<http://example.org/a>")
+        )
         change = m.update({relation: [fact]})
         assert change.inserted.total > 1
         assert m.version == newest + 1

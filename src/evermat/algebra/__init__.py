@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 
 OwnView: TypeAlias = Any
 """A view of the same engine. Views of different engines do not mix, which types cannot say in a readable way."""

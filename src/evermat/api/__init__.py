@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.core.lazy import lazy_face
+from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.api.materialisation import Materialisation
@@ -12,12 +12,4 @@ if TYPE_CHECKING:
     from evermat.api.program import Program
     from evermat.api.state import changes, open, query, vacuum, versions  # noqa: A004
 else:
-    __getattr__, __dir__, __all__ = lazy_face(
-        __name__,
-        {
-            "materialisation": "Materialisation",
-            "ontology": "translate",
-            "program": "Program",
-            "state": "changes open query vacuum versions",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -10,10 +10,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
-from evermat.core.choices import WHICH, UpdateAlgorithm, Which, documented
+from evermat.core import WHICH, UpdateAlgorithm, Which, documented
 from evermat.engine.run import Limits, Run
-from evermat.language.model import Program
-from evermat.language.revise import revise
+from evermat.language import Program, revise
 from evermat.reasoning.maintain import check_algorithm
 from evermat.reasoning.marking import FASTER, FEWER, Passing
 from evermat.runtime import (

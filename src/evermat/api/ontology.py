@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evermat.owl.translate import Translation
+    from evermat.owl import Translation
 
 
 def translate(
@@ -27,7 +27,7 @@ def translate(
     Raises:
         DataError: an ontology cannot be read, or something that it imports is missing.
     """
-    from evermat.owl.translate import translate as translate_files
+    from evermat.owl import translate as translate_files
 
     files = [ontology] if isinstance(ontology, str | PathLike) else ontology
     return translate_files(list(map(Path, files)), base=base, imports="ignore" if ignore_imports else "require")

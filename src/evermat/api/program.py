@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from evermat.core.choices import (
+from evermat.core import (
     ENTAILMENTS,
     EQUALITY_MODES,
     INCONSISTENCIES,
@@ -20,16 +20,14 @@ from evermat.core.choices import (
     Inconsistency,
     KeptCounters,
     MaterialiseAlgorithm,
+    PhaseTimer,
     Placement,
+    Problem,
     SchemePolicy,
+    Source,
     documented,
 )
-from evermat.core.errors import Problem
-from evermat.core.source import Source
-from evermat.core.timing import PhaseTimer
-from evermat.language import model
-from evermat.language.analysis.strata import Stratum
-from evermat.language.compile import read_source
+from evermat.language import Stratum, model, read_source
 from evermat.runtime import ProgramSources, compose_program, with_triples
 
 if TYPE_CHECKING:
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api.materialisation import Materialisation
-    from evermat.owl.translate import Note
+    from evermat.owl import Note
 
 
 @final

@@ -39,8 +39,7 @@ from evermat.cli.options import (
     parse_settings,
     parse_size,
 )
-from evermat.core.choices import AnswerFormat, ChangesFormat, EngineName
-from evermat.core.timing import PhaseTimer
+from evermat.core import AnswerFormat, ChangesFormat, EngineName, PhaseTimer
 
 if TYPE_CHECKING:
     from evermat.runtime import SparkOptions

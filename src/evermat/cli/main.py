@@ -10,9 +10,8 @@ from typing import NoReturn
 
 from evermat.cli.app import ClosedPipe, app
 from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
+from evermat.core import EvermatError, Problem, ResourceError, block_pandas
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, Problem, ResourceError
-from evermat.core.pandas_block import block_pandas
 
 _RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import evermat
 from evermat.cli.options import wrong
-from evermat.core.choices import Which
+from evermat.core import Which
 
 
 def read_program(

@@ -8,8 +8,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from evermat.core import error_catalogue as errors
-from evermat.core.choices import (
+from evermat.core import (
     ENTAILMENTS,
     EQUALITY_MODES,
     PLACEMENTS,
@@ -20,11 +19,13 @@ from evermat.core.choices import (
     EqualityMode,
     MaterialiseAlgorithm,
     Placement,
+    Problem,
+    ProgramError,
     SchemePolicy,
     UpdateAlgorithm,
     Which,
 )
-from evermat.core.errors import Problem, ProgramError
+from evermat.core import error_catalogue as errors
 
 
 def _help(text: str, choices: Choices) -> str:
@@ -113,7 +114,7 @@ def parse_size(text: str) -> int:
     Raises:
         ProgramError: it is not a size.
     """
-    from evermat.core.memory import available_bytes
+    from evermat.core import available_bytes
 
     if not text:
         return int(available_bytes() * 0.8)

@@ -16,10 +16,8 @@ from evermat.cli.ontology import report_left_out, report_skipped
 from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
+from evermat.core import PhaseTimer, Problem, ResourceError, Which
 from evermat.core import error_catalogue as errors
-from evermat.core.choices import Which
-from evermat.core.errors import Problem, ResourceError
-from evermat.core.timing import PhaseTimer
 from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
 if TYPE_CHECKING:

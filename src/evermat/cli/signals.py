@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from typing import NoReturn
 
-from evermat.core.deferred_signals import register_stop_check
+from evermat.core import register_stop_check
 
 
 class Interrupted(BaseException):

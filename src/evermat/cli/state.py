@@ -14,9 +14,7 @@ from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
 from evermat.cli.run import report_undefined, say, started_spark, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core.choices import AnswerFormat, UpdateAlgorithm
-from evermat.core.errors import DataError, ResourceError
-from evermat.core.timing import PhaseTimer
+from evermat.core import AnswerFormat, DataError, PhaseTimer, ResourceError, UpdateAlgorithm
 from evermat.runtime import SparkOptions, announced_compilation
 
 

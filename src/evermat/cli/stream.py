@@ -17,9 +17,7 @@ from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version
-from evermat.core.choices import ChangesFormat, UpdateAlgorithm
-from evermat.core.errors import EvermatError
-from evermat.core.timing import PhaseTimer
+from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm
 from evermat.runtime import (
     ChangeFolder,
     FileUpdate,

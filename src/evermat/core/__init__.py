@@ -1,1 +1,63 @@
-"""The foundation: what every floor may import, and what imports only the standard library."""
+"""The foundation: imports the standard library only, and every floor may import it.
+
+All errors are an `EvermatError` with `Problem`s, each of a `Kind` from `error_catalogue`, at a `Span` of a `Source`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.core.lazy import lazy_face
+
+if TYPE_CHECKING:
+    from evermat.core import error_catalogue
+    from evermat.core.cache_dir import cache_folder, cached_file
+    from evermat.core.choices import (
+        ANSWER_FORMATS,
+        ASSERTED,
+        ENTAILMENTS,
+        EQUALITY_MODES,
+        INCONSISTENCIES,
+        INFERRED,
+        KEPT_COUNTERS,
+        PLACEMENTS,
+        SCHEME_POLICIES,
+        UPDATE_ALGORITHMS,
+        WHICH,
+        AnswerFormat,
+        ChangesFormat,
+        Choices,
+        EngineName,
+        Entailment,
+        EqualityMode,
+        Inconsistency,
+        KeptCounters,
+        MaterialiseAlgorithm,
+        Placement,
+        SchemePolicy,
+        UpdateAlgorithm,
+        Which,
+        documented,
+    )
+    from evermat.core.deferred_signals import Deliver, check_stop, held_back, register_stop_check, uninterrupted
+    from evermat.core.errors import (
+        DataError,
+        EvermatError,
+        Kind,
+        LimitError,
+        Problem,
+        ProgramError,
+        ResourceError,
+        StateError,
+        did_you_mean,
+    )
+    from evermat.core.lazy import deferred
+    from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
+    from evermat.core.pandas_block import allow_pandas, block_pandas
+    from evermat.core.problems import Problems
+    from evermat.core.pull_iterator import pulled
+    from evermat.core.source import GENERATED, Source, Span
+    from evermat.core.text import count_of
+    from evermat.core.timing import PhaseTimer
+else:
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

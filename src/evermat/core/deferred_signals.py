@@ -36,7 +36,7 @@ def check_stop() -> None:
 
 @contextmanager
 def held_back() -> Iterator[Deliver]:
-    """Holds signals back until the end of the block, or until the function that is handed out is called at a safe place.
+    """Holds signals back until the end of the block, or until the function that it yields is called at a safe point.
 
     Python delivers signals only to the main thread: elsewhere there is nothing to hold back.
     """

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
+import ast
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 
-def lazy_face(
-    package: str, exports: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def lazy_face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package that loads its modules when their names are first used.
 
-    Type checkers see the names by imports that never run:
+    The imports that type checkers see are the table of names:
 
         if TYPE_CHECKING:
             from evermat.io.schema import arrow_schema, nullary
         else:
-            __getattr__, __dir__, __all__ = lazy_face(__name__, {"schema": "arrow_schema nullary"})
+            __getattr__, __dir__, __all__ = lazy_face(__name__)
 
     A name must differ from all modules of the package: an import of the module would hide it.
-
-    Args:
-        package: its `__name__`.
-        exports: for each module, below the package, the names in it, separated by blanks; without any, the module itself.
     """
-    homes = {name: module for module, names in exports.items() for name in names.split() or [module]}
-    namespace = vars(sys.modules[package])
+    module = sys.modules[package]
+    homes, namespace = dict(_imports_for_type_checkers(module)), vars(module)
 
     def load(name: str) -> Any:
         home = homes.get(name)
         if home is None:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])
-        module = import_module(f"{package}.{home}")
-        namespace[name] = module if name == home else getattr(module, name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+        namespace[name] = import_module(f"{home}.{name}") if home == package else getattr(import_module(home), name)
         return namespace[name]
 
     return load, lambda: sorted({*namespace, *homes}), sorted(homes)
+
+
+def _imports_for_type_checkers(module: Any) -> Iterator[tuple[str, str]]:
+    """The names that a module imports for type checkers, each with the module that has it; of a module, its package."""
+    (block,) = [
+        node
+        for node in ast.parse(module.__loader__.get_source(module.__name__)).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    for node in block.body:
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from ((alias.name, node.module) for alias in node.names)
 
 
 def deferred(path: str) -> Any:

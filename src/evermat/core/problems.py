@@ -9,7 +9,7 @@ from evermat.core.error_catalogue import MORE_ERRORS
 from evermat.core.errors import Kind, Problem, ProgramError, did_you_mean
 from evermat.core.source import Source, Span
 
-_LONG_NAME = 100  # nobody mistypes a longer one
+_LONG_NAME = 100  # longer ones are not mistyped
 _SHORTENED = 1000  # characters of a detail that are shown
 
 

@@ -1,6 +1,6 @@
-"""Turns what is pushed into what is pulled: whoever computes and whoever reads take turns.
+"""Turns what is pushed into what is pulled: the producer and the reader take turns.
 
-Rules are evaluated by pushing batches on. Somebody who reads an answer batch by batch, as an iterator, wants the evaluation to wait in
+Rules are evaluated by pushing batches on. A reader of an answer, batch by batch, wants the evaluation to wait in
 between. So it has a thread of its own, which runs only while the reader waits: never are both at work.
 """
 
@@ -67,5 +67,5 @@ class _Turns(Generic[_Item]):
 
 
 def pulled(compute: Callable[[Callable[[_Item], None]], None]) -> Iterator[_Item]:
-    """The items that a computation pushes, when they are asked for; it ends when nobody asks any more."""
+    """The items that a computation pushes, when they are asked for; it ends when the reader stops."""
     return _Turns(compute).items()

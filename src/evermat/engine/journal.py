@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evermat.algebra import Counters
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 
 Rows: TypeAlias = npt.NDArray[np.int32]
 """Row ids of a table."""

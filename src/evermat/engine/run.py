@@ -9,10 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
+from evermat.core import Deliver, LimitError, Problem, resident_bytes
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import Deliver
-from evermat.core.errors import LimitError, Problem
-from evermat.core.memory import resident_bytes
 
 _LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
 

@@ -1,42 +1,41 @@
-"""Relations in files: delimiter-separated text, JSON lines, Parquet and RDF.
+"""Relations and changes in files: delimiter-separated text, JSON lines, Parquet and RDF.
 
-`read_relation` and `Outputs` are the way in and out; relations travel as Arrow tables (see `layout`). Triples that belong to
-many relations are read by `read_triples`, and a `Router` finds the relations. Changes of many relations are read by
-`read_changes`, or by `read_update` what `updates_of` says is one update, and written by `write_changes`. Importing this
-package loads pyarrow, so it is imported only where files are read or written.
+`read_relation` reads and `Outputs` writes relations, as Arrow tables (see `arrow_schema`). Triples that belong to many
+relations are read by `read_triples`, and a `Router` finds the relations. `updates_of` groups files of changes to updates,
+`read_update` reads one and `write_changes` writes one. `FORMATS` lists the formats. A name loads its module when it is
+first used: a run loads the formats of its files only.
 """
 
 from __future__ import annotations
 
-from evermat.io.atomic_outputs import Outputs, printsize
-from evermat.io.changes.rdf import updates_of
-from evermat.io.changes.read import FileChanges, read_changes, read_update
-from evermat.io.changes.writer import write_changes
-from evermat.io.rdf.inputs import GraphFiles
-from evermat.io.rdf.read import read_triples
-from evermat.io.rdf.router import Routed, Router
-from evermat.io.rdf.terms import RdfOptions, Triples
-from evermat.io.rdf.writer import Written, write_graph
-from evermat.io.read import read_relation
-from evermat.io.schema import arrow_schema, nullary
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "FileChanges",
-    "GraphFiles",
-    "Outputs",
-    "RdfOptions",
-    "Routed",
-    "Router",
-    "Triples",
-    "Written",
-    "arrow_schema",
-    "nullary",
-    "printsize",
-    "read_changes",
-    "read_relation",
-    "read_triples",
-    "read_update",
-    "updates_of",
-    "write_changes",
-    "write_graph",
-]
+from evermat.core import lazy_face
+
+if TYPE_CHECKING:
+    from evermat.io.atomic_outputs import Outputs, printsize
+    from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
+    from evermat.io.changes.model import ChangedRows
+    from evermat.io.changes.parquet import ChangedTable
+    from evermat.io.changes.rdf import rdf_change, updates_of
+    from evermat.io.changes.read import FileChanges, read_changes, read_update
+    from evermat.io.changes.writer import Changed, write_changes
+    from evermat.io.column_match import conform
+    from evermat.io.error_report import Findings, FullError, Skipped, fail
+    from evermat.io.error_text import column_text, name_list
+    from evermat.io.formats.csv_writer import spell
+    from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
+    from evermat.io.formats.registry import FORMATS
+    from evermat.io.graph_files import TRIPLES, GraphFiles
+    from evermat.io.locate import file_ref, input_files, is_remote
+    from evermat.io.open import failing, open_text
+    from evermat.io.options import AS_IT_IS, RdfOptions
+    from evermat.io.rdf.read import rdf_ref, read_triples, sniff
+    from evermat.io.rdf.router import Routed, Router
+    from evermat.io.rdf.terms import Triples
+    from evermat.io.rdf.writer import Written, write_graph
+    from evermat.io.read import read_file, read_relation, read_stream
+    from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary
+    from evermat.io.sort import sorted_batches
+else:
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

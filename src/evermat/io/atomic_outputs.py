@@ -17,24 +17,23 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self, cast
+from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from evermat.core.error_catalogue import CANNOT_WRITE, RDF_OUTPUT, SAME_FILE
-from evermat.core.errors import DataError, Problem, ResourceError
+from evermat.core import DataError, Problem, ResourceError
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
-from evermat.io.formats.csv_writer import write_rows, write_text
-from evermat.io.formats.jsonl_reader import write_jsonl
-from evermat.io.formats.parquet import write_parquet
-from evermat.io.locate import RDF_ENDINGS, FilePlace, Format, file_place, misfit, place_of
-from evermat.io.rdf.writer import WITH_GRAPHS, Written, triples_of, write_graph
-from evermat.io.schema import columns_text
+from evermat.io.formats.registry import ENDINGS, TEXT
+from evermat.io.locate import FileRef, file_ref, output_file
 from evermat.io.sort import sorted_batches
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.language import Column, Io, Relation, Type
 
-STDOUT = "<stdout>"
+if TYPE_CHECKING:
+    from evermat.io.rdf.writer import Written
+
+_T = TypeVar("_T")
+STDOUT = Path("<stdout>")
 _UNTOUCHED = "no output file was changed"
 
 
@@ -82,26 +81,24 @@ class Outputs:
         A table is sorted; batches are written as they come, one at a time.
 
         Returns:
-            How many facts are left out, for they are no RDF, and the file is.
+            How many facts are left out, for the file is RDF and they are not.
         """
         batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
-        place = file_place(io, folder, ".csv")
-        if place.format is Format.RDF:
-            _refuse_columns(place, io.relation)
-            return self._write_graph(place, io.relation.name, triples_of(batches, io.relation)).left_out
-        self.fill(place, io.relation.name, lambda sink: _write(sink, batches, io, place))
-        return 0
+        ref = output_file(io, folder)
+        if problem := ref.format.refusal(ref, io.relation, output=True):
+            raise DataError(problem)
+        return self.fill(ref, io.relation.name, lambda sink: ref.format.write(sink, io, batches, ref.path)) or 0
 
     def write_graph(
-        self, place: FilePlace | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
+        self, ref: FileRef | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
     ) -> Written:
         """Prepares an RDF file; `name` is what it holds.
 
         Args:
-            place: the file, whose name says the format.
+            ref: the file, whose name says the format.
             triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
                 sorted; batches, or several tables, are written as they come.
             name: what the file holds: two things are not written to one file.
@@ -109,36 +106,30 @@ class Outputs:
         Raises:
             DataError: the name is not that of an RDF file.
         """
-        if isinstance(place, Path):
-            place = place_of(place)
-        if place.format is not Format.RDF:
+        if isinstance(ref, Path):
+            ref = file_ref(ref)
+        if not ref.is_rdf:
             why = "its name is not that of an RDF file"
-            raise fail(RDF_OUTPUT, path=place.path, why=why, rule=f"RDF files end in {', '.join(RDF_ENDINGS)}")
+            endings = ", ".join(ending for ending, form in ENDINGS.items() if form.triples)
+            raise fail(errors.RDF_OUTPUT, path=ref.path, why=why, rule=f"RDF files end in {endings}")
         if isinstance(triples, pa.Table):
             columns = (Column(column, Type.TERM, "term") for column in triples.column_names)
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
-        return self._write_graph(place, name, triples)
+        from evermat.io.rdf.writer import write_graph  # noqa: PLC0415
 
-    def _write_graph(self, place: FilePlace, name: str, triples: Iterable[pa.RecordBatch | pa.Table]) -> Written:
-        done: list[Written] = []
-        self.fill(place, name, lambda sink: done.append(write_graph(sink, triples, place.syntax)))
-        return done[0]
+        return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
         """Prepares a file with this content."""
+        self.fill(FileRef(path, TEXT, gzip=False), str(path), lambda sink: sink.write(content))
 
-        def write(sink: BinaryIO) -> None:
-            sink.write(content)
-
-        self.fill(FilePlace(path, Format.TEXT, gzip=False), str(path), write)
-
-    def fill(self, place: FilePlace, name: str, write: Callable[[BinaryIO], None]) -> None:
-        """Prepares a file by handing what is to become of it to `write`; `name` is what it holds."""
-        target = Path(os.path.realpath(place.path))  # what a link points at is replaced, not the link
+    def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], _T]) -> _T:
+        """Prepares a file by calling `write` with what is to become of it; `name` is what it holds."""
+        target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
-            raise fail(SAME_FILE, path=place.path, first=before.relation, second=name)
-        with _failing(place.path, _UNTOUCHED):
+            raise fail(errors.SAME_FILE, path=ref.path, first=before.relation, second=name)
+        with _failing(ref.path, _UNTOUCHED):
             special = target.exists() and not target.is_file()
             if target.is_dir():
                 raise IsADirectoryError(None, "it is a folder")
@@ -146,11 +137,12 @@ class Outputs:
             self._make_folder(home)
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
             self._temporary.append(temporary)
-            with temporary.open("xb") as file, _compressed(file, place) as sink:
-                write(sink)
+            with temporary.open("xb") as file, _compressed(file, ref) as sink:
+                written = write(sink)
             if target.is_file():
                 shutil.copymode(target, temporary)
-        self._staged[target] = _Staged(name, place.path, target, temporary, special)
+        self._staged[target] = _Staged(name, ref.path, target, temporary, special)
+        return written
 
     def print_size(self, name: str, count: int) -> None:
         """Prepares the line about the size of a relation for standard output."""
@@ -207,40 +199,23 @@ def _failing(path: Path, rest: str) -> Iterator[None]:
         yield
     except OSError as error:
         why = error.strerror or str(error)
-        raise ResourceError(Problem(CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
+        raise ResourceError(Problem(errors.CANNOT_WRITE, {"path": path, "why": why, "rest": rest})) from error
 
 
 @contextmanager
-def _compressed(file: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
+def _compressed(file: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
     """The file, or what compresses into it; neither name nor time is stored, so that equal facts give equal files."""
-    if not place.gzip:
+    if not ref.gzip:
         yield file
         return
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, compresslevel=6, mtime=0) as stream:
         yield cast(BinaryIO, stream)
 
 
-def _write(sink: BinaryIO, batches: Iterable[pa.RecordBatch], io: Io, place: FilePlace) -> None:
-    if place.format is Format.PARQUET:
-        write_parquet(sink, io.relation, batches)
-    elif place.format is Format.JSONL:
-        write_jsonl(sink, io.relation, batches)
-    else:
-        write_text(sink, io, batches, str(place.path))
-
-
-def _refuse_columns(place: FilePlace, relation: Relation) -> None:
-    """Raises an error if the facts of a relation are no triples, or have graphs, and the format has none."""
-    problem = misfit(place, relation)
-    if problem is not None:
-        raise DataError(problem)
-    if relation.arity == 4 and place.syntax not in WITH_GRAPHS:
-        why = f"`{relation.name}` has {columns_text(4)}, but the format has no graphs"
-        raise fail(RDF_OUTPUT, path=place.path, why=why, rule="N-Quads (.nq) and TriG (.trig) have graphs")
-
-
 def _for_stdout(batches: Iterable[pa.RecordBatch], io: Io) -> bytes:
     """A relation as Soufflé prints it: its name, its columns and its facts between rulers."""
+    from evermat.io.formats.csv_writer import write_rows  # noqa: PLC0415
+
     sink = BytesIO()
     relation = io.relation
     columns = "\t".join(column.name for column in relation.columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from evermat.io.error_report import Findings, FullError
 from evermat.io.schema import table_of
-from evermat.language.model import Relation
+from evermat.language import Relation
 
 BLOCK = 8 << 20
 BOM = b"\xef\xbb\xbf"
@@ -21,6 +21,16 @@ class Block(NamedTuple):
 
     first_line: int
     data: bytes
+
+
+class BlockReader(NamedTuple):
+    """How a text is read block by block."""
+
+    read: Callable[[Block], pa.Table]
+    quoted: bool = False  # whether quotes may hold newlines
+    headers: bool = False  # whether the first record holds the names of the columns
+    keep_empty: bool = False  # whether an empty last line is a record
+    size: int = BLOCK  # bytes that are read at a time, at most
 
 
 def blocks(
@@ -50,13 +60,31 @@ def pieces(block: Block, *, quoted: bool, size: int) -> Iterator[Block]:
 
 
 def read_blocks(
-    text: Iterable[Block], read: Callable[[Block], pa.Table], relation: Relation, findings: Findings
+    stream: BinaryIO,
+    reader: BlockReader,
+    relation: Relation,
+    findings: Findings,
+    *,
+    first: bool = True,
+    last: bool = True,
+    size: int = BLOCK,
 ) -> pa.Table:
-    """The facts of all blocks. If there are errors they are noted, and what is handed back is only a part."""
+    """The facts of a text, which may be the `first` or the `last` part of a file or neither.
+
+    If there are errors, they are noted, and the table is only a part.
+    """
+    text = blocks(
+        stream,
+        quoted=reader.quoted,
+        headers=reader.headers and first,
+        keep_empty=reader.keep_empty or not last,
+        marked=first,
+        size=min(size, reader.size),
+    )
     parts: list[pa.Table] = []
     try:
         for block in text:
-            part = read(block)
+            part = reader.read(block)
             if not findings.problems:
                 parts.append(part)
     except FullError:

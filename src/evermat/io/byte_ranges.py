@@ -13,22 +13,20 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from evermat.core.errors import Problem
-from evermat.core.source import Source
-from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
+from evermat.core import Problem, Source
+from evermat.io.blocks import BLOCK, read_blocks
 from evermat.io.error_report import Findings, FullError
-from evermat.io.formats import csv_fast, jsonl_reader
-from evermat.io.locate import FilePlace, Format, place_of
-from evermat.io.rdf import ntriples
-from evermat.io.rdf.terms import AS_IT_IS, Prefixed, RdfOptions, facts_of
-from evermat.language.model import Io
+from evermat.io.formats.registry import InputFile
+from evermat.io.locate import FileRef, file_ref
+from evermat.io.options import AS_IT_IS, RdfOptions
+from evermat.language import Io
 
 
-def can_split(place: FilePlace, io: Io) -> bool:
+def can_split(ref: FileRef, io: Io) -> bool:
     """Whether every line that ends ends a record, wherever one begins to read: not if quotes may hold newlines."""
-    if place.gzip:
+    if ref.gzip or ref.format.block_reader is None:
         return False
-    return place.format is Format.JSONL or place.is_rdf_lines or (place.format is Format.TEXT and not io.rfc4180)
+    return not ref.format.block_reader(InputFile(ref, io, Findings(str(ref.path)))).quoted
 
 
 def read_range(
@@ -45,32 +43,16 @@ def read_range(
     Errors are noted in `findings`, which counts lines from the first one of the range, and not raised; the table is
     then only a part. A header, and an empty last line, count as lines.
     """
-    place = place_of(path)
+    ref = file_ref(path)
+    assert ref.format.block_reader is not None
+    reader = ref.format.block_reader(InputFile(ref, io, findings, options))
     with path.open("rb") as file:
         whole = file.seek(0, 2)
         begin, stop = (_next_record(file, min(at, whole)) for at in (start, end))
         part = _Part(file, begin, stop)
         stream = cast(BinaryIO, part)
-        first, last = begin == 0, stop == whole
-        relation = io.relation
-        if place.format is Format.JSONL:
-            lines = blocks(stream, keep_empty=not last, marked=first, size=size)
-            table = read_blocks(
-                lines, lambda block: jsonl_reader.read_block(block, relation, findings), relation, findings
-            )
-        elif place.is_rdf_lines:
-            lines = blocks(stream, keep_empty=not last, marked=first, size=min(size, ntriples.LINES))
-            labels = Prefixed(options.blank)
-
-            def read(block: Block) -> pa.Table:
-                quads = ntriples.read_block(block, findings, graphs=place.syntax == "nq")
-                return facts_of(labels.rename(quads), relation)
-
-            table = read_blocks(lines, read, relation, findings)
-        else:
-            keep = not last or csv_fast.may_be_empty(relation)
-            lines = blocks(stream, headers=io.headers and first, keep_empty=keep, marked=first, size=size)
-            table = read_blocks(lines, lambda block: csv_fast.read_block(block, io, findings), relation, findings)
+        ends = {"first": begin == 0, "last": stop == whole}
+        table = read_blocks(stream, reader, io.relation, findings, **ends, size=size)
         while part.read(BLOCK):  # after too many errors there is a rest, and its lines count too
             pass
     return table, part.lines
@@ -114,10 +96,10 @@ class _Part:
 
 
 def _next_record(file: BinaryIO, at: int) -> int:
-    """Where the first record begins that does not begin before a place: at the end of the file if there is none."""
+    """Where the first record begins that does not begin before an offset: at the end of the file if there is none."""
     if at <= 0:
         return 0
-    begin = at - 1  # if this byte ends a line, a record begins at the place
+    begin = at - 1  # if this byte ends a line, a record begins at the offset
     file.seek(begin)
     while line := file.readline(BLOCK):
         begin += len(line)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from evermat.core.error_catalogue import MORE_DATA_ERRORS
-from evermat.core.errors import DataError, Kind, Problem
-from evermat.core.source import Source, Span
+from evermat.core import DataError, Kind, Problem, Source, Span
+from evermat.core import error_catalogue as errors
 
 LIMIT = 10
 COUNTED = 1000
@@ -17,7 +16,7 @@ class FullError(Exception):
 class Findings:
     """The errors of one file: the first ten, and how many more there are, up to a thousand.
 
-    A place is given by one line of the file, never by the whole text: files may be larger than memory.
+    A position is given by one line of the file, never by the whole text: files may be larger than memory.
     """
 
     def __init__(self, path: str) -> None:
@@ -30,12 +29,12 @@ class Findings:
         self.add(Problem(kind, details, Source(self.path, line, number), span, help))
 
     def whole(self, kind: Kind, help: str = "", **details: object) -> None:  # noqa: A002
-        """Notes an error of the file as a whole, or one whose place the details name."""
+        """Notes an error of the file as a whole, or one whose position the details name."""
         self.add(Problem(kind, details, Source(self.path, ""), None, help))
 
     def add(self, problem: Problem) -> None:
         """Notes a problem, or counts it if there are many; what another has counted is counted as well."""
-        if problem.kind == MORE_DATA_ERRORS:  # not the same object if it comes from another process
+        if problem.kind == errors.MORE_DATA_ERRORS:  # not the same object if it comes from another process
             self._more += problem.details["count"]
         elif len(self.problems) < LIMIT:
             self.problems.append(problem)
@@ -51,7 +50,7 @@ class Findings:
         count = min(self._more, COUNTED - LIMIT)
         told = f"{'at least ' * (LIMIT + count == COUNTED)}{count} more error{'s' * (count > 1)}"
         details = {"more": told, "limit": LIMIT, "path": self.path, "count": count}
-        return [*self.problems, Problem(MORE_DATA_ERRORS, details)]
+        return [*self.problems, Problem(errors.MORE_DATA_ERRORS, details)]
 
     def raise_if_any(self) -> None:
         """Raises one `DataError` with everything found."""
@@ -60,7 +59,7 @@ class Findings:
 
 
 class Skipped(Findings):
-    """Only counts mistakes: whoever finds one leaves out what has it."""
+    """Only counts mistakes: the reader leaves out what has one."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -7,85 +7,64 @@ with `.` or `_` are not meant unless the pattern says so: programs put marks and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core.error_catalogue import CANNOT_READ, IS_FOLDER, NO_FILE, TRIPLE_COLUMNS
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
-from evermat.io.rdf.terms import RDF_NAMED, RDF_PLAIN, is_rdf_name
-from evermat.io.schema import TEXTS, columns_text, where
-from evermat.language.model import Io, Relation
+from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
+from evermat.language import Io
 
-RDF_ENDINGS = {".nt": "nt", ".nq": "nq", ".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"}
 _WILD = "*?["
 _HIDDEN = (".", "_")
 
 
-class Format(Enum):
-    """How facts are laid out in a file."""
-
-    TEXT = "text"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-    RDF = "rdf"
-
-
-class FilePlace(NamedTuple):
+class FileRef(NamedTuple):
     """A file, its format, and whether it is compressed."""
 
     path: Path
-    format: Format
+    format: FileFormat
     gzip: bool
 
     @property
     def syntax(self) -> str:
-        """The format of an RDF file as far as its name says it: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML)."""
-        return RDF_ENDINGS.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
+        """What the name says of the syntax: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML) if the format is RDF."""
+        return self.format.endings.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
 
     @property
-    def is_rdf_lines(self) -> bool:
-        """Whether each line is a triple."""
-        return self.format is Format.RDF and self.syntax in ("nt", "nq")
-
-    @property
-    def is_parsed_rdf(self) -> bool:
-        """Whether this is RDF, and no line stands for itself."""
-        return self.format is Format.RDF and not self.is_rdf_lines
+    def is_rdf(self) -> bool:
+        """Whether the file holds triples."""
+        return self.format.triples
 
 
-def file_place(io: Io, folder: Path, default_ending: str) -> FilePlace:
-    """The file of a relation: `io.path`, or the relation's name with the default ending, in `folder`."""
-    return place_of(Path(folder, io.path or f"{io.relation.name}{default_ending}"))
+def output_file(io: Io, folder: Path) -> FileRef:
+    """The file that an `.output` means: `io.path`, or the relation's name with `.csv`, in `folder`."""
+    return file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
 
 
-def is_remote(place: str | Path) -> bool:
+def is_remote(location: str | Path) -> bool:
     """Whether only Spark can read it: a URI."""
-    return "://" in str(place)
+    return "://" in str(location)
 
 
-def place_of(path: Path) -> FilePlace:
+def file_ref(path: Path) -> FileRef:
     """A file with the format that its name says.
 
-    Only the endings of Parquet, JSON lines and RDF, and `.gz` after all but Parquet, say anything; all other files
-    are delimiter-separated text. Upper and lower case are the same.
+    Only the endings of the formats, and `.gz` after those that can be compressed, say anything; all other files are
+    delimiter-separated text. Upper and lower case are the same.
     """
     name = Path(path.name.lower())
     gzip = name.suffix == ".gz"
-    ending = Path(name.stem).suffix if gzip else name.suffix
-    if ending in RDF_ENDINGS:
-        return FilePlace(path, Format.RDF, gzip)
-    if ending == ".parquet" and not gzip:
-        return FilePlace(path, Format.PARQUET, gzip)
-    return FilePlace(path, Format.JSONL if ending == ".jsonl" else Format.TEXT, gzip)
+    form = ENDINGS.get(Path(name.stem).suffix if gzip else name.suffix, TEXT)
+    return FileRef(path, form if form.compressible or not gzip else TEXT, gzip)
 
 
 # --- several files -------------------------------------------------------------------------------------------
 
 
-def input_places(io: Io, folder: Path) -> list[FilePlace]:
+def input_files(io: Io, folder: Path) -> list[FileRef]:
     """All files that an `.input` means, in the order of their names; there is at least one.
 
     They need not be readable; a path without a pattern that is not a folder need not even exist.
@@ -100,19 +79,21 @@ def input_places(io: Io, folder: Path) -> list[FilePlace]:
         if any(character in str(written) for character in _WILD):
             found = sorted(_matches(folder / written.anchor, written.parts[bool(written.anchor) :]))
             if not found:
-                raise fail(NO_FILE, "no name matches this pattern", path=folder / written, what=what)
+                raise fail(errors.NO_FILE, "no name matches this pattern", path=folder / written, what=what)
         paths = [path for each in found for path in (files_of(each, what) if each.is_dir() else [each])]
     except OSError as error:
         why = error.strerror or str(error)
-        raise fail(CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
-    places = [place_of(path) for path in paths]
+        raise fail(errors.CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
+    refs = [file_ref(path) for path in paths]
     problems: dict[str, Problem] = {}
-    for place in places:
-        if problem := misfit(place, io.relation):  # the columns are wrong for all files alike: it is said once
+    for ref in refs:
+        if problem := ref.format.refusal(
+            ref, io.relation
+        ):  # the columns are wrong for all files alike: it is said once
             problems.setdefault(problem.details.get("why") or problem.message, problem)
     if problems:
         raise DataError(problems.values())
-    return places
+    return refs
 
 
 def files_of(folder: Path, what: str) -> list[Path]:
@@ -120,26 +101,26 @@ def files_of(folder: Path, what: str) -> list[Path]:
 
     Folders in it are refused, for what is in them would be missed; hidden ones do not count.
     """
-    parquet = place_of(folder).format is Format.PARQUET
+    form = file_ref(folder).format
+    endings = tuple(form.endings) if form.folders else ("",)
     files = []
     for path in sorted(path for path in folder.iterdir() if not path.name.startswith(_HIDDEN)):
         if not path.is_dir():
-            if path.suffix == ".parquet" or not parquet:
+            if path.name.endswith(endings):
                 files.append(path)
         else:
             part = "it looks like a part of a partitioned table; " * ("=" in path.name)
-            raise fail(IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
-    if not files and parquet:
-        hint = "the folder has no files that end in `.parquet`"
-        raise fail(NO_FILE, hint, path=folder / "*.parquet", what=what)
+            raise fail(errors.IS_FOLDER, path=path, why=f"{part}only the files of one folder are read")
     if not files:
-        hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
-        raise fail(NO_FILE, hint, path=folder / "*", what=what)
+        hint = f"the folder has no files that end in `{endings[0]}`"
+        if not form.folders:
+            hint = "the folder has no files; those whose names begin with `.` or `_` do not count"
+        raise fail(errors.NO_FILE, hint, path=folder / f"*{endings[0]}", what=what)
     return files
 
 
 def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
-    """What there is below a folder with these names, which may be patterns; a name that is there is no pattern."""
+    """What there is below a folder with these names, which may be patterns; an existing name is not a pattern."""
     if not parts:
         yield folder
         return
@@ -151,20 +132,3 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
         for path in folder.iterdir():
             if fnmatchcase(path.name, name) and (hidden or not path.name.startswith(_HIDDEN)):
                 yield from _matches(path, tuple(rest))
-
-
-def misfit(place: FilePlace, relation: Relation) -> Problem | None:
-    """Why this relation cannot be read from a file of this format, if that is so."""
-    if place.format is not Format.RDF or (why := no_triples(relation)) is None:
-        return None
-    return Problem(TRIPLE_COLUMNS, {"path": place.path, "why": why})
-
-
-def no_triples(relation: Relation) -> str | None:
-    """Why the facts of a relation are no triples, if that is so."""
-    if relation.arity not in (RDF_NAMED if is_rdf_name(relation.name) else RDF_PLAIN):
-        return f"`{relation.name}` has {columns_text(relation.arity) if relation.arity else 'no columns'}"
-    for position, column in enumerate(relation.columns):
-        if column.type not in TEXTS:
-            return f"{where(relation, position)} of `{relation.name}` is of the type `{column.type}`"
-    return None

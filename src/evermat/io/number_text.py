@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import re
 
-from evermat.core.error_catalogue import DOES_NOT_FIT, NAN_VALUE, NEGATIVE, NOT_A_NUMBER
-from evermat.core.errors import Kind
-from evermat.language.builtins import RANGES, Type, parse_float
+from evermat.core import Kind
+from evermat.core import error_catalogue as errors
+from evermat.language import RANGES, Type, parse_float
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _DIGITS = 20  # of the largest unsigned
@@ -17,26 +17,26 @@ def integer(text: str, type_: Type) -> int | Kind:
     """The integer that a field spells in decimal, or what is wrong with it."""
     match = _INTEGER.fullmatch(text)
     if match is None:
-        return NOT_A_NUMBER
+        return errors.NOT_A_NUMBER
     sign, digits = match.groups()
     if type_ is Type.UNSIGNED and sign == "-" and digits != "0":
-        return NEGATIVE
+        return errors.NEGATIVE
     if len(digits) > _DIGITS:
-        return DOES_NOT_FIT
+        return errors.DOES_NOT_FIT
     value = int(sign + digits)
     low, high = RANGES[type_]
-    return value if low <= value <= high else DOES_NOT_FIT
+    return value if low <= value <= high else errors.DOES_NOT_FIT
 
 
 def floating(text: str) -> float | Kind:
     """The float that a field spells, or what is wrong with it: NaN, blanks, or too large to be anything but infinity."""
     if text.lower().lstrip("+-") == "nan":
-        return NAN_VALUE
+        return errors.NAN_VALUE
     value = None if text != text.strip() else parse_float(text)
     if value is None:
-        return NOT_A_NUMBER
+        return errors.NOT_A_NUMBER
     if math.isinf(value) and "inf" not in text:
-        return DOES_NOT_FIT
+        return errors.DOES_NOT_FIT
     return value + 0.0  # −0.0 becomes 0.0
 
 

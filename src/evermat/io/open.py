@@ -10,10 +10,10 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.core.error_catalogue import BAD_GZIP, CANNOT_READ, IS_FOLDER, NO_FILE, NOT_GZIP
-from evermat.core.errors import DataError, did_you_mean
+from evermat.core import DataError, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
-from evermat.io.locate import FilePlace
+from evermat.io.locate import FileRef
 
 
 @contextmanager
@@ -24,46 +24,46 @@ def failing(path: Path, what: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _no_file(path, what) from error
     except OSError as error:
-        raise fail(CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
+        raise fail(errors.CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
 
 
 @contextmanager
-def open_text(place: FilePlace) -> Iterator[BinaryIO]:
+def open_text(ref: FileRef) -> Iterator[BinaryIO]:
     """The text of a file, decompressed where its name says so; an empty file is an empty text also then."""
-    refuse_folder(place.path)
-    with place.path.open("rb") as file, decompressed(file, place) as text:
+    refuse_folder(ref.path)
+    with ref.path.open("rb") as file, decompressed(file, ref) as text:
         yield text
 
 
 def refuse_folder(path: Path) -> None:
     """Raises an error if the file is a folder."""
     if path.is_dir():
-        raise fail(IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
+        raise fail(errors.IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
 
 
 @contextmanager
-def decompressed(stream: BinaryIO, place: FilePlace) -> Iterator[BinaryIO]:
-    """The text of a file whose bytes come from a stream; RDF without lines can be read a second time."""
-    if place.is_parsed_rdf and not stream.seekable():
+def decompressed(stream: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
+    """The text of a file whose bytes come from a stream; one that is not read by blocks can be read a second time."""
+    if ref.format.block_reader is None and not stream.seekable():
         stream = BytesIO(stream.read())
-    if not place.gzip:
+    if not ref.gzip:
         yield stream
         return
     file = stream if isinstance(stream, BufferedReader) else BufferedReader(cast(Any, stream))
     start = file.peek(2)[:2]
     if start and start != b"\x1f\x8b":
-        raise fail(NOT_GZIP, path=place.path)
+        raise fail(errors.NOT_GZIP, path=ref.path)
     with gzip.open(file) as text:
         try:
             yield cast(BinaryIO, text)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             why = "it breaks off" if isinstance(error, EOFError) else str(error)
-            raise fail(BAD_GZIP, path=place.path, why=why) from error
+            raise fail(errors.BAD_GZIP, path=ref.path, why=why) from error
 
 
 def _no_file(path: Path, what: str) -> DataError:
     try:
         known = [other.name for other in path.parent.iterdir()]
     except OSError:
-        return fail(NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
-    return fail(NO_FILE, did_you_mean(path.name, known), path=path, what=what)
+        return fail(errors.NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
+    return fail(errors.NO_FILE, did_you_mean(path.name, known), path=path, what=what)

@@ -10,17 +10,15 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
+from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
-from evermat.io.formats.csv_fast import read_text
-from evermat.io.formats.jsonl_reader import read_jsonl
-from evermat.io.formats.parquet import read_parquet
-from evermat.io.locate import FilePlace, Format, input_places, misfit
+from evermat.io.formats.registry import TEXT, InputFile
+from evermat.io.locate import FileRef, input_files
 from evermat.io.open import decompressed, failing, refuse_folder
-from evermat.io.rdf.read import read_rdf
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions, facts_of
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.schema import table_of
-from evermat.language.model import Io
+from evermat.language import Io
 
 STDIN = "<stdin>"
 
@@ -34,7 +32,7 @@ def read_relation(
 ) -> pa.Table:
     """The facts of a relation from its files in `folder`, or from standard input; duplicates are kept.
 
-    Everything that is wrong with the files is raised as one `DataError` with its places.
+    Everything that is wrong with the files is raised as one `DataError` with its positions.
 
     Args:
         io: the relation, and what its `.input` says.
@@ -44,19 +42,17 @@ def read_relation(
         skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
     """
     if io.medium == "stdin":
-        return read_text(sys.stdin.buffer, io, Findings(STDIN))
-    places = input_places(io, folder)
+        return _read(sys.stdin.buffer, InputFile(FileRef(Path(STDIN), TEXT, gzip=False), io, Findings(STDIN)))
+    refs = input_files(io, folder)
     if blanks is None:
-        blanks = blank_prefixes(place.path for place in places if place.format is Format.RDF)
+        blanks = blank_prefixes(ref.path for ref in refs if ref.is_rdf)
     parts: list[pa.Table] = []
     problems: list[Problem] = []
-    for place in places:
-        findings = (
-            Skipped(str(place.path)) if options.skip and place.format is Format.RDF else Findings(str(place.path))
-        )
-        own = replace(options, blank=options.blank + blanks.get(place.path, ""))
+    for ref in refs:
+        findings = Skipped(str(ref.path)) if options.skip and ref.is_rdf else Findings(str(ref.path))
+        own = replace(options, blank=options.blank + blanks.get(ref.path, ""))
         try:
-            part = read_place(place, io, own, findings)
+            part = read_file(ref, io, own, findings)
         except DataError as error:
             problems += error.problems
             parts.clear()
@@ -76,8 +72,8 @@ def rdf_inputs(inputs: Iterable[Io], folder: Path) -> list[Path]:
     Raises:
         DataError: an input means no file, or one that does not suit it.
     """
-    files = (place for io in inputs if io.medium == "file" for place in input_places(io, folder))
-    return list(dict.fromkeys(place.path for place in files if place.format is Format.RDF))
+    files = (ref for io in inputs if io.medium == "file" for ref in input_files(io, folder))
+    return list(dict.fromkeys(ref.path for ref in files if ref.is_rdf))
 
 
 def blank_prefixes(paths: Iterable[Path]) -> dict[Path, str]:
@@ -86,38 +82,42 @@ def blank_prefixes(paths: Iterable[Path]) -> dict[Path, str]:
     return {path: f"f{number}_" if len(files) > 1 else "" for number, path in enumerate(files, 1)}
 
 
-def read_place(place: FilePlace, io: Io, options: RdfOptions = AS_IT_IS, findings: Findings | None = None) -> pa.Table:
+def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Findings | None = None) -> pa.Table:
     """The facts of one file; with findings that are `Skipped`, malformed statements of RDF are counted there.
 
     Raises:
         DataError: with everything that is wrong with the file.
     """
-    with failing(place.path, f"relation `{io.relation.name}` is"):
-        if place.format is Format.PARQUET:
-            return read_parquet(place.path, str(place.path), io.relation)
-        refuse_folder(place.path)
-        with place.path.open("rb") as file:
-            return read_stream(file, place, io, findings or Findings(str(place.path)), options)
+    findings = findings or Findings(str(ref.path))
+    with failing(ref.path, f"relation `{io.relation.name}` is"):
+        if ref.format.random_access:
+            return _read(ref.path, InputFile(ref, io, findings, options))
+        refuse_folder(ref.path)
+        with ref.path.open("rb") as file:
+            return read_stream(file, ref, io, findings, options)
 
 
-def read_stream(
-    stream: BinaryIO, place: FilePlace, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS
-) -> pa.Table:
-    """The facts of a file whose bytes, compressed or not, come from a stream; `place` says only what they are.
+def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS) -> pa.Table:
+    """The facts of a file whose bytes, compressed or not, come from a stream; `ref` says only what they are.
 
     Raises:
         DataError: with everything that is wrong with the file, which errors call `findings.path`.
     """
-    problem = misfit(place, io.relation)
+    problem = ref.format.refusal(ref, io.relation)
     if problem is not None:
         raise DataError(problem)
-    if place.format is Format.PARQUET:
-        source: Any = stream if stream.seekable() else pa.BufferReader(stream.read())
-        return read_parquet(source, findings.path, io.relation)
-    with decompressed(stream, place) as text:
-        if place.format is Format.RDF:
-            parts = read_rdf(text, place.path.name, options, findings, lambda quads: facts_of(quads, io.relation))
-            return table_of(io.relation, parts)
-        if place.format is Format.JSONL:
-            return read_jsonl(text, io.relation, findings)
-        return read_text(text, io, findings)
+    file = InputFile(ref, io, findings, options)
+    if ref.format.random_access:
+        return _read(stream if stream.seekable() else pa.BufferReader(stream.read()), file)
+    with decompressed(stream, ref) as text:
+        return _read(text, file)
+
+
+def _read(source: Any, file: InputFile) -> pa.Table:
+    form = file.ref.format
+    if form.block_reader is None:
+        assert form.read is not None
+        return form.read(source, file)
+    table = read_blocks(source, form.block_reader(file), file.io.relation, file.findings)
+    file.findings.raise_if_any()
+    return table

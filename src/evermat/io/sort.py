@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.io.schema import TEXTS, arrow_schema
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 
 BATCH = 1 << 17
 _WORD = 64
@@ -57,7 +56,7 @@ class _Floats:
 
 
 class _Ranks:
-    """The place among the distinct values."""
+    """The rank among the distinct values."""
 
     def __init__(self, column: Any, inner: Key | None = None) -> None:
         encoded = pc.dictionary_encode(column)
@@ -92,7 +91,7 @@ def sorted_batches(table: pa.Table, relation: Relation) -> Iterator[pa.RecordBat
     keys = [_key(column, type_) for column, type_ in zip(table.columns, relation.types, strict=True)]
     if sum(_width(key) for key in keys) > _WORD:
         keys = [_Ranks(pa.array(key.words), key) if _width(key) > _WORD // 2 else key for key in keys]
-    words, places = _pack(keys)
+    words, packed = _pack(keys)
     if len(words) == 1:
         words[0].sort()
     else:
@@ -100,7 +99,7 @@ def sorted_batches(table: pa.Table, relation: Relation) -> Iterator[pa.RecordBat
         words = [word[order] for word in words]
     for begin in range(0, table.num_rows, BATCH):
         parts = [word[begin : begin + BATCH] for word in words]
-        arrays = [key.decode(_unpack(parts, place)) for key, place in zip(keys, places, strict=True)]
+        arrays = [key.decode(_unpack(parts, packing)) for key, packing in zip(keys, packed, strict=True)]
         yield pa.RecordBatch.from_arrays(
             [pc.cast(a, f.type) for a, f in zip(arrays, schema, strict=True)], schema=schema
         )
@@ -129,7 +128,7 @@ def _pack(keys: Sequence[Key]) -> tuple[list[Words], list[_Packed]]:
             left = _WORD
         members[-1].append(i)
         left -= width
-    places: list[_Packed] = []
+    packed: list[_Packed] = []
     for number, columns in enumerate(members):
         shift = sum(widths[i] for i in columns)
         word = np.zeros(len(keys[0].words), np.uint64)
@@ -137,14 +136,14 @@ def _pack(keys: Sequence[Key]) -> tuple[list[Words], list[_Packed]]:
             shift -= widths[i]
             if shift < _WORD:
                 word |= keys[i].words << np.uint64(shift)
-            places.append(_Packed(number, shift, widths[i]))
+            packed.append(_Packed(number, shift, widths[i]))
         words.append(word)
-    return words, places
+    return words, packed
 
 
-def _unpack(words: Sequence[Words], place: _Packed) -> Words:
-    word = words[place.word]
-    if place.shift >= _WORD or place.width == 0:
+def _unpack(words: Sequence[Words], packed: _Packed) -> Words:
+    word = words[packed.word]
+    if packed.shift >= _WORD or packed.width == 0:
         return np.zeros(len(word), np.uint64)
-    mask = np.uint64((1 << place.width) - 1)
-    return (word >> np.uint64(place.shift)) & mask
+    mask = np.uint64((1 << packed.width) - 1)
+    return (word >> np.uint64(packed.shift)) & mask

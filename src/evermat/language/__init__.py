@@ -1,1 +1,85 @@
-"""From text to a typed, stratified program. Knows nothing of how facts are stored."""
+"""Text to a typed, stratified program. No numpy, and pyarrow only for its regular expressions.
+
+`read_source` and `compile_program` make a `Program` of a text; `Queries` compile questions to it; `revise` adds and removes
+rules. `Relation`, `Rule` and the literals are what a program consists of, `Stratum` what is computed together. `Closure`,
+`Union` and the names about equality are patterns in its rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.core import lazy_face
+
+if TYPE_CHECKING:
+    from evermat.language.analysis.strata import Stratum
+    from evermat.language.builtins import (
+        AGGREGATES,
+        INTEGERS,
+        MAX_NUMBER,
+        MAX_UNSIGNED,
+        MIN_NUMBER,
+        RANGES,
+        Type,
+        evaluate,
+        fault_of_pattern,
+        format_float,
+        holds,
+        parse_float,
+    )
+    from evermat.language.compile import compile_program, read_source
+    from evermat.language.literal_values import canonical_term
+    from evermat.language.model import (
+        Apply,
+        Atom,
+        Column,
+        Constant,
+        Expression,
+        Io,
+        Literal,
+        Negation,
+        Program,
+        Relation,
+        Row,
+        Rule,
+        Test,
+        Variable,
+        Wildcard,
+        changed_rules,
+        shared_relations,
+        variables_of,
+    )
+    from evermat.language.patterns.closures import Closure, Copy, Member, find_copies
+    from evermat.language.patterns.equality import (
+        AXIOMATISE,
+        EQUALITIES,
+        EQUALITY_AUTO,
+        EQUALITY_CLASSES,
+        EQUALITY_OFF,
+        EQUALITY_PRAGMA,
+        TERM_NAMES,
+        NormalRules,
+        equality_of,
+        normal_rule,
+        possible_rule,
+        rewritten_columns,
+        terms_of,
+    )
+    from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
+    from evermat.language.patterns.unions import Union, find_unions
+    from evermat.language.query import Queries, Query, body_variables, named_throughout
+    from evermat.language.revision import revise
+    from evermat.language.syntax.ast import Declaration
+    from evermat.language.syntax.parser import parse
+    from evermat.language.terms import (
+        RDF_TYPE,
+        SAME_AS,
+        XSD_STRING,
+        BadEscapeError,
+        Value,
+        literal_term,
+        quote,
+        unescape,
+    )
+else:
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

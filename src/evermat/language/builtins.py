@@ -1,19 +1,19 @@
-"""The built-in functions and tests: their names, their types, and what they compute.
+"""The built-in functions, tests and aggregates: a row each, with its types and what it computes.
 
-The scalar meaning below is the reference: constants in the text are computed with it, and the engines'
-vectorised forms are tested against it. A function that has no value for its arguments (division by zero,
-overflow, a `to_number` that fails) returns None.
+A function that has no value for its arguments (division by zero, overflow, a `to_number` that fails) returns None.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
+import operator
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntFlag
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 from evermat.language.literal_values import canonical_term
 from evermat.language.terms import Value
@@ -47,13 +47,19 @@ RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A built-in. `None` among the parameters or as the result stands for the one `shared` type."""
+    """A built-in. `None` among the parameters or as the result stands for the one `shared` type.
+
+    `compute` gets the type at which it is computed, then the arguments. It is the reference: constants in the text are
+    computed with it, and the engines' vectorised forms are tested against it.
+    """
 
     name: str
+    compute: Callable[..., Value | None]
     parameters: tuple[Type | None, ...]
     result: Type | None
     shared: Type = ANY
     variadic: bool = False  # the last parameter may be repeated
+    operator: bool = False  # it is written before its argument, or between its two
 
     def accepts(self, count: int) -> bool:
         """Whether it can take this many arguments."""
@@ -64,88 +70,31 @@ class Function:
         return self.parameters[min(position, len(self.parameters) - 1)]
 
 
-def _same(names: str, shared: Type, count: int = 2, *, variadic: bool = False) -> list[Function]:
-    return [Function(name, (None,) * count, None, shared, variadic) for name in names.split()]
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A test of two values: both of one of the `shared` types, or else a text, at the right, tested by a symbol.
+
+    A text is a symbol or the spelling of a term.
+    """
+
+    holds: Callable[[Any, Any], bool]
+    negation: str
+    shared: Type | None = None
+    pattern: bool = False  # whether the left side is a regular expression
 
 
-FUNCTIONS: dict[str, Function] = {
-    function.name: function
-    for function in [
-        *_same("+ - * / ^", NUMERIC),
-        *_same("% band bor bxor bshl bshr bshru land lor lxor", INTEGERS),
-        *_same("neg", NUMERIC, 1),
-        *_same("bnot lnot", INTEGERS, 1),
-        *_same("min max", ORDERED, variadic=True),
-        *_same("cat", Type.SYMBOL, variadic=True),
-        Function("strlen", (Type.SYMBOL,), Type.NUMBER),
-        Function("substr", (Type.SYMBOL, Type.NUMBER, Type.NUMBER), Type.SYMBOL),
-        Function("ord", (Type.SYMBOL,), Type.NUMBER),
-        Function("to_string", (ANY,), Type.SYMBOL),
-        Function("canonical_term", (Type.TERM,), Type.TERM),
-        Function("to_number", (CONVERTIBLE,), Type.NUMBER),
-        Function("to_unsigned", (CONVERTIBLE,), Type.UNSIGNED),
-        Function("to_float", (CONVERTIBLE,), Type.FLOAT),
-        Function("itof", (Type.NUMBER,), Type.FLOAT),
-        Function("itou", (Type.NUMBER,), Type.UNSIGNED),
-        Function("utof", (Type.UNSIGNED,), Type.FLOAT),
-        Function("utoi", (Type.UNSIGNED,), Type.NUMBER),
-        Function("ftoi", (Type.FLOAT,), Type.NUMBER),
-        Function("ftou", (Type.FLOAT,), Type.UNSIGNED),
-    ]
-}
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """An aggregate over values of some types; without a `result` it has the type of the values."""
 
-TESTS: dict[str, Type] = {  # the types that both sides of a test may share
-    "=": ANY,
-    "!=": ANY,
-    "<": ORDERED,
-    "<=": ORDERED,
-    ">": ORDERED,
-    ">=": ORDERED,
-}
-# Tests of a text, which may be a symbol or the spelling of a term, by a symbol.
-TEXT_TESTS = frozenset({"match", "contains", "!match", "!contains"})
-NEGATED = {"=": "!=", "<": ">=", "<=": ">", "match": "!match", "contains": "!contains"}
-NEGATED |= {b: a for a, b in NEGATED.items()}
-
-AGGREGATES: dict[str, Type] = {  # the types of the aggregated value; `mean` is always a float
-    "count": ANY,
-    "sum": NUMERIC,
-    "min": ORDERED,
-    "max": ORDERED,
-    "mean": NUMERIC,
-}
+    values: Type
+    result: Type | None = None
+    zero: bool = False  # what it is for an empty group: 0, or else nothing
+    counts: bool = False  # whether it depends on how often a value occurs
+    bare: bool = False  # whether it is of bindings, not of values
 
 
-# --- what they compute -------------------------------------------------------------------------------------
-
-
-def evaluate(name: str, type_: Type, arguments: list[Value], result: Type) -> Value | None:
-    """The value of a function at arguments of `type_`, or None where it has none."""
-    value = _EVALUATE[name](type_, *arguments)
-    if value is None or (isinstance(value, float) and math.isinf(value) and not _any_infinite(arguments)):
-        return None
-    return representable(value, result)
-
-
-def _any_infinite(arguments: list[Value]) -> bool:
-    """Infinity may be handed on, or spelled out in a text, but never comes from an overflow."""
-    return any(math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments)
-
-
-def representable(value: Value, type_: Type) -> Value | None:
-    """The value as it is stored, or None where the type cannot hold it: NaN never, −0.0 as 0.0."""
-    if type_ in RANGES:
-        low, high = RANGES[type_]
-        return value if low <= value <= high else None  # type: ignore[operator]
-    if type_ is Type.FLOAT:
-        number = float(value)
-        return None if math.isnan(number) else number + 0.0
-    return value
-
-
-def holds(operator: str, left: Value, right: Value) -> bool:
-    """Whether a test holds. Symbols compare by their UTF-8 bytes, which is the order of their code points."""
-    return _TESTS[operator](left, right)
+# --- what they compute ---------------------------------------------------------------------------------------
 
 
 def _divide(type_: Type, a: float, b: float) -> Value | None:
@@ -189,10 +138,6 @@ def _bits(operation: Callable[[int, int], int]) -> Callable[[Type, int, int], in
         return value & MAX_UNSIGNED if type_ is Type.UNSIGNED else _signed(value)
 
     return compute
-
-
-def _shift_right_unsigned(a: int, b: int) -> int:
-    return (a & MAX_UNSIGNED) >> (b & 63)
 
 
 def _substring(_type: Type, text: str, start: int, length: int) -> str:
@@ -243,58 +188,6 @@ def _to_float(_type: Type, value: Value) -> float | None:
     return parse_float(value) if isinstance(value, str) else float(value)
 
 
-_EVALUATE: dict[str, Callable[..., Value | None]] = {
-    "+": lambda _, a, b: a + b,
-    "-": lambda _, a, b: a - b,
-    "*": lambda _, a, b: a * b,
-    "/": _divide,
-    "%": _remainder,
-    "^": _power,
-    "neg": lambda _, a: -a,
-    "band": _bits(lambda a, b: a & b),
-    "bor": _bits(lambda a, b: a | b),
-    "bxor": _bits(lambda a, b: a ^ b),
-    "bshl": _bits(lambda a, b: a << (b & 63)),
-    "bshr": _bits(lambda a, b: a >> (b & 63)),
-    "bshru": _bits(_shift_right_unsigned),
-    "bnot": lambda type_, a: _bits(lambda x, _: ~x)(type_, a, 0),
-    "land": lambda _, a, b: int(bool(a) and bool(b)),
-    "lor": lambda _, a, b: int(bool(a) or bool(b)),
-    "lxor": lambda _, a, b: int(bool(a) != bool(b)),
-    "lnot": lambda _, a: int(not a),
-    "min": lambda _, *values: min(values),
-    "max": lambda _, *values: max(values),
-    "cat": lambda _, *texts: "".join(texts),
-    "strlen": lambda _, text: len(text),
-    "substr": _substring,
-    "ord": _ordinal,
-    "to_string": _to_string,
-    "canonical_term": lambda _, term: canonical_term(term),
-    "to_number": _to_integer,
-    "to_unsigned": _to_integer,
-    "to_float": _to_float,
-    "itof": _to_float,
-    "utof": _to_float,
-    "itou": _to_integer,
-    "utoi": _to_integer,
-    "ftoi": _to_integer,
-    "ftou": _to_integer,
-}
-
-_TESTS: dict[str, Callable[..., bool]] = {
-    "=": lambda a, b: a == b,
-    "!=": lambda a, b: a != b,
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
-    "contains": lambda part, whole: part in whole,
-    "!contains": lambda part, whole: part not in whole,
-    "match": lambda pattern, text: full_match(pattern, text) is True,
-    "!match": lambda pattern, text: full_match(pattern, text) is False,
-}
-
-
 def full_match(pattern: str, text: str) -> bool | None:
     """Whether the whole text matches a pattern in RE2's syntax, in linear time; None if it is not a pattern."""
     import pyarrow as pa  # noqa: PLC0415  (loaded only where a program matches)
@@ -316,3 +209,107 @@ def fault_of_pattern(pattern: str) -> str:
     except pa.ArrowInvalid as error:
         return str(error).removeprefix("Invalid regular expression: ")
     return ""
+
+
+# --- the tables ----------------------------------------------------------------------------------------------
+
+
+def _same(name: str, compute: Callable[..., Value | None], shared: Type, count: int = 2, **more: bool) -> Function:
+    """A function whose arguments and result have one type."""
+    return Function(name, compute, (None,) * count, None, shared, **more)
+
+
+_binary = partial(_same, operator=True)
+_unary = partial(_same, count=1)
+
+FUNCTIONS: dict[str, Function] = {
+    function.name: function
+    for function in [
+        _binary("+", lambda _, a, b: a + b, NUMERIC),
+        _binary("-", lambda _, a, b: a - b, NUMERIC),
+        _binary("*", lambda _, a, b: a * b, NUMERIC),
+        _binary("/", _divide, NUMERIC),
+        _binary("^", _power, NUMERIC),
+        _binary("%", _remainder, INTEGERS),
+        _binary("band", _bits(lambda a, b: a & b), INTEGERS),
+        _binary("bor", _bits(lambda a, b: a | b), INTEGERS),
+        _binary("bxor", _bits(lambda a, b: a ^ b), INTEGERS),
+        _binary("bshl", _bits(lambda a, b: a << (b & 63)), INTEGERS),
+        _binary("bshr", _bits(lambda a, b: a >> (b & 63)), INTEGERS),
+        _binary("bshru", _bits(lambda a, b: (a & MAX_UNSIGNED) >> (b & 63)), INTEGERS),
+        _binary("land", lambda _, a, b: int(bool(a) and bool(b)), INTEGERS),
+        _binary("lor", lambda _, a, b: int(bool(a) or bool(b)), INTEGERS),
+        _binary("lxor", lambda _, a, b: int(bool(a) != bool(b)), INTEGERS),
+        _unary("neg", lambda _, a: -a, NUMERIC),
+        _unary("bnot", lambda type_, a: _bits(lambda x, _: ~x)(type_, a, 0), INTEGERS, operator=True),
+        _unary("lnot", lambda _, a: int(not a), INTEGERS, operator=True),
+        _same("min", lambda _, *values: min(values), ORDERED, variadic=True),
+        _same("max", lambda _, *values: max(values), ORDERED, variadic=True),
+        _same("cat", lambda _, *texts: "".join(texts), Type.SYMBOL, variadic=True),
+        Function("strlen", lambda _, text: len(text), (Type.SYMBOL,), Type.NUMBER),
+        Function("substr", _substring, (Type.SYMBOL, Type.NUMBER, Type.NUMBER), Type.SYMBOL),
+        Function("ord", _ordinal, (Type.SYMBOL,), Type.NUMBER),
+        Function("to_string", _to_string, (ANY,), Type.SYMBOL),
+        Function("canonical_term", lambda _, term: canonical_term(term), (Type.TERM,), Type.TERM),
+        Function("to_number", _to_integer, (CONVERTIBLE,), Type.NUMBER),
+        Function("to_unsigned", _to_integer, (CONVERTIBLE,), Type.UNSIGNED),
+        Function("to_float", _to_float, (CONVERTIBLE,), Type.FLOAT),
+        Function("itof", _to_float, (Type.NUMBER,), Type.FLOAT),
+        Function("itou", _to_integer, (Type.NUMBER,), Type.UNSIGNED),
+        Function("utof", _to_float, (Type.UNSIGNED,), Type.FLOAT),
+        Function("utoi", _to_integer, (Type.UNSIGNED,), Type.NUMBER),
+        Function("ftoi", _to_integer, (Type.FLOAT,), Type.NUMBER),
+        Function("ftou", _to_integer, (Type.FLOAT,), Type.UNSIGNED),
+    ]
+}
+
+# Symbols compare by their UTF-8 bytes, which is the order of their code points.
+TESTS: dict[str, Comparison] = {
+    "=": Comparison(operator.eq, "!=", ANY),
+    "!=": Comparison(operator.ne, "=", ANY),
+    "<": Comparison(operator.lt, ">=", ORDERED),
+    "<=": Comparison(operator.le, ">", ORDERED),
+    ">": Comparison(operator.gt, "<=", ORDERED),
+    ">=": Comparison(operator.ge, "<", ORDERED),
+    "contains": Comparison(lambda part, whole: part in whole, "!contains"),
+    "!contains": Comparison(lambda part, whole: part not in whole, "contains"),
+    "match": Comparison(lambda pattern, text: full_match(pattern, text) is True, "!match", pattern=True),
+    "!match": Comparison(lambda pattern, text: full_match(pattern, text) is False, "match", pattern=True),
+}
+
+AGGREGATES: dict[str, Aggregate] = {
+    "count": Aggregate(ANY, Type.NUMBER, zero=True, counts=True, bare=True),
+    "sum": Aggregate(NUMERIC, zero=True, counts=True),
+    "mean": Aggregate(NUMERIC, Type.FLOAT, counts=True),
+    "min": Aggregate(ORDERED),
+    "max": Aggregate(ORDERED),
+}
+
+
+def evaluate(name: str, type_: Type, arguments: list[Value], result: Type) -> Value | None:
+    """The value of a function at arguments of `type_`, or None where it has none."""
+    value = FUNCTIONS[name].compute(type_, *arguments)
+    if value is None or (isinstance(value, float) and math.isinf(value) and not _any_infinite(arguments)):
+        return None
+    return representable(value, result)
+
+
+def _any_infinite(arguments: list[Value]) -> bool:
+    """Infinity may be passed on, or spelled out in a text, but never comes from an overflow."""
+    return any(math.isinf(a) if isinstance(a, float) else isinstance(a, str) and "inf" in a.lower() for a in arguments)
+
+
+def representable(value: Value, type_: Type) -> Value | None:
+    """The value as it is stored, or None where the type cannot hold it: NaN never, −0.0 as 0.0."""
+    if type_ in RANGES:
+        low, high = RANGES[type_]
+        return value if low <= value <= high else None  # type: ignore[operator]
+    if type_ is Type.FLOAT:
+        number = float(value)
+        return None if math.isnan(number) else number + 0.0
+    return value
+
+
+def holds(name: str, left: Value, right: Value) -> bool:
+    """Whether a test holds."""
+    return TESTS[name].holds(left, right)

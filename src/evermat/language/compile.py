@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from evermat.core import Problem, Problems, ProgramError, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language.analysis.declarations import Names
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import lower

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from evermat.core.source import Source, Span
-from evermat.language.builtins import Type, format_float
+from evermat.core import Source, Span
+from evermat.language.builtins import FUNCTIONS, Type, format_float
 from evermat.language.terms import Value, quote
 
 if TYPE_CHECKING:
-    from evermat.core.errors import Problem
+    from evermat.core import Problem
     from evermat.language.analysis.strata import Stratum
 
 # --- relations ---------------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Wildcard:
-    """`_`: the column may hold anything, and nobody asks what."""
+    """`_`: the column may hold anything."""
 
     def __str__(self) -> str:
         return "_"
@@ -123,7 +123,7 @@ class Apply:
     type: Type
 
     def __str__(self) -> str:
-        if len(self.arguments) == 2 and (not self.function[0].isalpha() or self.function[0] in "bl"):
+        if len(self.arguments) == 2 and FUNCTIONS[self.function].operator:
             return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
         name = "-" if self.function == "neg" else self.function
         return f"{name}({', '.join(map(str, self.arguments))})"
@@ -285,7 +285,7 @@ class Program:
     strata: tuple[Stratum, ...] = field(default=())
 
     def with_rules(self, rules: Iterable[Rule], new_relations: Iterable[Relation] = ()) -> Program:
-        """The same program with other rules and some relations more: what a pass hands back."""
+        """The same program with other rules and some relations more: what a rewrite returns."""
         relations = self.relations | {relation.name: relation for relation in new_relations}
         return replace(self, rules=tuple(rules), relations=relations)
 

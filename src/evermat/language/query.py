@@ -11,10 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from evermat.core import Problem, Problems, ProgramError, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language import model
 from evermat.language.analysis.declarations import Uses, clause_atoms
 from evermat.language.analysis.declared_types import Types
@@ -110,7 +108,7 @@ class Queries:
     def instances(self, rule: Rule, row: Row) -> Query | None:
         """What has to be computed to see by which instances one of the program's rules derives a fact.
 
-        The answer has a column for each variable of the body, in the order of `body_variables`. None if the head is no such fact.
+        The answer has a column for each variable of the body, in the order of `body_variables`. None if the head is not such a fact.
         """
         tests: list[model.Literal] = []
         for term, value in zip(rule.head.terms, row, strict=True):
@@ -189,7 +187,7 @@ class _Text:
         return Clause([], clause.body, self.span)
 
     def in_terms_of_queries(self, found: Iterable[Problem]) -> list[Problem]:
-        """The same problems as somebody sees them who wrote only the query."""
+        """The same problems as the author of the query alone sees them."""
         inside: list[Problem] = []
         beyond: list[Problem] = []
         for problem in found:

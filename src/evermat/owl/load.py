@@ -9,9 +9,8 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from evermat.core.error_catalogue import BAD_CATALOG, MISSING_IMPORT, ONTOLOGY_FORMAT
-from evermat.core.errors import DataError, Problem
-from evermat.core.source import Source, Span
+from evermat.core import DataError, Problem, Source, Span
+from evermat.core import error_catalogue as errors
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.syntax.tree import NotAnOntologyError, failed
 from evermat.owl.vocabulary import BUILT_IN, TYPE, is_blank, owl
@@ -110,20 +109,14 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
 
 def _read(path: Path, base: str | None) -> _File:
     """The ontology in a file."""
-    from evermat.io.locate import FilePlace, Format  # noqa: PLC0415
-    from evermat.io.open import failing, open_text  # noqa: PLC0415
-    from evermat.io.rdf.read import read_triples, sniff  # noqa: PLC0415
-    from evermat.io.rdf.terms import RdfOptions  # noqa: PLC0415
+    from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
-    with (
-        failing(path, "an ontology is"),
-        open_text(FilePlace(path, Format.RDF, path.suffix.lower() == ".gz")) as stream,
-    ):
+    with failing(path, "an ontology is"), open_text(rdf_ref(path)) as stream:
         data = stream.read()
     start = data[:_START].decode(errors="replace").removeprefix("\ufeff")
     for other, why in _OTHERS:
         if other.match(start):
-            raise DataError(Problem(ONTOLOGY_FORMAT, {"path": path, "why": why}))
+            raise DataError(Problem(errors.ONTOLOGY_FORMAT, {"path": path, "why": why}))
     syntax = sniff(data[:_START], path.name)
     if syntax in _FORMS:
         return _read_structure(path, data, syntax, base)
@@ -138,7 +131,7 @@ def _read(path: Path, base: str | None) -> _File:
 
 
 def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _File:
-    """The ontology in a file that is no RDF."""
+    """The ontology in a file that is not RDF."""
     from evermat.owl.syntax.functional import read_functional  # noqa: PLC0415
     from evermat.owl.syntax.owlxml import read_owl_xml  # noqa: PLC0415
     from evermat.owl.syntax.to_triples import triples_of  # noqa: PLC0415
@@ -219,7 +212,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
     """The names of ontologies and their places, as a catalogue beside them says."""
     from xml.parsers import expat  # noqa: PLC0415
 
-    from evermat.io.open import failing  # noqa: PLC0415
+    from evermat.io import failing  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
 
@@ -237,7 +230,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
         text = data.decode(errors="replace")
         at = sum(len(line) for line in text.splitlines(keepends=True)[: error.lineno - 1]) + error.offset
         details = {"why": expat.ErrorString(error.code)}
-        raise DataError(Problem(BAD_CATALOG, details, Source(str(path), text), Span(at, at + 1))) from None
+        raise DataError(Problem(errors.BAD_CATALOG, details, Source(str(path), text), Span(at, at + 1))) from None
     yield from found
 
 
@@ -245,4 +238,4 @@ def _missing(iri: str, importing: Path, tried: Sequence[str]) -> Problem:
     names = f", and as {', '.join(f'`{name}`' for name in tried)}" if tried else ""
     where = f"among the ontologies given, in `{CATALOG}` beside it{names}"
     help_ = "give its file with `--ontology FILE`, or go on without it: `--ignore-imports`"
-    return Problem(MISSING_IMPORT, {"path": importing, "iri": iri, "places": where}, help=help_)
+    return Problem(errors.MISSING_IMPORT, {"path": importing, "iri": iri, "places": where}, help=help_)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TypeAlias
 
-from evermat.language.model import Atom, Literal, Negation, Rule
+from evermat.language import Atom, Literal, Negation, Rule
 from evermat.plan.planner import Sizes, backward_plan, delta_plan, full_plan, support_plan
 from evermat.plan.steps import Plan
 
@@ -77,7 +77,7 @@ class Starts:
         return literal.atom if isinstance(literal, Negation) else literal
 
     def handed_out(self, start: Start) -> str:
-        """The relation whose facts a plan hands out."""
+        """The relation whose facts a plan yields."""
         number, where = start
         rule = self._rules[number]
         if where is None or where > _SUPPORT:

@@ -1,4 +1,4 @@
-"""Pivots: a column of each relation of a recursive stratum that all recursive rules hand on unchanged.
+"""Pivots: a column of each relation of a recursive stratum that all recursive rules keep unchanged.
 
     path(x, z) :- path(x, y), edge(y, z).      the first column of `path` is a pivot
 
@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Rule, Variable
+from evermat.language import Atom, Rule, Stratum, Variable
 
 Columns = frozenset[int]
 Pairs = frozenset[tuple[int, int]]
@@ -26,10 +25,10 @@ _DEAD_ENDS = 1_000
 
 
 def pivots(stratum: Stratum) -> dict[str, int] | None:
-    """For each relation of a recursive stratum the column that all its recursive rules hand on, or None if there is no such choice.
+    """For each relation of a recursive stratum the column that all its recursive rules keep, or None if there is no such choice.
 
     Of several choices it is the one with the lowest columns, earlier relations first. A stratum without recursive rules
-    has nothing to hand on: None. So has one where a recursive rule aggregates.
+    has nothing to keep: None. So has one where a recursive rule aggregates.
     """
     if not stratum.recursive or any(rule.aggregate for rule in stratum.recursive):
         return None

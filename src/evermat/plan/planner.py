@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from math import prod
 
-from evermat.language.builtins import INTEGERS
-from evermat.language.model import (
+from evermat.language import (
+    INTEGERS,
     Apply,
     Atom,
     Constant,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
-from evermat.language.model import Atom, Constant, Expression, Relation, Rule, Test, Variable
+from evermat.language import Atom, Constant, Expression, Relation, Rule, Test, Variable
 
 
 class Role(IntEnum):
@@ -107,7 +107,7 @@ class Plan:
     """An order of evaluation of one rule.
 
     `start` is the literal that reads the change, -1 if the plan starts from the head, None if from nothing. `output` is what each
-    binding hands on: the terms of `head`, or for an aggregate rule its keys and its value. `head` is that of the rule, or the body
+    binding passes on: the terms of `head`, or for an aggregate rule its keys and its value. `head` is that of the rule, or the body
     literal whose facts a support plan asks for.
     """
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from evermat.algebra import ModuleUpdate, Rules, StratumRules, Update, View, WorkingSet
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 from evermat.reasoning.insertion import Views, insert
 
 AddAxioms: TypeAlias = Callable[[WorkingSet, View], None]

@@ -20,7 +20,7 @@ What it goes by, in this order:
 from __future__ import annotations
 
 from evermat.algebra import Counters, StratumRules, Update
-from evermat.language.model import Apply, Atom, Negation, Test
+from evermat.language import Apply, Atom, Negation, Test
 from evermat.reasoning.maintain import Attempt, Choice, fixed_choice
 
 _LARGE = 0.4  # a change of this share of the facts that a stratum reads is done from scratch

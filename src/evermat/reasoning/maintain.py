@@ -13,10 +13,9 @@ from types import MappingProxyType
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
+from evermat.core import Problem, ProgramError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError, did_you_mean
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Negation
+from evermat.language import Atom, Negation, Stratum
 from evermat.reasoning import (
     backward_forward,
     backward_forward_counting,

@@ -29,8 +29,7 @@ from functools import partial
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, Update, View
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Negation, Rule
+from evermat.language import Atom, Negation, Rule, Stratum
 from evermat.reasoning.insertion import Views, insert_only
 from evermat.reasoning.maintain import (
     ALGORITHMS,

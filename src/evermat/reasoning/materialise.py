@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evermat.algebra import Counters, Run, State, StratumRules, View
+from evermat.core import Problem, ProgramError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError, did_you_mean
 from evermat.reasoning import seminaive
 from evermat.reasoning.equality import materialise as equality
 from evermat.reasoning.modular import materialise as modular

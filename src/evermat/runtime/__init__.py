@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evermat.core.lazy import lazy_face
+from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.runtime.answer import Answer
@@ -29,29 +29,4 @@ if TYPE_CHECKING:
     from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame, register_source
     from evermat.runtime.update import Ahead, carry_out, check_update_algorithm
 else:
-    __getattr__, __dir__, __all__ = lazy_face(
-        __name__,
-        {
-            "answer": "Answer",
-            "change": "Change",
-            "change_folder": "ChangeFolder reported",
-            "change_history": "changes_between",
-            "compose": "ProgramSources compose_program with_triples",
-            "description": "describe",
-            "engine": "Engine",
-            "environment": "SparkOptions announced_compilation spark_session",
-            "folder_stream": "FileUpdate FolderStream list_folder stream_name",
-            "ingest": "read_change_files",
-            "inputs": "FactSources",
-            "materialise": "Options materialise_facts",
-            "outputs": "write_outputs",
-            "persistence": "StateBinding open_state save_state",
-            "query": "Queries answer_query query_version stream_answer",
-            "rdf_export": "triples_of",
-            "relation": "Relation",
-            "statistics": "materialisation_stats",
-            "stream": "AnyUpdate StreamedUpdate follow_updates",
-            "structured_streaming": "BatchProcessing follow_files follow_frame register_source",
-            "update": "Ahead carry_out check_update_algorithm",
-        },
-    )
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -8,8 +8,8 @@ from typing import BinaryIO, final
 from evermat.columns.state.query import Solutions, rows_of
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import AnswerFormat
-from evermat.language.model import Relation
+from evermat.core import AnswerFormat
+from evermat.language import Relation
 from evermat.runtime.rows import Tabular
 
 

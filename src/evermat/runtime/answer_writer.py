@@ -11,19 +11,15 @@ import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from io import StringIO
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.core.choices import ANSWER_FORMATS, AnswerFormat
-from evermat.io import arrow_schema
-from evermat.io.formats.csv_writer import spell, write_text
-from evermat.io.formats.jsonl_reader import write_jsonl
-from evermat.io.formats.parquet import write_parquet
-from evermat.io.sort import sorted_batches
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.core import ANSWER_FORMATS, AnswerFormat
+from evermat.io import FORMATS, arrow_schema, sorted_batches, spell
+from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
     from evermat.runtime.answer import Answer
@@ -49,16 +45,12 @@ def write_answer(answer: Answer, format: AnswerFormat, stream: BinaryIO) -> None
         _write_truth(bool(answer), format, stream)
         return
     batches, count = _in_order(answer, in_memory=format == "table")
-    match format:
-        case "csv":
-            write_text(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, "")
-        case "jsonl":
-            write_jsonl(stream, relation, batches)
-        case "parquet":
-            write_parquet(stream, relation, batches)
-        case _:
-            boxed = stream.isatty() and count <= _BOXED
-            (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
+    if format == "table":
+        boxed = stream.isatty() and count <= _BOXED
+        (_write_box if boxed else _write_aligned)(relation, _rows(relation, batches), stream)
+    else:
+        file_format = FORMATS["text" if format == "csv" else format]
+        file_format.write(stream, Io(relation, delimiter=",", headers=True, rfc4180=True), batches, Path())
 
 
 def _in_order(answer: Answer, *, in_memory: bool) -> tuple[Iterator[pa.RecordBatch], int]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.language.model import Relation
+from evermat.language import Relation
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import Tabular
 

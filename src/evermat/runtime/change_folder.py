@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core.choices import ChangesFormat
-from evermat.core.error_catalogue import CANNOT_WRITE
-from evermat.core.errors import Problem, ResourceError
+from evermat.core import ChangesFormat, Problem, ResourceError
+from evermat.core import error_catalogue as errors
 from evermat.io import write_changes
 from evermat.runtime.change_history import changes_between
-from evermat.store.disk import sync
+from evermat.store import sync
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.io.changes.writer import Changed
+    from evermat.io import Changed
     from evermat.store import Version
 
 
@@ -98,4 +97,4 @@ def reported(path: Path, rest: str) -> Iterator[None]:
         raise
     except OSError as error:
         details = {"path": path, "why": error.strerror or str(error), "rest": rest}
-        raise ResourceError(Problem(CANNOT_WRITE, details)) from None
+        raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None

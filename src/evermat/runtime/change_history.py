@@ -11,15 +11,14 @@ import pyarrow as pa
 
 from evermat.columns.state.saved import facts_gained
 from evermat.columns.state.state import State
-from evermat.core.error_catalogue import STATE_UNREADABLE
-from evermat.core.errors import Problem, StateError
+from evermat.core import Problem, StateError
+from evermat.core import error_catalogue as errors
 from evermat.engine.run import Run
-from evermat.language.patterns.equality import CLASSES
+from evermat.language import EQUALITY_CLASSES
 from evermat.runtime.memory_engine import restored
 from evermat.runtime.relation import Relation
 from evermat.runtime.saved_version import SavedVersion, rows_of_table
-from evermat.store import Store
-from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, Store
 
 
 def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:
@@ -47,7 +46,7 @@ def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Ta
     compact: dict[int, set[str]] = {}
     for number, name, rows in stored:
         if number not in named:
-            named[number] = CLASSES.name in SavedVersion(store, number).hidden
+            named[number] = EQUALITY_CLASSES.name in SavedVersion(store, number).hidden
             compact[number] = _compact(store, number)
         if not named[number] and name not in compact[number]:
             yield number, name, rows
@@ -86,7 +85,7 @@ def _before(store: Store, number: int) -> State | None:
         return None
     if any("rules have changed" in stratum["reason"] for stratum in store.version(number).stats["strata"]):
         why = f"the rules changed with version {number}, and the version before it is forgotten: ask for later changes"
-        raise StateError(Problem(STATE_UNREADABLE, {"file": store.path, "why": why}))
+        raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
     undone = [(name, rows_of_table(rows)) for _, name, rows in store.changes(number, number)]
     return restored(SavedVersion(store, number), undone=undone).state
 
@@ -153,5 +152,5 @@ def _joined(path: Path, name: str, tables: list[pa.Table]) -> pa.Table:
         if before.schema.types != table.schema.types:
             version = table[VERSION][0].as_py()
             why = f"`{name}` has other columns since version {version}: ask for the changes until then and from then on"
-            raise StateError(Problem(STATE_UNREADABLE, {"file": path, "why": why}))
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": path, "why": why}))
     return pa.concat_tables(table.rename_columns(last.names) for table in tables)

@@ -15,21 +15,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from evermat.core.choices import Entailment, EqualityMode
-from evermat.core.problems import Problems
-from evermat.core.source import GENERATED, Source
-from evermat.language.compile import compile_program
-from evermat.language.model import Program
-from evermat.language.patterns.equality import AUTO, AXIOMATISE, EQUALITY
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.syntax.ast import Declaration
-from evermat.language.syntax.parser import parse
-from evermat.language.terms import SAME_AS
+from evermat.core import GENERATED, Entailment, EqualityMode, Problems, Source
+from evermat.language import (
+    AXIOMATISE,
+    EQUALITY_AUTO,
+    EQUALITY_PRAGMA,
+    OTHER_TRIPLE,
+    SAME_AS,
+    TRIPLE,
+    Declaration,
+    Program,
+    compile_program,
+    parse,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.owl.translate import Note, Translation
+    from evermat.owl import Note, Translation
 
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
 _COLUMNS = {1: "(s:term)", 2: "(s:term, o:term)"}
@@ -86,7 +89,7 @@ def compose_program(source: Source, sources: ProgramSources) -> Composed:
         parts = _over_triples(sources, translation)
     else:
         parts = _over_relations(own, sources, translation)
-    parts += [f'.pragma "{EQUALITY}" "{value}"' for value in _equality(sources)]  # the last one counts
+    parts += [f'.pragma "{EQUALITY_PRAGMA}" "{value}"' for value in _equality(sources)]  # the last one counts
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
@@ -98,7 +101,7 @@ def _translated(sources: ProgramSources) -> Translation | None:
     """The ontologies, if there are any."""
     if not sources.ontology:
         return None
-    from evermat.owl.translate import translate
+    from evermat.owl import translate
 
     imports: Literal["ignore", "require"] = "ignore" if sources.ignore_imports else "require"
     return translate(sources.ontology, base=sources.base, imports=imports)
@@ -106,7 +109,7 @@ def _translated(sources: ProgramSources) -> Translation | None:
 
 def _over_triples(sources: ProgramSources, translation: Translation | None) -> list[str]:
     """What a program needs that has all triples in one relation."""
-    from evermat.owl.entailment import entailment
+    from evermat.owl import entailment
 
     parts: list[str] = []
     if sources.entailment:
@@ -118,7 +121,7 @@ def _over_triples(sources: ProgramSources, translation: Translation | None) -> l
 
 def _over_relations(own: Program, sources: ProgramSources, translation: Translation | None) -> list[str]:
     """What a program needs that has relations for classes and properties: declarations of all of them, and rules."""
-    from evermat.owl.entailment import schema_rules, trivial_rules
+    from evermat.owl import schema_rules, trivial_rules
 
     rules = [trivial_rules()] if sources.trivial else []
     rules += [schema_rules()] if translation is not None else []
@@ -140,7 +143,7 @@ def _equality(sources: ProgramSources) -> Iterator[str]:
         yield sources.equality
     elif sources.ontology or sources.entailment == "owl2rl":
         # Terms of different values cannot be represented by one: where inconsistencies are to be looked at, axioms tell them.
-        yield AUTO if sources.forbid else AXIOMATISE
+        yield EQUALITY_AUTO if sources.forbid else AXIOMATISE
 
 
 def _arities(program: Program) -> dict[str, int]:

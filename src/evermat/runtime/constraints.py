@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import islice
 
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
-from evermat.language.model import Atom, Constant, Negation, Program, Row, Rule, Variable
-from evermat.language.query import Queries, Query, body_variables, named_throughout
+from evermat.language import (
+    Atom,
+    Constant,
+    Negation,
+    Program,
+    Queries,
+    Query,
+    Row,
+    Rule,
+    Variable,
+    body_variables,
+    named_throughout,
+)
 
 _FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evermat.language.analysis.strata import Stratum
-from evermat.language.analysis.type_inference import count_of
-from evermat.language.model import Atom, Negation, Program, Relation, Rule
-from evermat.language.patterns.closures import Member
-from evermat.language.patterns.equality import OFF
-from evermat.language.patterns.unions import find_unions
-from evermat.plan.pivot_columns import pivots
-from evermat.plan.planner import delta_plan, full_plan
-from evermat.plan.steps import Plan
+from evermat.core import count_of
+from evermat.language import EQUALITY_OFF, Atom, Member, Negation, Program, Relation, Rule, Stratum, find_unions
+from evermat.plan import Plan, delta_plan, full_plan, pivots
 
 
 def describe(program: Program) -> str:
@@ -30,7 +24,7 @@ def _lines(program: Program) -> Iterator[str]:
         (len(program.strata), "stratum"),
     ]
     yield f"{program.source.name}: " + ", ".join(_count(number, noun) for number, noun in counts)
-    if program.equality != OFF:
+    if program.equality != EQUALITY_OFF:
         how = "one of them represents all" if program.rewriting else "by its axioms"
         yield f"equal terms: {how}"
     sizes = {name: len(rows) for name, rows in program.facts.items()}

@@ -22,13 +22,10 @@ from evermat.columns.equality.union_find import Renaming
 from evermat.columns.state.query import Solutions
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import EngineName, Which
-from evermat.core.timing import PhaseTimer
+from evermat.core import EngineName, PhaseTimer, Which
 from evermat.engine.run import Run
 from evermat.engine.saved_rows import Difference, SavedRows
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program
-from evermat.language.query import Query
+from evermat.language import Program, Query, Stratum
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,12 +16,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from evermat.core.error_catalogue import CANNOT_READ, NO_SOURCE
-from evermat.core.errors import DataError
-from evermat.io.changes.rdf import rdf_change, updates_of
-from evermat.io.changes.read import read_update
-from evermat.io.error_report import fail
-from evermat.io.rdf.terms import RdfOptions
+from evermat.core import DataError
+from evermat.core import error_catalogue as errors
+from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
 from evermat.runtime.stream import ROOM, Follower, StreamedUpdate
 
 #: bytes of facts that are read ahead; beyond them one update is
@@ -252,7 +249,7 @@ def list_folder(path: Path) -> set[str]:
         return set(os.listdir(path))  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError) as error:
         why = "it is a file" if path.exists() else "there is no such folder"
-        raise fail(NO_SOURCE, path=path, why=why) from error
+        raise fail(errors.NO_SOURCE, path=path, why=why) from error
     except OSError as error:
         raise _unreadable(path, error.strerror or str(error)) from error
 
@@ -263,7 +260,7 @@ def is_ignored(name: str) -> bool:
 
 
 def _unreadable(path: Path, why: str) -> DataError:
-    return fail(CANNOT_READ, path=path, what="changes are", why=why)
+    return fail(errors.CANNOT_READ, path=path, what="changes are", why=why)
 
 
 def _order(name: str) -> Order:

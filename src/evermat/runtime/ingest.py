@@ -12,11 +12,9 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
 from evermat.columns.storage.table import Batch
+from evermat.core import DataError, Problem, check_stop, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import check_stop
-from evermat.core.errors import DataError, Problem, did_you_mean
-from evermat.language.analysis.type_inference import count_of
-from evermat.language.model import Program, Relation, Row
+from evermat.language import Program, Relation, Row
 from evermat.runtime.rows import is_value, suits
 from evermat.runtime.stream import Once
 
@@ -60,9 +58,7 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
     import pyarrow as pa
 
-    from evermat.io import arrow_schema
-    from evermat.io.conform import conform
-    from evermat.io.schema import nullary
+    from evermat.io import arrow_schema, conform, nullary
 
     relation = relation_of(name, program)
     if _is_tabular(given):
@@ -157,7 +153,7 @@ def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from anything that speaks Arrow's PyCapsule interface."""
-    from evermat.io.conform import conform
+    from evermat.io import conform
 
     table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     out = np.empty((relation.arity, table.num_rows), np.int64)

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns.storage.encoding import Tables
+from evermat.core import DataError, Problem, ProgramError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, ProgramError
-from evermat.io import read_relation
-from evermat.io.rdf.inputs import GraphFiles
-from evermat.io.rdf.router import Router
-from evermat.language.model import Program
+from evermat.io import GraphFiles, read_relation
+from evermat.language import Program
 from evermat.runtime.ingest import is_dataframe, table_of
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ class FactSources:
             except DataError as error:
                 problems += error.problems
         try:
-            for name, table in files.facts(Router.of(program.relations), self.triples):
+            for name, table in files.facts(program.relations, self.triples):
                 found.setdefault(name, []).append(table)
         except DataError as error:
             problems += error.problems

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
 from evermat.columns.storage.encoding import decode_rows
-from evermat.core.choices import MaterialiseAlgorithm, Placement, SchemePolicy
-from evermat.core.timing import PhaseTimer
+from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
 from evermat.engine.run import Limits, Progress, Run
-from evermat.language.model import Program, Row
+from evermat.language import Program, Row
 from evermat.runtime.answer import Answer
 from evermat.runtime.constraints import refuse_forbidden
 from evermat.runtime.engine import Engine

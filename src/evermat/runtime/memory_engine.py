@@ -15,14 +15,10 @@ from evermat.columns.state.snapshot import Snapshot
 from evermat.columns.state.state import State
 from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.views import View
-from evermat.core.choices import EngineName, MaterialiseAlgorithm, SchemePolicy
-from evermat.core.errors import DataError, Problem
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Problem, SchemePolicy
 from evermat.engine.run import Run
 from evermat.engine.saved_rows import Difference, SavedRows
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program
-from evermat.language.patterns.equality import CLASSES
+from evermat.language import EQUALITY_CLASSES, Program, Stratum
 from evermat.reasoning.materialise import algorithm_for, materialise_stratum
 from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import encode_facts
@@ -113,7 +109,7 @@ class MemoryEngine:
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
         state, stored = self.state, version.stored_by_schemes
         if wanted is not None and self.program.rewriting:
-            wanted = {*wanted, CLASSES.name}
+            wanted = {*wanted, EQUALITY_CLASSES.name}
         if wanted is not None:
             wanted = state.needed_for(wanted, stored)
         for name in self.program.relations if wanted is None else wanted:

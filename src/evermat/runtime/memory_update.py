@@ -20,10 +20,9 @@ from evermat.columns.state.update import ChangedRows, Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.encoding import decode_rows
 from evermat.columns.storage.table import Batch, Rows
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.query import Query
+from evermat.language import Query, Stratum
 from evermat.runtime.engine import Changed, Described
 from evermat.runtime.ingest import encode_given
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from evermat.core.choices import Which
+from evermat.core import Which
 from evermat.io import Outputs
 from evermat.runtime.engine import Engine
 from evermat.runtime.rdf_export import triples_of

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
+from evermat.core import LimitError, Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import LimitError, Problem, ResourceError, StateError
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program
+from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
 from evermat.runtime.saved_version import SavedVersion, schemas, table_of_rows
-from evermat.store import Entry, Store
-from evermat.store.chunked_write import Pieces
+from evermat.store import Entry, Pieces, Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

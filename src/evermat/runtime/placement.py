@@ -17,11 +17,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from evermat.algebra import Counters
-from evermat.core.choices import MaterialiseAlgorithm, Placement
-from evermat.core.memory import available_bytes
+from evermat.core import MaterialiseAlgorithm, Placement, available_bytes
 from evermat.engine.run import Limits, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.plan.pivot_columns import pivots
+from evermat.language import Stratum
+from evermat.plan import pivots
 from evermat.reasoning.materialise import MODULAR, algorithm_for, materialise_stratum
 from evermat.reasoning.modular import materialise as modular
 from evermat.reasoning.seminaive import begin_stratum, saturate

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evermat.engine.run import Run
+from evermat.language import Program
 from evermat.language import query as language
-from evermat.language.model import Program
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import Engine
 from evermat.runtime.saved_version import SavedVersion

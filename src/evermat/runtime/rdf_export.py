@@ -10,11 +10,8 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import Which
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.terms import RDF_TYPE
+from evermat.core import Which
+from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation, Type
 from evermat.runtime.engine import Engine
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Relation, Row
+from evermat.language import RANGES, Relation, Row, Type
 
 if TYPE_CHECKING:
     import pandas as pd

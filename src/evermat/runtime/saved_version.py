@@ -15,20 +15,13 @@ import pyarrow as pa
 
 from evermat.algebra import Counters
 from evermat.columns.state.saved import SAVED_UNSIGNED
+from evermat.core import Problem, SchemePolicy, Source, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.choices import SchemePolicy
-from evermat.core.errors import Problem, StateError
-from evermat.core.source import Source
 from evermat.engine import saved_rows
 from evermat.engine.saved_rows import DELETED, SavedRows
-from evermat.io.schema import ARROW_TYPES
-from evermat.language.analysis.strata import Stratum
-from evermat.language.builtins import Type
-from evermat.language.compile import compile_program
-from evermat.language.model import Program, Relation
-from evermat.language.revise import revise
-from evermat.store import Part, Store
-from evermat.store.names import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE
+from evermat.io import ARROW_TYPES
+from evermat.language import Program, Relation, Stratum, Type, compile_program, revise
+from evermat.store import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE, Part, Store
 
 _ORIGINS = ("derived", "explicit")
 _OPS = ("-", "+", "=")  # by the numbers of `saved_rows`

@@ -20,14 +20,10 @@ from evermat.columns.state.query import rows_of
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import EngineName, MaterialiseAlgorithm, Placement
-from evermat.core.errors import DataError, Problem
-from evermat.core.timing import PhaseTimer
+from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, Problem
 from evermat.engine.run import Run
 from evermat.engine.saved_rows import Difference
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, Relation
-from evermat.language.query import Query
+from evermat.language import Program, Query, Relation, Stratum
 from evermat.reasoning.materialise import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of

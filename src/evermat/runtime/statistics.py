@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from evermat.core.memory import peak_bytes
+from evermat.core import peak_bytes
 from evermat.reasoning.materialise import MODULAR, SEMINAIVE
 from evermat.runtime.engine import Engine
 

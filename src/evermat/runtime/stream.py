@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from evermat.core.choices import UpdateAlgorithm
+from evermat.core import UpdateAlgorithm
 
 if TYPE_CHECKING:
-    from evermat.language.model import Program
+    from evermat.language import Program
     from evermat.runtime.change import Change
 
 #: updates that are read ahead of the one that is processed; then whoever makes them has to wait

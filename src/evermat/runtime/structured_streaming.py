@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from evermat.core.choices import UpdateAlgorithm
-from evermat.core.error_catalogue import NO_SUCH_RELATION
-from evermat.core.errors import DataError, Problem, did_you_mean
+from evermat.core import DataError, Problem, UpdateAlgorithm, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
 from evermat.store import Store
 
@@ -183,7 +182,7 @@ class StateFeed:
             known = [name for name in newest.relations if name not in newest.counters["hidden"]]
             if self._name not in known:
                 help_ = did_you_mean(self._name, known)
-                raise DataError(Problem(NO_SUCH_RELATION, {"name": self._name}, help=help_))
+                raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": self._name}, help=help_))
             return store.schema(newest.number, self._name)
 
     @property

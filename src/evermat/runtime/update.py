@@ -7,11 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evermat.algebra import Counters
-from evermat.core.deferred_signals import held_back
-from evermat.core.memory import peak_bytes
-from evermat.core.timing import PhaseTimer
+from evermat.core import PhaseTimer, held_back, peak_bytes
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 from evermat.reasoning.choose import choose
 from evermat.reasoning.maintain import Choice, check_algorithm, kept_counters, maintain
 from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.columns.storage.table import Batch, Table
-    from evermat.language.builtins import Type
-    from evermat.language.model import Relation
+    from evermat.language import Relation, Type
 
 _PAIRS = 1 << 17  # of a batch
 _BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
@@ -151,7 +150,7 @@ def expanded(spark: SparkSession, relation: Relation, table: Table, dictionary: 
 
     Facts that are rows of tables come from the driver.
     """
-    from evermat.io.schema import arrow_schema  # noqa: PLC0415  (tasks need none of this)
+    from evermat.io import arrow_schema  # noqa: PLC0415  (tasks need none of this)
     from evermat.spark.dataframes import to_frame  # noqa: PLC0415
 
     assert table.scheme is not None
@@ -199,7 +198,7 @@ def _added(
     from evermat.columns.schemes.scheme import BEFORE, Facts, contains  # noqa: PLC0415
     from evermat.columns.schemes.table_scheme import StoredRows  # noqa: PLC0415
     from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
-    from evermat.io.schema import arrow_schema  # noqa: PLC0415
+    from evermat.io import arrow_schema  # noqa: PLC0415
 
     earlier: list[Facts] = [*closures]
     for rows in map(StoredRows, tables):
@@ -216,7 +215,7 @@ def _expansions(
     closures: list[ClosedRelation], relation: Relation, dictionary: Dictionary
 ) -> Iterator[tuple[bool, Expansion]]:
     """The facts of closures; those of flipped ones have rows of their own."""
-    from evermat.io.formats.parquet import parquet_schema  # noqa: PLC0415
+    from evermat.io import parquet_schema  # noqa: PLC0415
 
     compact = tuple(_compact(closures, number, relation, dictionary) for number in range(len(closures)))
     longest = max((_longest(column) for closure in compact for column in (closure.first, closure.second)), default=0)
@@ -262,15 +261,15 @@ def _decoded(
 ) -> pa.Array:
     """The values of chosen nodes, at the places of these."""
     from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
-    from evermat.io.formats.parquet import UNSIGNED  # noqa: PLC0415
-    from evermat.language.builtins import Type  # noqa: PLC0415
+    from evermat.io import PARQUET_UNSIGNED  # noqa: PLC0415
+    from evermat.language import Type  # noqa: PLC0415
 
     texts = type_ in (Type.SYMBOL, Type.TERM)
     if texts:
         column = dictionary.decode_arrow(values[chosen].astype(np.int32)).cast(pa.large_string())
     else:
         column = decode_arrow(values[chosen], type_, dictionary)
-        column = column.cast(UNSIGNED) if type_ is Type.UNSIGNED else column
+        column = column.cast(PARQUET_UNSIGNED) if type_ is Type.UNSIGNED else column
     whole = column.combine_chunks()
     if chosen.all():
         return whole

@@ -18,14 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import CANNOT_READ, NULL_VALUE
-from evermat.core.errors import DataError, Problem
-from evermat.core.pandas_block import allow_pandas
-from evermat.io.conform import conform
-from evermat.io.formats.parquet import parquet_schema
-from evermat.io.schema import nullary, where
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.core import DataError, Problem, allow_pandas
+from evermat.core import error_catalogue as errors
+from evermat.io import column_text, conform, nullary, parquet_schema
+from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import Exchanged, exchanged
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.jobs import essential
@@ -181,13 +177,15 @@ def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Itera
             for problem in error.problems:
                 # One table tells of each column that it has NULLs, or else its first misfit; so do the pieces together.
                 column = problem.details["where"].split(", ", 1)[1]
-                if column not in found or (problem.kind is NULL_VALUE and found[column].kind is not NULL_VALUE):
+                if column not in found or (
+                    problem.kind is errors.NULL_VALUE and found[column].kind is not errors.NULL_VALUE
+                ):
                     found[column] = problem
             continue
         if not found:
             yield table
     if found:
-        in_order = [where(relation, position) for position in range(relation.arity)]
+        in_order = [column_text(relation, position) for position in range(relation.arity)]
         raise DataError([found[column] for column in in_order if column in found])
 
 
@@ -242,7 +240,7 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
             why = why.replace(secret, "…")
         help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
         # The Java stack trace behind it would tell what is kept secret, and nothing that helps.
-        raise DataError(Problem(CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
+        raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
     finally:
         log.disabled = was_disabled
     return made

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from evermat.core import Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import check_stop
-from evermat.core.errors import Problem, ResourceError
 
 _Result = TypeVar("_Result")
 

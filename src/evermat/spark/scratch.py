@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
+from evermat.core import Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ResourceError
 
 
 class Scratch:

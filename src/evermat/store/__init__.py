@@ -34,21 +34,26 @@ table, `delta`, belongs to the row. `CURRENT_FACTS` then gives its facts in SQL;
 
 from __future__ import annotations
 
-from evermat.store.delta_log import Part
-from evermat.store.names import column_names
-from evermat.store.store import Store
-from evermat.store.version import Entry, Version
+from typing import TYPE_CHECKING
 
-CURRENT_FACTS = """
-SELECT * EXCLUDE (_op, _version)
-FROM {relation}
-WHERE _version <= (SELECT max(version) FROM {commits})
-QUALIFY row_number() OVER (PARTITION BY {columns} ORDER BY _version DESC) = 1 AND _op <> '-'
-"""
-"""The current facts of a relation with at least one column, in SQL as DuckDB and Spark (`EXCEPT`) write it.
+from evermat.core import lazy_face
 
-Rows of a version that is not yet committed, or never was, are left out by the comparison with `commits`. To see all
-relations in the same version while somebody writes, open each table at the Delta version that the newest row pins.
-"""
-
-__all__ = ["CURRENT_FACTS", "Entry", "Part", "Store", "Version", "column_names"]
+if TYPE_CHECKING:
+    from evermat.store.chunked_write import Pieces
+    from evermat.store.data_files import Columns, read_part, stored_columns, table_schema
+    from evermat.store.delta_log import Part
+    from evermat.store.disk import damaged, sync
+    from evermat.store.names import (
+        CURRENT_FACTS,
+        NONRECURSIVE,
+        OP,
+        ORIGIN,
+        OWN_COLUMNS,
+        RECURSIVE,
+        VERSION,
+        column_names,
+    )
+    from evermat.store.store import Store
+    from evermat.store.version import Entry, Version
+else:
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

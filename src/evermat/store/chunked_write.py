@@ -1,4 +1,4 @@
-"""Rows on their way into data files: a table at once, or in pieces so that nobody needs to hold all of them.
+"""Rows on their way into data files: a table at once, or in pieces so that they need not all be in memory.
 
 Pieces are asked for by the thread that commits, one relation after the other, while others write files. Only a few
 files of pieces are on their way at any time, and the next piece is not asked for before one of them is done: so what

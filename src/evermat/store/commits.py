@@ -1,7 +1,7 @@
 """The commit table: a version exists exactly when its row does.
 
-A row pins every relation's table, and the commit log before it; so whoever has a right last row can check everything
-else. The newest log entry has no row after it, so its checksum stands in a file of its own, `_checks/<entry>`, which
+A row pins every relation's table, and the commit log before it; so from a correct last row everything else can be
+checked. The newest log entry has no row after it, so its checksum stands in a file of its own, `_checks/<entry>`, which
 is written after the entry and durable before the writer says that the version is committed. An entry without that
 file was written just before a crash: it counts if it is whole, and never happened if it is not.
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.core.errors import StateError
+from evermat.core import StateError
 from evermat.store.data_files import Columns, read_part, write_part
 from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.delta_table import CHECKS, TableWriter

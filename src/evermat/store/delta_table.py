@@ -1,7 +1,7 @@
 """Writes to one Delta table, through `deltalake`.
 
 A transaction of `deltalake` takes longer the more entries follow the last checkpoint, so a checkpoint is made every few
-entries, beside the next piece of work (`tidy`). Nobody here reads a checkpoint except `deltalake`, which cannot tell
+entries, beside the next piece of work (`tidy`). Only `deltalake` reads checkpoints here, which cannot tell
 a damaged one; so a file in `_checks` has its checksum, and a checkpoint without one was cut short by a crash and goes.
 """
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core.errors import EvermatError
+from evermat.core import EvermatError
 from evermat.store.delta_log import LOG, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.disk import cannot_write, damaged, names, put, read, sync, system_error
 from evermat.store.names import VERSION
@@ -97,7 +97,7 @@ class TableWriter:
         actions: list[AddAction | RemoveAction] = [self._add(part) for part in added]
         actions += [self._remove(part) for part in removed]
         table = self._table = self._table or self._load()
-        if table.version() != self.newest:  # nobody tidied up since; removals would look like those of a rival
+        if table.version() != self.newest:  # not tidied up since; removals would look like those of a rival
             table.update_incremental()
         table.create_write_transaction(
             actions,

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evermat.core.error_catalogue import NOT_A_STATE, STATE_EXISTS, STATE_FORMAT, STATE_LOCKED, STATE_PLACE
-from evermat.core.errors import Problem, StateError
+from evermat.core import Problem, StateError
+from evermat.core import error_catalogue as errors
 from evermat.store.disk import damaged, names, put, read, sync, writing
 
 FORMAT = 1
@@ -41,7 +41,7 @@ def check_state(path: Path) -> None:
         raise damaged(mark, "it does not say which format the state has")
     if found["format"] != FORMAT:
         details = {"path": path, "found": found["format"], "expected": FORMAT, "file": mark}
-        raise StateError(Problem(STATE_FORMAT, details))
+        raise StateError(Problem(errors.STATE_FORMAT, details))
 
 
 def check_free(path: Path) -> None:
@@ -49,7 +49,7 @@ def check_free(path: Path) -> None:
     if not os.path.lexists(path) or (path.is_dir() and not names(path)):
         return
     if (path / MARK).exists():
-        raise StateError(Problem(STATE_EXISTS, {"path": path}))
+        raise StateError(Problem(errors.STATE_EXISTS, {"path": path}))
     raise _not_a_state(path, "it is not empty, and what is in it is left alone")
 
 
@@ -58,7 +58,7 @@ def check_writable_place(path: Path) -> None:
     found = _MISREAD.search(str(path))
     if found:
         what = "a control character" if found.group() < " " else f"`{found.group()}`"
-        raise StateError(Problem(STATE_PLACE, {"path": path, "what": what}))
+        raise StateError(Problem(errors.STATE_PLACE, {"path": path, "what": what}))
 
 
 def new_folder(path: Path) -> tuple[Path, int]:
@@ -107,7 +107,7 @@ def take_lock(path: Path) -> int:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             os.close(descriptor)
-            raise StateError(Problem(STATE_LOCKED, {"path": path})) from error
+            raise StateError(Problem(errors.STATE_LOCKED, {"path": path})) from error
         except OSError:
             os.close(descriptor)
             raise
@@ -129,4 +129,4 @@ def _remove_left_overs(parent: Path, prefix: str) -> None:
 
 
 def _not_a_state(path: Path, why: str) -> StateError:
-    return StateError(Problem(NOT_A_STATE, {"path": path, "why": why}))
+    return StateError(Problem(errors.NOT_A_STATE, {"path": path, "why": why}))

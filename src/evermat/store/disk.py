@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from evermat.core.error_catalogue import CANNOT_WRITE, STATE_DAMAGED, STATE_UNREADABLE
-from evermat.core.errors import Problem, ResourceError, StateError
+from evermat.core import Problem, ResourceError, StateError
+from evermat.core import error_catalogue as errors
 
 _UNTOUCHED = "the newest version of the state is what it was"
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust tells the number
@@ -20,12 +20,12 @@ _SYSTEM = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 def damaged(file: Path, why: str) -> StateError:
     """The error that names a damaged file."""
-    return StateError(Problem(STATE_DAMAGED, {"file": file, "why": why}))
+    return StateError(Problem(errors.STATE_DAMAGED, {"file": file, "why": why}))
 
 
 def cannot_write(path: Path, why: str) -> ResourceError:
     """The error for a disk that is full or must not be written to."""
-    return ResourceError(Problem(CANNOT_WRITE, {"path": path, "why": why, "rest": _UNTOUCHED}))
+    return ResourceError(Problem(errors.CANNOT_WRITE, {"path": path, "why": why, "rest": _UNTOUCHED}))
 
 
 @contextmanager
@@ -54,7 +54,7 @@ def read(file: Path) -> bytes:
     except OSError as error:
         why = error.strerror or str(error)
         if error.errno in _SYSTEM:
-            raise StateError(Problem(STATE_UNREADABLE, {"file": file, "why": why})) from error
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": file, "why": why})) from error
         raise damaged(file, why) from error
 
 
@@ -66,7 +66,7 @@ def names(folder: Path) -> list[str]:
         return []
     except OSError as error:
         why = error.strerror or str(error)
-        raise StateError(Problem(STATE_UNREADABLE, {"file": folder, "why": why})) from error
+        raise StateError(Problem(errors.STATE_UNREADABLE, {"file": folder, "why": why})) from error
 
 
 def sync(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Names on disk: what a relation's folder and its columns are called.
+"""Names on disk: what a relation's folder and its columns are called, and how other programs select facts by them.
 
 Relation names may be anything; what is made of them here can neither leave the state nor clash on a file system
 that does not tell upper from lower case. The same names in the same order always give the same result.
@@ -11,6 +11,18 @@ from collections.abc import Iterable, Sequence
 
 ORIGIN, NONRECURSIVE, RECURSIVE, OP, VERSION = "_origin", "_nonrecursive", "_recursive", "_op", "_version"
 OWN_COLUMNS = (ORIGIN, NONRECURSIVE, RECURSIVE, OP, VERSION)
+
+CURRENT_FACTS = """
+SELECT * EXCLUDE (_op, _version)
+FROM {relation}
+WHERE _version <= (SELECT max(version) FROM {commits})
+QUALIFY row_number() OVER (PARTITION BY {columns} ORDER BY _version DESC) = 1 AND _op <> '-'
+"""
+"""The current facts of a relation with at least one column, in SQL as DuckDB and Spark (`EXCEPT`) write it.
+
+Rows of a version that is not yet committed, or never was, are left out by the comparison with `commits`. To see all
+relations in the same version while a writer is at work, open each table at the Delta version that the newest row pins.
+"""
 
 _LONGEST = 80
 

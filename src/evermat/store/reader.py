@@ -18,8 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import NO_SUCH_VERSION, STATE_UNREADABLE, VERSION_NOT_KEPT
-from evermat.core.errors import Problem, StateError
+from evermat.core import Problem, StateError
+from evermat.core import error_catalogue as errors
 from evermat.store.commits import Commits, Pin, Row
 from evermat.store.data_files import fact_schema, read_rows
 from evermat.store.delta_log import Log, Part, entry_file
@@ -81,16 +81,16 @@ class Reader:
     def _row(self, number: int, *, first: bool = False) -> Row:
         """The last row of a version, which is the one to read it by, or the first, which made it."""
         if self._target is not None:
-            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
+            raise StateError(Problem(errors.NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
         if number == self._seen == self._commits.last.version and not first:
             return self._commits.last
         found = [row for row in self._rows() if row.version == number]
         oldest = self._commits.last.oldest
         kept = f"versions {oldest} to {self._seen}" if oldest < self._seen else f"only version {self._seen}"
         if 1 <= number < oldest:
-            raise StateError(Problem(VERSION_NOT_KEPT, {"version": number, "kept": kept}))
+            raise StateError(Problem(errors.VERSION_NOT_KEPT, {"version": number, "kept": kept}))
         if not found or number > self._seen:
-            raise StateError(Problem(NO_SUCH_VERSION, {"version": number, "kept": kept}))
+            raise StateError(Problem(errors.NO_SUCH_VERSION, {"version": number, "kept": kept}))
         return found[0 if first else -1]
 
     def _rows(self) -> list[Row]:
@@ -119,7 +119,7 @@ class Reader:
         return self._reading(version, name, self._pin(version, name))
 
     def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
-        """The data files behind `read`, by version and in its order, for whoever has other machines read them.
+        """The data files behind `read`, by version and in its order, for callers that have other machines read them.
 
         Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
         removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
@@ -162,7 +162,9 @@ class Reader:
                 raise
             if begun:
                 why = "a vacuum removed files while they were read; read the version once more"
-                raise StateError(Problem(STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})) from None
+                raise StateError(
+                    Problem(errors.STATE_UNREADABLE, {"file": self._folder(pin.folder), "why": why})
+                ) from None
             yield from self._reading(version, name, now)
 
     def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
@@ -196,7 +198,7 @@ class Reader:
     def _pin_now(self, version: int, name: str) -> Pin:
         """The pin to go on with when a file is missing.
 
-        One that went because of a vacuum is no damage: the version may have gone, or it has other files now.
+        One that a vacuum removed is not damage: the version may have gone, or it has other files now.
         """
         self._commits = Commits.read(self._path / COMMITS)
         return self._pin(version, name)

@@ -83,7 +83,7 @@ class Store(Writer):
             self._lock = None
 
     def __del__(self) -> None:
-        """One that nobody holds any more must not keep others from writing."""
+        """A store without references must not keep others from writing."""
         if self._lock is not None:
             self._tidier.shutdown()
             os.close(self._lock)
@@ -107,10 +107,10 @@ class Store(Writer):
                 and nothing is committed.
             schemas: The fact columns of all relations of the program; a relation without facts has a table too.
             dropped: Relations that are no longer there. Their facts that go should be among `changes`, for they
-                are then in the change feed. A relation in `schemas` too begins anew, as does one with other types.
+                are then in the change feed. A relation in `schemas` too begins empty, as does one with other types.
 
         Raises:
-            StateError: Somebody else has committed since this store looked, or the state is damaged.
+            StateError: Another writer has committed since this store looked, or the state is damaged.
             ResourceError: The disk is full or cannot be written to; the newest version is what it was.
         """
         self.check_newest()

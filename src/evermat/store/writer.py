@@ -3,6 +3,12 @@
 The order is that of the promise: first data files, then log entries, and the row, which makes the version, only when
 all of these are on the disk. Whatever ends early is taken back, by the one who failed or, after a crash, by the next
 writer.
+
+A crash between a relation's log entry and the row that pins it leaves entries that no version knows. Readers never see
+them, for they read as pinned. They must go before the next version, which would otherwise seem to include their rows.
+An entry that is whole may have been read by another Delta reader, and entries never change once they can be read: so
+it is undone by one more entry. An entry that is not whole, which only a power loss leaves, is readable to no one and
+is removed.
 """
 
 from __future__ import annotations
@@ -17,18 +23,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from evermat.core.deferred_signals import uninterrupted
-from evermat.core.error_catalogue import STATE_MOVED
-from evermat.core.errors import EvermatError, Problem, StateError
+from evermat.core import EvermatError, Problem, StateError, uninterrupted
+from evermat.core import error_catalogue as errors
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.data_files import Columns, delta_fields
-from evermat.store.delta_log import Log, Part, entry_file, entry_numbers
+from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.delta_table import TableWriter
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
-from evermat.store.disk import put, sync, writing
+from evermat.store.disk import names, put, sync, writing
 from evermat.store.reader import Reader
-from evermat.store.recovery import left_overs, undo
 
 _T = TypeVar("_T")
 
@@ -102,15 +106,16 @@ class Writer(Reader):
             for pin in newest.pins.values():
                 numbers = entry_numbers(self._folder(pin.folder))
                 if numbers and numbers[-1] > pin.delta:
-                    undo(self._writer(pin.folder, pin.columns), self._log(pin), pin.delta)
+                    _undo(self._writer(pin.folder, pin.columns), self._log(pin), pin.delta)
             known = {pin.folder for pin in newest.pins.values()}.union(newest.retired_folders)
-            for folder in left_overs(self._path / RELATIONS, known):
-                shutil.rmtree(folder)
+            relations = self._path / RELATIONS
+            for folder in [name for name in names(relations) if name not in known]:
+                shutil.rmtree(relations / folder)
         self._logs.clear()
         self._clean = True
 
     def check_newest(self) -> None:
-        """Makes sure that we may write, and that nobody has written since we looked."""
+        """Makes sure that we may write, and that the state is as we last saw it."""
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
         if self._target is not None:
@@ -121,7 +126,7 @@ class Writer(Reader):
             self._commits = Commits.read(self._commits.folder)
         if self._commits.last.version != self._seen:
             details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
-            raise StateError(Problem(STATE_MOVED, details))
+            raise StateError(Problem(errors.STATE_MOVED, details))
 
     # --- all or nothing ------------------------------------------------------------------------------------
     def _write(
@@ -211,7 +216,7 @@ class Writer(Reader):
 
     def _abandon(self, row: Row, places: Mapping[Path, int]) -> None:
         """After a failure: the rows go first, which gives a full disk room to take back the log entries."""
-        if self._target is not None:  # nobody has seen anything; begin again from nothing
+        if self._target is not None:  # nothing is visible yet; begin again from nothing
             for name in (COMMITS, RELATIONS, PROGRAMS):
                 shutil.rmtree(self._path / name, ignore_errors=True)
                 with suppress(OSError):
@@ -251,3 +256,24 @@ class Writer(Reader):
     def _wait_for_tidying(self) -> None:
         wait(self._tidying)
         self._tidying.clear()
+
+
+def _undo(writer: TableWriter, log: Log, pinned: int) -> None:
+    """Brings a table back to the contents that it had after the entry `pinned`, up to which `log` was checked."""
+    table = writer.folder
+    for number in [n for n in entry_numbers(table) if n > pinned]:
+        if whole_entry(entry_file(table, number)) is None:
+            for rest in [n for n in reversed(entry_numbers(table)) if n >= number]:
+                entry_file(table, rest).unlink()
+            sync(entry_file(table, number).parent)
+            break
+    writer.newest = entry_numbers(table)[-1]
+    if writer.newest == pinned:
+        return
+    wanted = {part.path: part for part in log.parts(pinned)}
+    present = {part.path: part for part in log.parts(writer.newest)}
+    added = [part for path, part in wanted.items() if path not in present]
+    removed = [part for path, part in present.items() if path not in wanted]
+    if added or removed:
+        writer.write(added, removed)
+        writer.sync([])

@@ -20,8 +20,7 @@ from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import STATES, Rows, Table, Truth
 from evermat.engine.journal import Journal
-from evermat.language.model import Program, Rule
-from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
+from evermat.language import EQUALITY_CLASSES, TERM_NAMES, Program, Rule, terms_of
 
 if TYPE_CHECKING:
     from evermat.columns.state.state import State
@@ -41,7 +40,7 @@ class Representatives:
         self.renamed = Renamed(self.schema, self.renaming)
         self.naming = Naming(self.renamed)
         self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if somebody may ask
-        self._lists_names = NAMES.name in tables
+        self._lists_names = TERM_NAMES.name in tables
         self._elsewhere = {name: Table(2) for name in self.schema.columns}
 
     def share(self, other: Representatives) -> None:
@@ -53,14 +52,14 @@ class Representatives:
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: Mapping[str, list[Rows]], rules: Iterable[Rule] = ()) -> dict[str, list[Rows]]:
-        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        """The facts of TERM_NAMES that given facts and rules bring along: every term has its own name."""
         if not self._lists_names:
             return {}
         schema = self.schema
         mentioned = schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
-        found = schema.terms_in(Listed(schema.tables, {n: rows for n, rows in given.items() if n != NAMES.name}))
+        found = schema.terms_in(Listed(schema.tables, {n: rows for n, rows in given.items() if n != TERM_NAMES.name}))
         terms = np.concatenate([found, mentioned]).astype(np.int64)  # which of them is there twice does not matter
-        return {NAMES.name: [schema.tables[NAMES.name].locate(np.array([terms, terms]))]}
+        return {TERM_NAMES.name: [schema.tables[TERM_NAMES.name].locate(np.array([terms, terms]))]}
 
     # --- the materialisation from scratch ------------------------------------------------------------------------
     def settle(self, state: State) -> None:
@@ -81,15 +80,15 @@ class Representatives:
         state.refresh_rules()
 
     def list_classes(self, state: State) -> None:
-        """Says in the relation CLASSES who stands for whom."""
+        """Says in the relation EQUALITY_CLASSES who stands for whom."""
         names, representatives = self.renaming.others()
         if len(names):
-            rows = self.schema.tables[CLASSES.name].locate(np.array([names, representatives]))
-            state.materialised.add(Listed(self.schema.tables, {CLASSES.name: [rows]}))
+            rows = self.schema.tables[EQUALITY_CLASSES.name].locate(np.array([names, representatives]))
+            state.materialised.add(Listed(self.schema.tables, {EQUALITY_CLASSES.name: [rows]}))
 
     def take_over(self, state: State) -> None:
         """After facts have been loaded, with bits for those that were given and those of I: everything else follows."""
-        classes = self.schema.tables[CLASSES.name].take(state.materialised.rows(CLASSES.name))
+        classes = self.schema.tables[EQUALITY_CLASSES.name].take(state.materialised.rows(EQUALITY_CLASSES.name))
         if classes.shape[1]:
             own = np.unique(classes[1])
             self.renaming.assign(np.concatenate([classes[0], own]), np.concatenate([classes[1], own]))
@@ -156,7 +155,7 @@ class Representatives:
             self._elsewhere[name].set_bits(rows[live], _LIVE)
 
     def settle_update(self, update: Update) -> None:
-        """After the equalities of an update are known: E⁻, E⁺ and CLASSES, in normal form, and rules in normal form."""
+        """After the equalities of an update are known: E⁻, E⁺ and EQUALITY_CLASSES, in normal form, and rules in normal form."""
         changed = self.renaming.changed()
         for name in self.schema.columns:
             self._settle_explicit(update, name, changed)
@@ -214,10 +213,10 @@ class Representatives:
         return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
 
     def _settle_classes(self, update: Update, changed: Changed) -> None:
-        """What CLASSES loses and gains."""
-        table = self.schema.tables[CLASSES.name]
+        """What EQUALITY_CLASSES loses and gains."""
+        table = self.schema.tables[EQUALITY_CLASSES.name]
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives
             if others.any():
                 rows = table.locate(np.array([changed.terms[others], representatives[others]]))
-                target.add(Listed(self.schema.tables, {CLASSES.name: [rows]}))
+                target.add(Listed(self.schema.tables, {EQUALITY_CLASSES.name: [rows]}))

@@ -17,7 +17,7 @@ from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.update import Update, WorkingSet
 from evermat.columns.state.views import Fresh, Listed, View
 from evermat.columns.storage.table import Rows
-from evermat.language.patterns.equality import NormalRules
+from evermat.language import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 

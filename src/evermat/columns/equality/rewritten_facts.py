@@ -11,13 +11,9 @@ from evermat.columns.equality.union_find import Ids, Merged, Renaming
 from evermat.columns.state.views import NO_ROWS, Dataset, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Rows, Table
+from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem
-from evermat.language.literal_values import canonical_term
-from evermat.language.model import Program
-from evermat.language.patterns.equality import equality_of, rewritten_columns
-from evermat.language.patterns.triples import TRIPLE
-from evermat.language.terms import SAME_AS
+from evermat.language import SAME_AS, TRIPLE, Program, canonical_term, equality_of, rewritten_columns
 
 _QUOTE = ord('"')  # how the spelling of a literal begins
 _FEW_ROWS = 500  # that are looked at one by one rather than by an index

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from evermat.columns.kernels import union_find as kernels
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
-from evermat.language.terms import SAME_AS
+from evermat.language import SAME_AS
 
 Ids = npt.NDArray[np.int64]
 _NO_IDS: Ids = np.empty(0, np.int64)

@@ -18,10 +18,8 @@ from evermat.columns.evaluation.pipeline import Pipeline, Select, Store
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import typed
 from evermat.columns.storage.table import Batch, Table
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Atom, Rule
-from evermat.plan.planner import Sizes, delta_plan, full_plan
-from evermat.plan.steps import Plan, Role
+from evermat.language import AGGREGATES, RANGES, Atom, Rule, Type
+from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
 _HALF = 32
 _LOW = np.int64(0xFFFFFFFF)
@@ -67,12 +65,11 @@ class Groups:
         assert rule.aggregate is not None
         self._aggregate = aggregate = rule.aggregate
         self._keys = Table(len(aggregate.keys))
-        kind = _Count if aggregate.value is None else _ACCUMULATORS[aggregate.function]
         value_type = aggregate.result.type if aggregate.value is None else aggregate.value.type
-        self._accumulator = kind(value_type, dictionary)
+        self._accumulator = _ACCUMULATORS[aggregate.function](value_type, dictionary)
         #: a sink for the keys of groups that are there whether or not anything belongs to them
         self.listed: Sink = locating(self._keys)
-        if aggregate.function in ("count", "sum") and not aggregate.keys:
+        if AGGREGATES[aggregate.function].zero and not aggregate.keys:
             self.listed(np.empty((0, 1), np.int64), 1, None)  # the one group is there, if only with 0
 
     def collect(self, batch: Batch, n: int, weights: Weights | None) -> None:
@@ -99,7 +96,7 @@ class Groups:
 
 def lists_groups(rule: Rule) -> bool:
     """Whether groups are there, with a result, although nothing belongs to them."""
-    return rule.aggregate is not None and bool(rule.body) and rule.aggregate.function in ("count", "sum")
+    return rule.aggregate is not None and bool(rule.body) and AGGREGATES[rule.aggregate.function].zero
 
 
 def listing_plan(rule: Rule, start: int | None, sizes: Sizes) -> Plan:
@@ -262,7 +259,13 @@ class _Greatest(_Extreme):
     turned = True
 
 
-_ACCUMULATORS: dict[str, type[_Accumulator]] = {"sum": _Sum, "mean": _Mean, "min": _Extreme, "max": _Greatest}
+_ACCUMULATORS: dict[str, type[_Accumulator]] = {
+    "count": _Count,
+    "sum": _Sum,
+    "mean": _Mean,
+    "min": _Extreme,
+    "max": _Greatest,
+}
 
 
 def _grown(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:

@@ -11,8 +11,8 @@ from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.table import Batch, Rows
-from evermat.language.model import Constant, Expression, Variable
-from evermat.plan.steps import STARTING, Compute, Match, Step
+from evermat.language import Constant, Expression, Variable
+from evermat.plan import STARTING, Compute, Match, Step
 
 CHUNK = 1 << 14
 #: buffers of a query that are kept for the next one may have so many bytes

@@ -1,12 +1,14 @@
 """Built-in functions and tests over columns.
 
-The vectorised forms agree with the scalar ones in `program.builtins`, which are the reference: what has no value there
+The vectorised forms agree with the scalar ones in `language.builtins`, which are the reference: what has no value there
 is masked out here. Functions without a form of their own are computed once for each distinct combination of arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +17,7 @@ import numpy.typing as npt
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import Column, decode_column, encode, typed
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import Type, evaluate, fault_of_pattern, holds
-from evermat.language.model import Apply, Constant, Expression, Test, Variable
+from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
 Mask = npt.NDArray[np.bool_]
 Result = tuple[Column, Mask | None]  # values, and where there is one (None: everywhere)
@@ -69,12 +70,14 @@ def both(first: Mask | None, second: Mask | None) -> Mask | None:
 
 def _compile_apply(call: Apply, registers: Mapping[Variable, int], dictionary: Dictionary) -> Evaluate:
     arguments = [compile_expression(argument, registers, dictionary) for argument in call.arguments]
-    operation = _OPERATIONS.get((call.function, call.operands)) or _by_rank(call, dictionary) or _memo(call, dictionary)
-    if call.function in ("min", "max") and len(arguments) > 2:
-        # minimum and maximum of several are those of two, again and again
+    operation = _operation(call, dictionary)
+    if operation is None:
+        operation = _memo(call, dictionary)
+    elif len(arguments) > 2:
+        # what has a form for two, such as the minimum, is for several that of two, again and again
         *most, last = call.arguments
-        inner = Apply(call.function, tuple(most), call.operands, call.type)
-        return _compile_apply(Apply(call.function, (inner, last), call.operands, call.type), registers, dictionary)
+        inner = replace(call, arguments=tuple(most))
+        return _compile_apply(replace(call, arguments=(inner, last)), registers, dictionary)
 
     def run(batch: Batch, n: int) -> Result:
         values, valid = [], None
@@ -196,17 +199,28 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
 }
 
 
-def _by_rank(call: Apply, dictionary: Dictionary) -> _Operation | None:
+def _by_rank(dictionary: Dictionary, *, smallest: bool) -> _Operation:
     """The least or greatest of two symbols, by their UTF-8 bytes."""
-    if call.function not in ("min", "max") or call.operands is not Type.SYMBOL:
-        return None
-    smallest = call.function == "min"
 
     def run(a: Column, b: Column) -> tuple[Column, None]:
         rank = dictionary.rank()
         return np.where((rank[a] <= rank[b]) == smallest, a, b), None
 
     return run
+
+
+_SYMBOL_OPERATIONS: dict[str, Callable[[Dictionary], _Operation]] = {
+    "min": partial(_by_rank, smallest=True),
+    "max": partial(_by_rank, smallest=False),
+}
+
+
+def _operation(call: Apply, dictionary: Dictionary) -> _Operation | None:
+    """The form of a function for whole columns, if it has one."""
+    if call.operands is not Type.SYMBOL:
+        return _OPERATIONS.get((call.function, call.operands))
+    make = _SYMBOL_OPERATIONS.get(call.function)
+    return None if make is None else make(dictionary)
 
 
 def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
@@ -262,18 +276,16 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
 def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Column, Column], Any]:
     """`match`, `contains` and their negations: once for each pair of symbols."""
     negated, name = operator.startswith("!"), operator.lstrip("!")
+    test_all = _TEXT_TESTS.get(name) or (lambda left, texts: [holds(name, left, text) for text in texts])
     known: dict[tuple[int, int], bool | None] = {}  # None: the pattern is none, so neither it nor its negation holds
 
     def learn(pairs: set[tuple[int, int]]) -> None:
-        if name == "contains":
-            known.update({(a, b): holds(name, dictionary.symbol(a), dictionary.symbol(b)) for a, b in pairs})
-            return
-        by_pattern: dict[int, list[int]] = {}
-        for pattern, text in pairs:
-            by_pattern.setdefault(pattern, []).append(text)
-        for pattern, texts in by_pattern.items():
-            matched = match_all(dictionary.symbol(pattern), [dictionary.symbol(text) for text in texts])
-            known.update({(pattern, text): found for text, found in zip(texts, matched, strict=True)})
+        by_left: dict[int, list[int]] = {}
+        for left, text in pairs:
+            by_left.setdefault(left, []).append(text)
+        for left, texts in by_left.items():
+            found = test_all(dictionary.symbol(left), [dictionary.symbol(text) for text in texts])
+            known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})
 
     def run(a: Column, b: Column) -> Any:
         left, right = (np.atleast_1d(c).tolist() for c in np.broadcast_arrays(a, b))
@@ -294,3 +306,7 @@ def match_all(pattern: str, texts: list[str]) -> Sequence[bool | None]:
         return [None] * len(texts)
     found = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z")
     return found.to_pylist()  # type: ignore[no-any-return]
+
+
+# Tests that are faster for one left side and many texts; all others hold pair by pair.
+_TEXT_TESTS: dict[str, Callable[[str, list[str]], Sequence[bool | None]]] = {"match": match_all}

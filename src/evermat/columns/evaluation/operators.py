@@ -17,8 +17,8 @@ from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.index import Index
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Batch, Rows, Table
-from evermat.language.model import Constant, Relation, Variable
-from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Role
+from evermat.language import Constant, Relation, Variable
+from evermat.plan import STARTING, Check, Compute, Filter, Match, Role
 
 
 class Sink(Protocol):

@@ -20,8 +20,8 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
 from evermat.engine.run import Jobs
-from evermat.language.model import Relation, Variable, variables_of
-from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
+from evermat.language import Relation, Variable, variables_of
+from evermat.plan import Check, Compute, Filter, Match, Plan, Role, Step
 
 Select = Callable[[Role, Relation], Selection]
 

@@ -18,12 +18,8 @@ from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Rows, Table
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Constant, Relation, Rule
-from evermat.plan.entry_points import Start, Starts, plan_from
-from evermat.plan.planner import Extent
-from evermat.plan.roles import Roles
-from evermat.plan.steps import STARTING, Plan, Role
+from evermat.language import Atom, Constant, Relation, Rule, Stratum
+from evermat.plan import STARTING, Extent, Plan, Role, Roles, Start, Starts, plan_from
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
 _SAMPLE = 512  # rows that are looked at to tell how many values a column has

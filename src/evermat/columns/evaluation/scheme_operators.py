@@ -13,8 +13,8 @@ from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
-from evermat.language.model import Variable
-from evermat.plan.steps import Check, Match
+from evermat.language import Variable
+from evermat.plan import Check, Match
 
 
 class _Reading(Operation):

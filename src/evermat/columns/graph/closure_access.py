@@ -14,7 +14,7 @@ from evermat.columns.graph.delta_reachability import Connections
 from evermat.columns.state.views import Listed, View, facts_in
 from evermat.columns.storage.table import Batch, Table
 from evermat.engine.run import Jobs
-from evermat.language.patterns.closures import Closure
+from evermat.language import Closure
 
 
 class InMemory:

@@ -24,7 +24,7 @@ from evermat.columns.graph.delta_reachability import (
 )
 from evermat.columns.graph.dynamic_graph import Edges, Nodes
 from evermat.columns.storage.table import Batch, Rows
-from evermat.language.patterns.closures import Closure, Copy
+from evermat.language import Closure, Copy
 
 _NO_EDGES: Rows = np.empty(0, np.int32)
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import graphs as kernels
 from evermat.columns.storage.table import STATES, Batch, Rows, Table, Truth, as_rows
-from evermat.language.patterns.closures import Closure, Copy, Member
+from evermat.language import Closure, Copy, Member
 
 Nodes: TypeAlias = npt.NDArray[np.int32]
 States: TypeAlias = npt.NDArray[np.uint16]

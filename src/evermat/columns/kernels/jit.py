@@ -22,7 +22,7 @@ from llvmlite import ir
 from numba.core import event, types
 from numba.extending import intrinsic
 
-from evermat.core.cache_dir import cache_folder
+from evermat.core import cache_folder
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 

@@ -13,8 +13,7 @@ from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
 from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
 from evermat.columns.state.views import InSchemes, View, facts_in
 from evermat.columns.storage.table import ADDED, MATERIALISED, Batch, Rows, Table
-from evermat.language.model import Atom
-from evermat.language.patterns.closures import Closure, Copy
+from evermat.language import Atom, Closure, Copy
 
 if TYPE_CHECKING:
     from evermat.columns.graph.closure_module import ClosureModule

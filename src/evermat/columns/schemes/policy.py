@@ -17,9 +17,7 @@ from evermat.columns.graph.dynamic_graph import Edges, Nodes
 from evermat.columns.graph.reachability import Graph
 from evermat.columns.intervals.tree_cover import cover, estimate_intervals, estimate_pairs
 from evermat.columns.storage.table import Table
-from evermat.language.model import Atom, Negation, Program, Rule, Variable
-from evermat.language.patterns.closures import Closure
-from evermat.language.patterns.unions import Union
+from evermat.language import Atom, Closure, Negation, Program, Rule, Union, Variable
 
 AUTO, PLAIN = "auto", "plain"
 SCHEMES = (AUTO, PLAIN)

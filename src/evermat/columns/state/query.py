@@ -26,14 +26,23 @@ from evermat.columns.state.views import View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
-from evermat.core.pull_iterator import pulled
+from evermat.core import pulled
 from evermat.engine.run import Jobs, Run
-from evermat.language.builtins import Type
-from evermat.language.model import Atom, Constant, Literal, Negation, Relation, Rule, Test, variables_of
-from evermat.language.patterns.equality import normal_rule, rewritten_columns
-from evermat.language.query import Query
-from evermat.plan.planner import Sizes, full_plan
-from evermat.plan.steps import Match, Plan, Role
+from evermat.language import (
+    Atom,
+    Constant,
+    Literal,
+    Negation,
+    Query,
+    Relation,
+    Rule,
+    Test,
+    Type,
+    normal_rule,
+    rewritten_columns,
+    variables_of,
+)
+from evermat.plan import Match, Plan, Role, Sizes, full_plan
 
 SCANS = 8  # an index takes about as long to build as so many scans
 

@@ -24,8 +24,7 @@ from evermat.engine.saved_rows import (
     Ops,
     SavedRows,
 )
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 
 #: an `unsigned` in a state directory: no table format has 64 bits without a sign
 SAVED_UNSIGNED = pa.decimal128(20, 0)

@@ -20,9 +20,9 @@ from evermat.columns.state.views import facts_in
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import contains
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import ASSERTED, INFERRED, Which
+from evermat.core import ASSERTED, INFERRED, Which
 from evermat.engine.run import Run
-from evermat.language.query import Query
+from evermat.language import Query
 
 
 class Snapshot:

@@ -25,8 +25,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, NORMAL, Batch, Rows, Table
 from evermat.engine.run import Jobs, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, changed_rules, shared_relations
+from evermat.language import Program, Stratum, changed_rules, shared_relations
 
 Weights = npt.NDArray[np.int64]
 

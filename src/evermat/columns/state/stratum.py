@@ -22,11 +22,7 @@ from evermat.columns.schemes.policy import (
 )
 from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.columns.state.views import View
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, Rule
-from evermat.language.patterns.closures import Copy, find_copies
-from evermat.language.patterns.equality import NormalRules, possible_rule
-from evermat.language.patterns.unions import Union, find_unions
+from evermat.language import Copy, NormalRules, Program, Rule, Stratum, Union, find_copies, find_unions, possible_rule
 
 
 class StratumRules:

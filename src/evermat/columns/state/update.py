@@ -27,10 +27,10 @@ from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Touched
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL, Batch, Rows, Table
-from evermat.core.deferred_signals import uninterrupted
+from evermat.core import uninterrupted
 from evermat.engine.journal import Journal, Journaled
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 
 Weights = npt.NDArray[np.int64]
 

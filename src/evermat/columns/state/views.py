@@ -20,7 +20,7 @@ import numpy.typing as npt
 from evermat.columns.schemes.scheme import Scheme, contains
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import ADDED, STATES, Batch, Rows, Table, Truth
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)

@@ -13,9 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.language.builtins import MAX_NUMBER, Type
-from evermat.language.model import Relation
-from evermat.language.terms import Value
+from evermat.language import MAX_NUMBER, Relation, Type, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa

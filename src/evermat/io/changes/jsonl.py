@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from evermat.core.error_catalogue import CHANGE_RECORD, CHANGE_SIGN, NO_SUCH_RELATION
-from evermat.core.errors import Kind, did_you_mean
-from evermat.core.source import Span
+from evermat.core import Kind, Span, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
 from evermat.io.error_report import Findings
+from evermat.io.error_text import shown
 from evermat.io.formats.jsonl_reader import (
     NOT_PLAIN,
     JsonFact,
@@ -24,13 +26,20 @@ from evermat.io.formats.jsonl_reader import (
     plain_table,
     read_lines,
 )
-from evermat.io.schema import nullary, shown
-from evermat.language.model import Relation
+from evermat.io.formats.jsonl_writer import SPELL
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.schema import nullary
+from evermat.language import Relation
 
 NAMES = ("op", "relation", "values")
 
 
-def read_changed_jsonl(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_changed_jsonl(update: UpdateFiles) -> list[ChangedRows]:
+    """The changes of a file."""
+    return read_text_changes(update, read_block)
+
+
+def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block, relations)
     yield from read_slowly(block, relations, findings) if found is None else found
@@ -49,7 +58,7 @@ def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[Change
                 sign, name, values = by_name["op"], by_name["relation"], by_name["values"]
             signs[name].append(SIGNS[sign])
             rows[name].append(plain_row(values, columns[name]))
-    except (*NOT_PLAIN, TypeError):  # what is no name, no pair or no list
+    except (*NOT_PLAIN, TypeError):  # not a name, a pair or a list
         return None
     found = []
     for name, facts in rows.items():
@@ -71,7 +80,7 @@ def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findi
             continue
         relation = line.relation(record, relations)
         if relation is not None:
-            fact = JsonFact(text, line.places["values"], number, relation, findings)
+            fact = JsonFact(text, line.spans["values"], number, relation, findings)
             values = fact.values(record["values"])
             if values is not None:
                 found.add(relation, values, insert=SIGNS[record["op"]])
@@ -83,51 +92,73 @@ class _Line:
 
     def __init__(self, text: str, number: int, findings: Findings) -> None:
         self.text, self.number, self._findings = text, number, findings
-        self.places: dict[str, Span] = {}
+        self.spans: dict[str, Span] = {}
 
     def has_shape(self, record: Any) -> bool:
         """Whether a line is an object with the names that a change has; if not, that is noted."""
         if not isinstance(record, Pairs):
-            return self._wrong(CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
-        self.places = dict(elements(self.text))
+            return self._wrong(errors.CHANGE_RECORD, Span(0, len(self.text)), found=kind_of(record))
+        self.spans = dict(elements(self.text))
         if record.twice is not None:
             found = f"an object with two values for `{record.twice}`"
-            return self._wrong(CHANGE_RECORD, self.places[record.twice], found=found)
+            return self._wrong(errors.CHANGE_RECORD, self.spans[record.twice], found=found)
         end = self.text.rstrip().rfind("}")
         strange = [name for name in record if name not in NAMES]
         missing = [name for name in NAMES if name not in record]
         for name in strange:
             hint = did_you_mean(name, missing)
-            self._wrong(CHANGE_RECORD, self.places[name], help=hint, found=f"an object with the name {shown(name)}")
+            self._wrong(
+                errors.CHANGE_RECORD, self.spans[name], help=hint, found=f"an object with the name {shown(name)}"
+            )
         for name in missing if not strange else ():
-            self._wrong(CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
+            self._wrong(errors.CHANGE_RECORD, Span(end, end + 1), found=f"an object without `{name}`")
         if strange or missing:
             return False
         values = record["values"]
         if not isinstance(values, list | Pairs):
             found = f"an object whose `values` is {kind_of(values)}"
-            return self._wrong(CHANGE_RECORD, self.places["values"], found=found)
+            return self._wrong(errors.CHANGE_RECORD, self.spans["values"], found=found)
         return True
 
     def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
         """The relation of a change, or None, noted, where that or the sign is wrong."""
-        for name, kind in (("op", CHANGE_SIGN), ("relation", NO_SUCH_RELATION)):
-            span, value = self.places[name], record[name]
+        for name, kind in (("op", errors.CHANGE_SIGN), ("relation", errors.NO_SUCH_RELATION)):
+            span, value = self.spans[name], record[name]
             written = self.text[span.start : span.end]
-            if kind is CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
+            if kind is errors.CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
                 self._wrong(kind, span, value=shown(written))
                 return None
-            if kind is NO_SUCH_RELATION and not isinstance(value, str):
-                self._wrong(CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
+            if kind is errors.NO_SUCH_RELATION and not isinstance(value, str):
+                self._wrong(errors.CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
                 return None
         name = record["relation"]
         if name not in relations:
             self._wrong(
-                NO_SUCH_RELATION, self.places["relation"], help=did_you_mean(name, relations), name=shown(name)[1:-1]
+                errors.NO_SUCH_RELATION,
+                self.spans["relation"],
+                help=did_you_mean(name, relations),
+                name=shown(name)[1:-1],
             )
         return relations.get(name)
 
     def _wrong(self, kind: Kind, span: Span, help: str = "", **details: object) -> bool:  # noqa: A002
-        """Notes an error and hands back False."""
+        """Notes an error and returns False."""
         self._findings.at(kind, self.text, self.number, span, help, **details)
         return False
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_jsonl(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
+    """Objects with `op`, `relation` and `values`."""
+    for sign, relation, batches in parts:
+        begin = f'{{"op": "{sign}", "relation": {encode_basestring(relation.name)}, "values": ['
+        for batch in batches:
+            if not relation.columns:
+                sink.write(f"{begin}]}}\n".encode() * batch.num_rows)
+                continue
+            spelled = [
+                map(SPELL[type_], array.to_pylist()) for type_, array in zip(relation.types, batch.columns, strict=True)
+            ]
+            sink.write("".join(f"{begin}{', '.join(row)}]}}\n" for row in zip(*spelled, strict=True)).encode())

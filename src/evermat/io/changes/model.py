@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.io.blocks import Block
-from evermat.io.error_report import Findings
+from evermat.core import Kind, count_of
+from evermat.core import error_catalogue as errors
+from evermat.io.blocks import Block, blocks
+from evermat.io.error_report import Findings, FullError
+from evermat.io.error_text import missing_columns
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.locate import file_ref
+from evermat.io.open import failing, open_text
 from evermat.io.schema import nullary, table_from_values
-from evermat.language.model import Relation
-from evermat.language.terms import Value
+from evermat.language import Relation, Value
 
 INSERT, DELETE = "+", "-"
 SIGNS = {INSERT: True, DELETE: False}
@@ -30,7 +35,52 @@ class ChangedRows(NamedTuple):
     signs: npt.NDArray[np.bool_]
 
 
+class WrittenRows(NamedTuple):
+    """Facts of one relation, sorted, that an update inserted (`+`) or deleted (`-`)."""
+
+    sign: str
+    relation: Relation
+    batches: Iterable[pa.RecordBatch]
+
+
 Reader = Callable[[Block, Mapping[str, Relation], Findings], Iterable[ChangedRows]]
+
+
+def read_text_changes(update: UpdateFiles, read: Reader) -> list[ChangedRows]:
+    """The changes of a file that is read by blocks."""
+    (path,) = update.paths
+    with failing(path, "changes are"), open_text(file_ref(path)) as stream:
+        return read_block_changes(blocks(stream, size=update.size), update.relations, Findings(str(path)), read)
+
+
+def read_block_changes(
+    text: Iterable[Block], relations: Mapping[str, Relation], findings: Findings, read: Reader
+) -> list[ChangedRows]:
+    """The changes of all blocks, in their order."""
+    found: list[ChangedRows] = []
+    try:
+        for block in text:
+            part = list(read(block, relations, findings))
+            if not findings.problems:
+                found += part
+    except FullError:
+        pass
+    findings.raise_if_any()
+    return found
+
+
+def wrong_count(what: str, count: int, relation: Relation) -> tuple[Kind, dict[str, Any]]:
+    """The error of a change with too few or too many values."""
+    details = {
+        "what": what,
+        "found": count_of(count, "value"),
+        "relation": relation.name,
+        "expected": count_of(relation.arity, "column"),
+    }
+    if count < relation.arity:
+        return errors.TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
+    why = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
+    return errors.TOO_MANY_COLUMNS, details | {"why": why}
 
 
 class Grouped:

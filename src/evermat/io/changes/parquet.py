@@ -10,43 +10,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import (
-    CHANGE_COLUMNS,
-    CHANGE_SIGN,
-    NO_SUCH_RELATION,
-    NULL_VALUE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
-from evermat.core.errors import DataError, Kind, did_you_mean
-from evermat.io.changes.model import DELETE, INSERT, ChangedRows
-from evermat.io.conform import conform, is_text
+from evermat.core import DataError, Kind, did_you_mean
+from evermat.core import error_catalogue as errors
+from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
+from evermat.io.column_match import conform, is_text
 from evermat.io.error_report import Findings, FullError
+from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import number_details
 from evermat.io.formats.csv_fast import convert
+from evermat.io.formats.csv_writer import spell
 from evermat.io.formats.parquet import read_tables
+from evermat.io.formats.registry import UpdateFiles
 from evermat.io.number_text import number
-from evermat.io.schema import TEXTS, arrow_schema, columns_text, names, nullary, shown
-from evermat.language.analysis.type_inference import count_of
-from evermat.language.model import Relation
+from evermat.io.open import failing
+from evermat.io.schema import TEXTS, arrow_schema, nullary
+from evermat.language import Relation
 
+_SCHEMA = pa.schema(
+    [
+        pa.field("op", pa.string(), nullable=False),
+        pa.field("relation", pa.string(), nullable=False),
+        pa.field("values", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
+    ]
+)
 Rows = npt.NDArray[np.int64]
 
 
-def read_changed_parquet(path: Path, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
+def read_changed_parquet(update: UpdateFiles) -> list[ChangedRows]:
     """The changes of a Parquet file, or of all Parquet files of a folder in the order of their names."""
-    for part, table, row_name in read_tables(path, "changes are"):
-        yield from ChangedTable(part, path.name.partition(".")[0], table, relations, row_name).facts()
+    (path,) = update.paths
+    relation = path.name.partition(".")[0]
+    with failing(path, "changes are"):
+        return [
+            rows
+            for part, table, row_name in read_tables(path, "changes are")
+            for rows in ChangedTable(part, relation, table, update.relations, row_name).facts()
+        ]
 
 
 class ChangedTable:
@@ -81,38 +91,38 @@ class ChangedTable:
     # --- signs and relations ---
 
     def _texts(self, name: str) -> Any | None:
-        """The texts of the column of that name, or None if there is none; what is no text is noted."""
-        places = [i for i, column in enumerate(self._table.column_names) if column == name]
-        if not places:
+        """The texts of the column of that name, or None if there is none; other types are noted."""
+        found = [i for i, column in enumerate(self._table.column_names) if column == name]
+        if not found:
             return None
-        column = self._table.column(places[0])
+        column = self._table.column(found[0])
         if not is_text(column.type):
             self._findings.whole(
-                CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
+                errors.CHANGE_COLUMNS, what=f"the column `{name}` is of the type `{column.type}`", path=self._path
             )
             return None
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
-            self._findings.whole(NULL_VALUE, where=self._place(row, name))
+            self._findings.whole(errors.NULL_VALUE, where=self._where(row, name))
             return None
         return pc.cast(column, pa.large_string()).combine_chunks()
 
-    def _place(self, row: int, column: str) -> str:
+    def _where(self, row: int, column: str) -> str:
         return f"{self._row_name(row)}, column `{column}`"
 
     def _signs(self) -> npt.NDArray[np.bool_]:
         """Whether each row is inserted."""
         if "op" not in self._table.column_names:
             hint = did_you_mean("op", self._table.column_names)
-            self._findings.whole(CHANGE_COLUMNS, hint, what="there is no column `op`", path=self._path)
+            self._findings.whole(errors.CHANGE_COLUMNS, hint, what="there is no column `op`", path=self._path)
         signs = self._texts("op")
         if signs is None:
             return np.empty(0, np.bool_)
         insert: npt.NDArray[np.bool_] = pc.equal(signs, INSERT).to_numpy(zero_copy_only=False)
         delete = pc.equal(signs, DELETE).to_numpy(zero_copy_only=False)
         for row in np.flatnonzero(~(insert | delete)).tolist():
-            value = f"{shown(signs[row].as_py())} in {self._place(row, 'op')},"
-            self._findings.whole(CHANGE_SIGN, value=value)
+            value = f"{shown(signs[row].as_py())} in {self._where(row, 'op')},"
+            self._findings.whole(errors.CHANGE_SIGN, value=value)
         return insert
 
     def _groups(self) -> Iterator[tuple[Relation, Rows]]:
@@ -130,7 +140,7 @@ class ChangedTable:
         order = np.argsort(codes, kind="stable")
         ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
         for name, rows in zip(encoded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=True):
-            relation = self._known(name, f"it stands in {self._place(int(rows[0]), 'relation')}")
+            relation = self._known(name, f"it stands in {self._where(int(rows[0]), 'relation')}")
             if relation is not None:
                 yield relation, rows
 
@@ -138,7 +148,7 @@ class ChangedTable:
         relation = self._relations.get(name)
         if relation is None:
             hint = did_you_mean(name, self._relations)
-            self._findings.whole(NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
+            self._findings.whole(errors.NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
         return relation
 
     # --- values ---
@@ -182,7 +192,7 @@ class ChangedTable:
             texts = flat.take(pa.array(np.arange(position, len(flat), relation.arity)))
             if texts.null_count:
                 row = int(rows[pc.index(pc.is_null(texts), True).as_py()])
-                self._findings.whole(NULL_VALUE, where=self._value_place(relation, position, row))
+                self._findings.whole(errors.NULL_VALUE, where=self._value_place(relation, position, row))
                 return empty
             values = None
             with suppress(pa.ArrowInvalid):
@@ -210,23 +220,12 @@ class ChangedTable:
     def _value_place(self, relation: Relation, position: int, row: int) -> str:
         return f"{self._row_name(row)}, value {position + 1} (`{relation.columns[position].name}`)"
 
-    def _wrong_count(self, relation: Relation, count: int, place: str) -> None:
+    def _wrong_count(self, relation: Relation, count: int, at: str) -> None:
         if count < 0:
-            self._findings.whole(NULL_VALUE, where=f"{place}, column `values`")
+            self._findings.whole(errors.NULL_VALUE, where=f"{at}, column `values`")
             return
-        details: dict[str, Any] = {
-            "what": f"the change in {place}",
-            "found": count_of(count, "value"),
-            "relation": relation.name,
-            "expected": columns_text(relation.arity) if relation.arity else "no columns",
-        }
-        if count < relation.arity:
-            absent = [column.name for column in relation.columns[count:]]
-            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
-            self._findings.whole(TOO_FEW_COLUMNS, **details, missing=missing)
-        else:
-            last = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
-            self._findings.whole(TOO_MANY_COLUMNS, **details, why=last)
+        kind, details = wrong_count(f"the change in {at}", count, relation)
+        self._findings.whole(kind, **details)
 
 
 def _is_spelled(rest: pa.Table) -> bool:
@@ -235,3 +234,21 @@ def _is_spelled(rest: pa.Table) -> bool:
         return False
     type_ = rest.schema.field(0).type
     return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_text(type_.value_type)
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_parquet(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
+    """Columns `op`, `relation` and `values`: the values are spelled as in text, for one schema has to suit all."""
+    with pq.ParquetWriter(sink, _SCHEMA) as writer:
+        for sign, relation, batches in parts:
+            for batch in batches:
+                columns = [spell(a, t).to_pylist() for a, t in zip(batch.columns, relation.types, strict=False)]
+                rows = list(zip(*columns, strict=True)) if relation.columns else [()] * batch.num_rows
+                arrays = [
+                    pa.array([sign] * len(rows), pa.string()),
+                    pa.array([relation.name] * len(rows), pa.string()),
+                    pa.array(rows, _SCHEMA.field("values").type),
+                ]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))

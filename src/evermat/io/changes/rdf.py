@@ -7,7 +7,7 @@ called after the content of the file, so that the same file says the same twice.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -15,18 +15,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import CHANGE_NAME, CHANGE_NOWHERE, CHANGE_UNLABELLED
-from evermat.core.errors import DataError, Problem, did_you_mean
+from evermat.core import DataError, Problem, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, FullError, Skipped, fail
-from evermat.io.locate import FilePlace, Format, place_of
+from evermat.io.error_text import shown
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
+from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import Numbered, Prefixed, Quads, RdfOptions, is_blank, triples_table
-from evermat.io.schema import shown
-from evermat.language.model import Relation
-from evermat.language.terms import RDF_TYPE
+from evermat.io.rdf.terms import Numbered, Prefixed, Quads, is_blank, triples_table
+from evermat.language import RDF_TYPE
 
 _SIGNS = {".add": True, ".del": False}
 
@@ -34,20 +35,20 @@ _SIGNS = {".add": True, ".del": False}
 class RdfChange(NamedTuple):
     """What the name of an RDF file of changes says."""
 
-    place: FilePlace
+    ref: FileRef
     stem: Path  # the same for both files of a pair
     insert: bool
 
 
 def rdf_change(path: Path) -> RdfChange | None:
     """What the name of a file says, if it is one of RDF and of changes."""
-    place = place_of(path)
-    if place.format is not Format.RDF:
+    ref = file_ref(path)
+    if not ref.is_rdf:
         return None
     name = Path(path.name)
-    stem = Path(name.stem).stem if place.gzip else name.stem
+    stem = Path(name.stem).stem if ref.gzip else name.stem
     insert = _SIGNS.get(Path(stem).suffix.lower())
-    return None if insert is None else RdfChange(place, path.with_name(stem[: -len(".add")]), insert)
+    return None if insert is None else RdfChange(ref, path.with_name(stem[: -len(".add")]), insert)
 
 
 def updates_of(paths: Iterable[Path]) -> list[list[Path]]:
@@ -63,26 +64,21 @@ def updates_of(paths: Iterable[Path]) -> list[list[Path]]:
     return updates
 
 
-def read_changed_rdf(
-    paths: Sequence[Path],
-    relations: Mapping[str, Relation],
-    options: RdfOptions,
-    skipped: dict[str, int] | None = None,
-) -> list[ChangedRows]:
+def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
     """What the RDF files of an update change, deletions first: an insertion counts.
 
     Raises:
         DataError: with everything that is wrong with the files, or with triples that the program has no relation for.
     """
-    router = Router.of(relations)
+    router = Router.of(update.relations)
     found: dict[bool, list[ChangedRows]] = {False: [], True: []}
     problems: list[Problem] = []
-    for path in paths:
+    for path in update.paths:
         change = rdf_change(path)
         if change is None:
-            raise fail(CHANGE_NAME, path=path)
+            raise fail(errors.CHANGE_NAME, path=path)
         try:
-            triples = _read(change, options, skipped)
+            triples = _read(change, update.options, update.skipped)
             facts, nowhere = router.route(triples)
             _refuse(nowhere, router, str(path))
         except DataError as error:
@@ -90,7 +86,7 @@ def read_changed_rdf(
             continue
         for name, table in facts.items():
             signs = np.full(table.num_rows, change.insert)
-            found[change.insert].append(ChangedRows(relations[name], table, signs))
+            found[change.insert].append(ChangedRows(update.relations[name], table, signs))
     if problems:
         raise DataError(problems)
     return found[False] + found[True]
@@ -98,8 +94,8 @@ def read_changed_rdf(
 
 def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None) -> pa.Table:
     """The triples of a file."""
-    path = change.place.path
-    with failing(path, "changes are"), open_text(change.place) as text:
+    path = change.ref.path
+    with failing(path, "changes are"), open_text(change.ref) as text:
         findings = Skipped(str(path)) if options.skip else Findings(str(path))
         quads = _labelled(text, change, options, findings)
     if skipped is not None and isinstance(findings, Skipped) and findings.count:
@@ -109,20 +105,20 @@ def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None
 
 def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: Findings) -> list[Quads]:
     """The triples, blank nodes with the labels of the file."""
-    path = change.place.path
+    path = change.ref.path
 
     def read(told: Findings) -> list[Quads]:
         return read_rdf(text, path.name, options, told, lambda quads: quads, lambda: Prefixed(""))
 
     quads = read(findings)
-    if change.place.is_rdf_lines or not (labels := _labels(quads)):
+    if change.ref.format.block_reader or not (labels := _labels(quads)):
         return quads
     text.seek(0)
     unlabelled = labels - _labels(read(type(findings)(str(path))))  # pyoxigraph gives those other names each time
     if not unlabelled:
         return quads
     if not change.insert:
-        raise fail(CHANGE_UNLABELLED, path=path)
+        raise fail(errors.CHANGE_UNLABELLED, path=path)
     text.seek(0)
     digest = hashlib.sha256(text.read()).hexdigest()[:12]
     fresh = Numbered(f"u{digest}_", unlabelled)
@@ -150,7 +146,7 @@ def _refuse(nowhere: pa.Table, router: Router, path: str) -> None:
     try:
         for kind, names, known in (("class", classes, router.classes), ("property", properties, router.properties)):
             for name in names:
-                findings.whole(CHANGE_NOWHERE, did_you_mean(name, known), what=f"the {kind} {shown(name)}")
+                findings.whole(errors.CHANGE_NOWHERE, did_you_mean(name, known), what=f"the {kind} {shown(name)}")
     except FullError:
         pass
     findings.raise_if_any()

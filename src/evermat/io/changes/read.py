@@ -1,10 +1,10 @@
 """Files of changes: facts to insert and to delete, of any relations; one file is one update.
 
 - Text: lines of a sign (`+` or `-`), the relation and its values, separated by tabs, otherwise as in the file of a
-  relation (see `records`). The fact of a relation without columns has no values; `()` may stand for them.
+  relation (see `csv_exact`). The fact of a relation without columns has no values; `()` may stand for them.
 - JSON lines: objects with `op`, `relation` and `values`, an array by position or an object by name.
-- Parquet: a column `op`, and the columns of the relation; see `change_parquet`.
-- RDF: the name says what becomes of the triples, and two files are one update; see `change_rdf`.
+- Parquet: a column `op`, and the columns of the relation; see `parquet`.
+- RDF: the name says what becomes of the triples, and two files are one update; see `rdf`.
 
 The last line about a fact counts: `+` and then `-` deletes it. So no fact is both inserted and deleted.
 """
@@ -21,19 +21,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.io.blocks import BLOCK, Block, blocks
-from evermat.io.changes.jsonl import read_changed_jsonl
-from evermat.io.changes.model import ChangedRows, Reader
-from evermat.io.changes.parquet import read_changed_parquet
-from evermat.io.changes.rdf import read_changed_rdf
-from evermat.io.changes.text import read_changed_text
-from evermat.io.error_report import Findings, FullError
-from evermat.io.locate import Format, place_of
-from evermat.io.open import failing, open_text
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
+from evermat.io.blocks import BLOCK, blocks
+from evermat.io.changes.model import ChangedRows, read_block_changes
+from evermat.io.changes.text import read_block
+from evermat.io.error_report import Findings
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.locate import file_ref
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
-from evermat.language.model import Program, Relation
+from evermat.language import Program, Relation
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
 _ROW = "'row"  # no name that a column can have
@@ -67,52 +64,27 @@ def read_update(
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    if place_of(paths[0]).format is not Format.RDF:
-        (path,) = paths
-        return read_changes(path, program)
-    relations = _relations(program)
-    return _resolved(read_changed_rdf(paths, relations, options, skipped), relations)
+    return _read(UpdateFiles(paths, _relations(program), options, skipped))
 
 
 def read_changes(path: Path, program: Program, *, size: int = BLOCK) -> FileChanges:
     """The changes in a file, or with `-` the text on standard input.
 
-    Everything that is wrong with the file is raised as one `DataError` with its places.
+    Everything that is wrong with the file is raised as one `DataError` with its positions.
     """
     relations = _relations(program)
-    if str(path) == "-":
-        text = blocks(sys.stdin.buffer, size=size)
-        return _resolved(_read(text, relations, Findings(STDIN), read_changed_text), relations)
-    place = place_of(path)
-    if place.format is Format.RDF:
-        return read_update([path], program)
-    with failing(path, "changes are"):
-        if place.format is Format.PARQUET:
-            return _resolved(read_changed_parquet(path, relations), relations)
-        reader = read_changed_jsonl if place.format is Format.JSONL else read_changed_text
-        with open_text(place) as stream:
-            found = _read(blocks(stream, size=size), relations, Findings(str(path)), reader)
-    return _resolved(found, relations)
+    if str(path) != "-":
+        return _read(UpdateFiles([path], relations, size=size))
+    text = blocks(sys.stdin.buffer, size=size)
+    return _resolved(read_block_changes(text, relations, Findings(STDIN), read_block), relations)
+
+
+def _read(update: UpdateFiles) -> FileChanges:
+    return _resolved(file_ref(update.paths[0]).format.read_changes(update), update.relations)
 
 
 def _relations(program: Program) -> dict[str, Relation]:
     return {name: relation for name, relation in program.relations.items() if not relation.hidden}
-
-
-def _read(
-    text: Iterable[Block], relations: Mapping[str, Relation], findings: Findings, reader: Reader
-) -> list[ChangedRows]:
-    """The changes of all blocks, in their order."""
-    found: list[ChangedRows] = []
-    try:
-        for block in text:
-            part = list(reader(block, relations, findings))
-            if not findings.problems:
-                found += part
-    except FullError:
-        pass
-    findings.raise_if_any()
-    return found
 
 
 def _resolved(found: Iterable[ChangedRows], relations: Mapping[str, Relation]) -> FileChanges:

@@ -2,37 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core.error_catalogue import (
-    CHANGE_RELATION,
-    CHANGE_SIGN,
-    NO_SUCH_RELATION,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
-from evermat.core.errors import did_you_mean
-from evermat.core.source import Span
+from evermat.core import Span, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, pieces
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes, wrong_count
 from evermat.io.error_report import Findings
+from evermat.io.error_text import shown
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
-from evermat.io.schema import columns_text, names, nullary, shown
-from evermat.language.analysis.type_inference import count_of
-from evermat.language.model import Io, Relation
+from evermat.io.formats.csv_writer import write_rows
+from evermat.io.formats.registry import UpdateFiles
+from evermat.io.schema import nullary
+from evermat.language import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
 
-def read_changed_text(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_changed_text(update: UpdateFiles) -> list[ChangedRows]:
+    """The changes of a file."""
+    return read_text_changes(update, read_block)
+
+
+def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block.data, relations)
     if found is not None:
@@ -41,7 +43,7 @@ def read_changed_text(block: Block, relations: Mapping[str, Relation], findings:
         yield from read_slowly(block, relations, findings)
     else:
         for piece in pieces(block, quoted=False, size=len(block.data) // 8 + 1):
-            yield from read_changed_text(piece, relations, findings)
+            yield from read_block(piece, relations, findings)
 
 
 # --- as a whole ----------------------------------------------------------------------------------------------
@@ -141,16 +143,16 @@ def _relation(record: Record, relations: Mapping[str, Relation], findings: Findi
     sign, *rest = record.fields
     if sign.text not in SIGNS:
         value = shown(sign.text) if sign.text else "nothing" if record.text else "an empty line"
-        note(record, sign.span, CHANGE_SIGN, findings, value=value)
+        note(record, sign.span, errors.CHANGE_SIGN, findings, value=value)
         return None
     name = rest[0] if rest else Field("", Span(sign.span.end, sign.span.end))
     if not name.text:
-        note(record, name.span, CHANGE_RELATION, findings)
+        note(record, name.span, errors.CHANGE_RELATION, findings)
         return None
     relation = relations.get(name.text)
     if relation is None:
         hint = did_you_mean(name.text, relations)
-        note(record, name.span, NO_SUCH_RELATION, findings, help=hint, name=shown(name.text)[1:-1])
+        note(record, name.span, errors.NO_SUCH_RELATION, findings, help=hint, name=shown(name.text)[1:-1])
     return relation
 
 
@@ -163,20 +165,28 @@ def _value_fields(record: Record, relation: Relation) -> list[Field]:
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a change with too few or too many values."""
-    fields, arity = record.fields, relation.arity
-    details: dict[str, Any] = {
-        "what": "this change",
-        "found": count_of(len(fields), "value"),
-        "relation": relation.name,
-        "expected": columns_text(arity) if arity else "no columns",
-    }
-    if len(fields) < arity:
-        absent = [column.name for column in relation.columns[len(fields) :]]
-        missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
-        end = len(record.text)
-        note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
+    fields, end = record.fields, len(record.text)
+    kind, details = wrong_count("this change", len(fields), relation)
+    if len(fields) < relation.arity:
+        span = Span(end, end + 1)
     else:
-        why = f"the last column is `{relation.columns[-1].name}`" if arity else "its fact has no values"
-        note(
-            record, Span(fields[arity].span.start, fields[-1].span.end), TOO_MANY_COLUMNS, findings, **details, why=why
-        )
+        span = Span(fields[relation.arity].span.start, fields[-1].span.end)
+    note(record, span, kind, findings, **details)
+
+
+# --- writing -----------------------------------------------------------------------------------------------
+
+
+def write_changed_text(sink: BinaryIO, parts: Iterable[WrittenRows], path: Path) -> None:
+    """Lines of sign, relation and values; those of a relation without columns have no values."""
+    for sign, relation, batches in parts:
+        begin = f"{sign}\t{relation.name}".encode()
+        io = Io(relation, headers=True)  # no line is the first: none needs a mark before it
+        for batch in batches:
+            if not relation.columns:
+                sink.write((begin + b"\n") * batch.num_rows)
+                continue
+            lines = BytesIO()
+            write_rows(lines, io, [batch], path)
+            values = lines.getvalue()  # every line ends with the only newline in it: symbols with one are refused
+            sink.write(begin + b"\t" + values[:-1].replace(b"\n", b"\n" + begin + b"\t") + b"\n")

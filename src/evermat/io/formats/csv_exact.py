@@ -1,4 +1,4 @@
-"""Reads delimiter-separated text one field at a time: slow, and exact about the place of every error.
+"""Reads delimiter-separated text one field at a time: slow, and exact about the position of every error.
 
 This is the meaning of a text file; `text` has a faster way that must agree with it:
 
@@ -16,22 +16,14 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from evermat.core.error_catalogue import (
-    DATA_NOT_UTF8,
-    NOT_A_NUMBER,
-    OPEN_QUOTE,
-    STRAY_QUOTE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
-from evermat.core.errors import Kind
-from evermat.core.source import Span
+from evermat.core import Kind, Span, count_of
+from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
+from evermat.io.error_text import RANGE_TEXTS, SPELLING_TEXTS, column_text, missing_columns, shown
 from evermat.io.number_text import number
-from evermat.io.schema import TEXTS, columns_text, names, range_of, shown, spelling_of, where
-from evermat.language.model import Io, Relation
-from evermat.language.terms import Value
+from evermat.io.schema import TEXTS
+from evermat.language import Io, Relation, Value
 
 NULLARY = "()"
 
@@ -73,12 +65,12 @@ def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
         else:
             details = {
                 "what": "this line",
-                "found": columns_text(1),
+                "found": "1 column",
                 "expected": "no columns",
                 "relation": relation.name,
             }
             why = "the fact of a relation without columns is written `()`"
-            findings.at(TOO_MANY_COLUMNS, line, line_number, Span(0, len(line)), **details, why=why)
+            findings.at(errors.TOO_MANY_COLUMNS, line, line_number, Span(0, len(line)), **details, why=why)
     return found
 
 
@@ -100,32 +92,35 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
 def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, Any]:
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
-    why = "the field is empty" if kind is NOT_A_NUMBER and not text else spelling_of(type_)
+    why = "the field is empty" if kind is errors.NOT_A_NUMBER and not text else SPELLING_TEXTS[type_]
     value = shown(text)
-    return {"where": where(relation, position), "value": value, "type": type_, "why": why, "range": range_of(type_)}
+    return {
+        "where": column_text(relation, position),
+        "value": value,
+        "type": type_,
+        "why": why,
+        "range": RANGE_TEXTS[type_],
+    }
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a record with too few or too many columns."""
     fields, arity = record.fields, relation.arity
-    found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else columns_text(len(fields))
+    found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else count_of(len(fields), "column")
     details: dict[str, Any] = {
         "what": "this line",
         "relation": relation.name,
         "found": "nothing in it" if found == "no columns" else found,
-        "expected": columns_text(arity),
+        "expected": count_of(arity, "column"),
     }
     if len(fields) < arity:
-        absent = [column.name for column in relation.columns[len(fields) :]]
-        if found == "no columns":
-            absent = [column.name for column in relation.columns]
-        missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
+        missing = missing_columns(relation, 0 if found == "no columns" else len(fields))
         end = fields[-1].span.end
-        note(record, Span(end, end + 1), TOO_FEW_COLUMNS, findings, **details, missing=missing)
+        note(record, Span(end, end + 1), errors.TOO_FEW_COLUMNS, findings, **details, missing=missing)
     else:
         span = Span(fields[arity].span.start, fields[-1].span.end)
         why = f"the last column is `{relation.columns[-1].name}`"
-        note(record, span, TOO_MANY_COLUMNS, findings, **details, why=why)
+        note(record, span, errors.TOO_MANY_COLUMNS, findings, **details, why=why)
 
 
 def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str = "", **details: object) -> None:  # noqa: A002
@@ -156,7 +151,7 @@ def decode(line: bytes, number: int, findings: Findings) -> str | None:
     except UnicodeDecodeError as error:
         before = line[: error.start].decode()
         span = Span(len(before), len(before) + 1)
-        findings.at(DATA_NOT_UTF8, line.decode(errors="replace"), number, span, byte=error.start + 1)
+        findings.at(errors.DATA_NOT_UTF8, line.decode(errors="replace"), number, span, byte=error.start + 1)
         return None
 
 
@@ -186,12 +181,12 @@ def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:
         while True:
             field, at, wrong = _field(text, at, bare, io.delimiter)
             if wrong is not None:
-                place = Record(line_number, text[begin : _line_end(text, max(at, field.span.end))], fields)
+                record = Record(line_number, text[begin : _line_end(text, max(at, field.span.end))], fields)
                 span = Span(field.span.start - begin, field.span.end - begin)
                 kind, what = wrong
                 column = min(len(fields), io.relation.arity - 1)
-                note(place, span, kind, findings, where=where(io.relation, column), what=what)
-                at = len(text) if kind is OPEN_QUOTE else _line_end(text, field.span.end)
+                note(record, span, kind, findings, where=column_text(io.relation, column), what=what)
+                at = len(text) if kind is errors.OPEN_QUOTE else _line_end(text, field.span.end)
                 bad = True
             else:
                 fields.append(Field(field.text, Span(field.span.start - begin, field.span.end - begin)))
@@ -222,21 +217,21 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _field(text: str, at: int, bare: re.Pattern[str], delimiter: str) -> tuple[Field, int, tuple[Kind, str] | None]:
-    """The field that begins at a place, the place after it, and what is wrong with it."""
+    """The field that begins at an offset, the offset after it, and what is wrong with it."""
     if text.startswith('"', at):
         match = _QUOTED_FIELD.match(text, at)
         if match is None:
-            return Field("", Span(at, at + 1)), at, (OPEN_QUOTE, "")
+            return Field("", Span(at, at + 1)), at, (errors.OPEN_QUOTE, "")
         end = match.end()
         after = text[end : end + 2]
         if after[:1] in ("", "\n", delimiter) or after == "\r\n" or (after == "\r" and end + 1 == len(text)):
             return Field(match.group(1).replace('""', '"'), Span(at, end)), end, None
-        return Field("", Span(end, end + 1)), end, (STRAY_QUOTE, "there is text after the closing quote")
+        return Field("", Span(end, end + 1)), end, (errors.STRAY_QUOTE, "there is text after the closing quote")
     match = bare.match(text, at)
     assert match is not None
     end = match.end()
     if text.startswith('"', end):
-        return Field("", Span(end, end + 1)), end, (STRAY_QUOTE, "there is a quote inside an unquoted value")
+        return Field("", Span(end, end + 1)), end, (errors.STRAY_QUOTE, "there is a quote inside an unquoted value")
     stop = end
     if text.startswith("\n", end) or end == len(text):
         stop -= text.endswith("\r", at, end)

@@ -7,33 +7,36 @@ lines with empty fields, skips a BOM, reads hexadecimal numbers, NaN and `Infini
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.io.blocks import BLOCK, BOM, Block, blocks, pieces, read_blocks
+from evermat.io.blocks import BOM, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
+from evermat.io.formats.registry import InputFile
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
-from evermat.language.builtins import Type
-from evermat.language.model import Io, Relation
+from evermat.language import Io, Relation, Type
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]
 
 
-def read_text(stream: BinaryIO, io: Io, findings: Findings, size: int = BLOCK) -> pa.Table:
-    """The facts of a text, as the `.input` describes it."""
-    text = blocks(stream, quoted=io.rfc4180, headers=io.headers, keep_empty=may_be_empty(io.relation), size=size)
-    table = read_blocks(text, lambda block: read_block(block, io, findings), io.relation, findings)
-    findings.raise_if_any()
-    return table
+def block_reader(file: InputFile) -> BlockReader:
+    """How a text is read, as its `.input` describes it."""
+    io = file.io
+    return BlockReader(
+        lambda block: read_block(block, io, file.findings),
+        quoted=io.rfc4180,
+        headers=io.headers,
+        keep_empty=_may_be_empty(io.relation),
+    )
 
 
-def may_be_empty(relation: Relation) -> bool:
+def _may_be_empty(relation: Relation) -> bool:
     """Whether an empty line is a fact, also at the end of a file."""
     return relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
 

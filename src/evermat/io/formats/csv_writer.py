@@ -7,6 +7,7 @@ else, so it is refused. With rfc4180 such values are quoted.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -14,20 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.core.error_catalogue import NOT_PLAIN_TEXT
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_exact import NULLARY
 from evermat.io.schema import TEXTS
-from evermat.language.builtins import Type, format_float
-from evermat.language.model import Io
-from evermat.language.terms import quote
+from evermat.language import Io, Type, format_float, quote
 
 _BOM = "\ufeff"
 _INTEGERS = Type.NUMBER | Type.UNSIGNED
 _EXACT = 1e16  # below it, repr spells a whole float with all its digits
 
 
-def write_text(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: str) -> None:
+def write_text(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: Path) -> None:
     """Writes the facts, one in each line, after a line with the names of the columns if the `.output` asks for it."""
     relation = io.relation
     if io.headers:
@@ -35,7 +34,7 @@ def write_text(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: 
     write_rows(sink, io, batches, path)
 
 
-def write_rows(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: str) -> None:
+def write_rows(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: Path) -> None:
     """Writes only the lines of the facts."""
     plain_numbers = all(type_ in _INTEGERS for type_ in io.relation.types)
     fast = plain_numbers and io.delimiter.isascii() and io.delimiter not in '0123456789-\r\n"'
@@ -58,7 +57,7 @@ def _header(name: str, io: Io) -> str:
     return '"' + name.replace('"', '""') + '"' if io.rfc4180 and (io.delimiter in name or '"' in name) else name
 
 
-def _lines(batch: pa.RecordBatch, io: Io, path: str) -> bytes:
+def _lines(batch: pa.RecordBatch, io: Io, path: Path) -> bytes:
     """The lines of a batch; a value that would break them is an error."""
     fields = [spell(array, type_) for array, type_ in zip(batch.columns, io.relation.types, strict=True)]
     if io.rfc4180:
@@ -103,7 +102,7 @@ def _escaped(delimiter: str) -> str:
     return f"\\x{{{ord(delimiter):x}}}"
 
 
-def _refuse(fields: list[Any], io: Io, path: str) -> None:
+def _refuse(fields: list[Any], io: Io, path: Path) -> None:
     """Raises the error about the first value that plain text cannot hold."""
     for position, array in enumerate(fields):
         at = pc.index(pc.match_substring_regex(array, f"[\\r\\n{_escaped(io.delimiter)}]"), True).as_py()
@@ -117,4 +116,4 @@ def _refuse(fields: list[Any], io: Io, path: str) -> None:
                 "position": position + 1,
                 "column": io.relation.columns[position].name,
             }
-            raise fail(NOT_PLAIN_TEXT, **details, relation=io.relation.name, what=what, path=path)
+            raise fail(errors.NOT_PLAIN_TEXT, **details, relation=io.relation.name, what=what, path=path)

@@ -8,44 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from json.encoder import encode_basestring
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import (
-    ADDITIONAL_COLUMN,
-    BAD_JSON,
-    DOES_NOT_FIT,
-    JSON_TYPE,
-    MISSING_COLUMN,
-    NAN_VALUE,
-    NEGATIVE,
-    NOT_A_RECORD,
-    NULL_VALUE,
-    TOO_FEW_COLUMNS,
-    TOO_MANY_COLUMNS,
-)
-from evermat.core.errors import Kind
-from evermat.core.source import Span
-from evermat.io.blocks import BLOCK, Block, blocks, read_blocks
+from evermat.core import Kind, Span
+from evermat.core import error_catalogue as errors
+from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
+from evermat.io.error_text import RANGE_TEXTS, column_text, missing_columns, name_list, shown
 from evermat.io.formats.csv_exact import decode
-from evermat.io.schema import (
-    TEXTS,
-    columns_text,
-    names,
-    nullary,
-    range_of,
-    shown,
-    table_from_values,
-    where,
-)
-from evermat.language.builtins import RANGES, Type, format_float
-from evermat.language.model import Relation
-from evermat.language.terms import Value
+from evermat.io.formats.registry import InputFile
+from evermat.io.schema import TEXTS, nullary, table_from_values
+from evermat.language import RANGES, Relation, Type, Value
 
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
@@ -76,15 +53,9 @@ def _pairs(found: list[tuple[str, Any]]) -> Pairs:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name: _Constant(_CONSTANTS[name]))
 
 
-# --- reading -----------------------------------------------------------------------------------------------
-
-
-def read_jsonl(stream: BinaryIO, relation: Relation, findings: Findings, size: int = BLOCK) -> pa.Table:
-    """The facts of a relation, one in each line; only the last line may be empty."""
-    text = blocks(stream, size=size)
-    table = read_blocks(text, lambda block: read_block(block, relation, findings), relation, findings)
-    findings.raise_if_any()
-    return table
+def block_reader(file: InputFile) -> BlockReader:
+    """How a file is read: a fact in each line; only the last line may be empty."""
+    return BlockReader(lambda block: read_block(block, file.io.relation, file.findings))
 
 
 def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:
@@ -118,10 +89,10 @@ def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any
             record = _DECODER.decode(text)
         except json.JSONDecodeError as error:
             why = error.msg[0].lower() + error.msg[1:] if text.strip() else "nothing is in it"
-            findings.at(BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
+            findings.at(errors.BAD_JSON, text, number, Span(error.pos, error.pos + 1), why=why)
         except (RecursionError, ValueError) as error:
             why = "it is nested too deep" if isinstance(error, RecursionError) else "a number in it is too long"
-            findings.at(BAD_JSON, text, number, Span(0, 1), why=why)
+            findings.at(errors.BAD_JSON, text, number, Span(0, 1), why=why)
         else:
             yield number, text, record
 
@@ -207,10 +178,10 @@ class JsonFact:
             return self._object(record)
         if isinstance(record, list):
             return self._array(record)
-        return self._wrong(NOT_A_RECORD, self.span, found=kind_of(record))
+        return self._wrong(errors.NOT_A_RECORD, self.span, found=kind_of(record))
 
     def _wrong(self, kind: Kind, span: Span, **details: Any) -> list[Value] | None:
-        """Notes an error and hands back None, the values of a line with errors."""
+        """Notes an error and returns None, the values of a line with errors."""
         self.findings.at(kind, self.text, self.number, span, relation=self.relation.name, **details)
         return None
 
@@ -219,20 +190,20 @@ class JsonFact:
         if len(record) == arity:
             return self._values(record, list(range(arity)))
         spans = [span for _, span in elements(self.text, self.span.start)]
-        details = {"what": "this array", "found": columns_text(len(record)), "expected": columns_text(arity)}
+        found, expected = (f"{count} column{'s' * (count != 1)}" for count in (len(record), arity))
+        details = {"what": "this array", "found": found, "expected": expected}
         if len(record) < arity:
             end = self.text.rfind("]", 0, self.span.end)
-            absent = [column.name for column in self.relation.columns[len(record) :]]
-            missing = f"{names(absent)} {'is' if len(absent) == 1 else 'are'}"
-            return self._wrong(TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
+            missing = missing_columns(self.relation, len(record))
+            return self._wrong(errors.TOO_FEW_COLUMNS, Span(end, end + 1), **details, missing=missing)
         why = f"the last column is `{self.relation.columns[-1].name}`" if arity else "its fact is written `[]`"
-        return self._wrong(TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
+        return self._wrong(errors.TOO_MANY_COLUMNS, Span(spans[arity].start, spans[-1].end), **details, why=why)
 
     def _object(self, record: Pairs) -> list[Value] | None:
         columns = [column.name for column in self.relation.columns]
         if record.twice is not None:
             span = [span for name, span in elements(self.text, self.span.start) if name == record.twice][-1]
-            return self._wrong(NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
+            return self._wrong(errors.NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
         if len(record) == len(columns):
             try:
                 values = [record[name] for name in columns]
@@ -242,12 +213,12 @@ class JsonFact:
                 return self._values(values, columns)
         for name, span in elements(self.text, self.span.start):
             if name not in columns:
-                self._wrong(ADDITIONAL_COLUMN, span, name=name, expected=names(columns))
+                self._wrong(errors.ADDITIONAL_COLUMN, span, name=name, expected=name_list(columns))
         end = self.text.rfind("}", 0, self.span.end)
         for name in columns:
             if name not in record:
-                found = names([*record])
-                self._wrong(MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
+                found = name_list([*record])
+                self._wrong(errors.MISSING_COLUMN, Span(end, end + 1), column=name, things="names", found=found)
         return None
 
     def _values(self, values: list[Any], keys: list[int] | list[str]) -> list[Value] | None:
@@ -257,7 +228,7 @@ class JsonFact:
             type_ = self.relation.columns[position].type
             result = _CHECKS[type_](value)
             if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
-                result = JSON_TYPE
+                result = errors.JSON_TYPE
             if isinstance(result, Kind):
                 span = dict(elements(self.text, self.span.start))[keys[position]]
                 self._wrong(result, span, **self._details(position, value, span))
@@ -267,13 +238,13 @@ class JsonFact:
 
     def _details(self, position: int, value: object, span: Span) -> dict[str, object]:
         type_ = self.relation.columns[position].type
-        details: dict[str, object] = {"where": where(self.relation, position), "type": type_}
+        details: dict[str, object] = {"where": column_text(self.relation, position), "type": type_}
         details["value"] = shown(self.text[span.start : span.end])
         details["found"] = kind_of(value)
         if type_ in TEXTS and isinstance(value, str) and not isinstance(value, _Constant):
             details["found"] = "text with half of a surrogate pair"
         elif type_ not in TEXTS:
-            details["range"] = range_of(type_)
+            details["range"] = RANGE_TEXTS[type_]
         return details
 
 
@@ -303,7 +274,7 @@ def kind_of(value: object) -> str:
 def _text(value: Any) -> str | Kind:
     if type(value) is str:
         return value
-    return NULL_VALUE if value is None else JSON_TYPE
+    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
 
 def _integer(type_: Type) -> Callable[[Any], int | Kind]:
@@ -313,25 +284,25 @@ def _integer(type_: Type) -> Callable[[Any], int | Kind]:
         if type(value) is int:
             if low <= value <= high:
                 return value
-            return NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
-        return NULL_VALUE if value is None else JSON_TYPE
+            return errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
+        return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
     return check
 
 
 def _float(value: Any) -> float | Kind:
     if type(value) is float:
-        return DOES_NOT_FIT if math.isinf(value) else value + 0.0
+        return errors.DOES_NOT_FIT if math.isinf(value) else value + 0.0
     if type(value) is int:
         try:
             return float(value)
         except OverflowError:
-            return DOES_NOT_FIT
+            return errors.DOES_NOT_FIT
     if isinstance(value, str):
         if isinstance(value, _Constant) and value == "nan":
-            return NAN_VALUE
-        return _INFINITIES.get(value, JSON_TYPE)
-    return NULL_VALUE if value is None else JSON_TYPE
+            return errors.NAN_VALUE
+        return _INFINITIES.get(value, errors.JSON_TYPE)
+    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
 
 
 _CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
@@ -344,55 +315,24 @@ _CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
 
 
 def elements(text: str, start: int = 0) -> list[tuple[Any, Span]]:
-    """The places of the values of an array, by position, or of an object, by name. The text is known to be right."""
+    """The spans of the values of an array, by position, or of an object, by name. The text is known to be right."""
     begin = _skip(text, start)
     is_object = text.startswith("{", begin)
-    places: list[tuple[Any, Span]] = []
+    spans: list[tuple[Any, Span]] = []
     at = _skip(text, begin + 1)
     while at < len(text) and text[at] not in "]}":
-        key: Any = len(places)
+        key: Any = len(spans)
         if is_object:
             key, at = _DECODER.raw_decode(text, at)
             at = _skip(text, at)
         _, end = _DECODER.raw_decode(text, at)
-        places.append((key, Span(at, end)))
+        spans.append((key, Span(at, end)))
         at = _skip(text, end)
-    return places
+    return spans
 
 
 def _skip(text: str, at: int) -> int:
-    """The place of the next value or closing bracket."""
+    """The offset of the next value or closing bracket."""
     while at < len(text) and text[at] in " \t\r\n,:":
         at += 1
     return at
-
-
-# --- writing -----------------------------------------------------------------------------------------------
-
-
-def write_jsonl(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
-    """Writes one object, keyed by the names of the columns, for each fact."""
-    keys = [f"{encode_basestring(column.name)}: " for column in relation.columns]
-    for batch in batches:
-        if not relation.columns:
-            sink.write(b"{}\n" * batch.num_rows)
-            continue
-        spelled = [
-            [key + SPELL[column.type](value) for value in array.to_pylist()]
-            for key, column, array in zip(keys, relation.columns, batch.columns, strict=True)
-        ]
-        sink.write("".join(f"{{{', '.join(row)}}}\n" for row in zip(*spelled, strict=True)).encode())
-
-
-def _spell_float(value: float) -> str:
-    text = format_float(value)
-    return f'"{text}"' if math.isinf(value) else text
-
-
-SPELL: dict[Type, Callable[[Any], str]] = {
-    Type.SYMBOL: encode_basestring,
-    Type.TERM: encode_basestring,
-    Type.NUMBER: str,
-    Type.UNSIGNED: str,
-    Type.FLOAT: _spell_float,
-}

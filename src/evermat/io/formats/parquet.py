@@ -1,6 +1,6 @@
 """Relations in Parquet: one file, or a folder of files as Spark writes it.
 
-How columns match is said in `arrow`. Rows and row groups are counted from 1.
+How columns match is said in `column_match`. Rows and row groups are counted from 1.
 """
 
 from __future__ import annotations
@@ -13,25 +13,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core.error_catalogue import BAD_PARQUET
-from evermat.io.conform import conform
+from evermat.core import error_catalogue as errors
+from evermat.io.column_match import conform
 from evermat.io.error_report import fail
+from evermat.io.formats.registry import InputFile
 from evermat.io.locate import files_of
 from evermat.io.schema import ARROW_TYPES
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Io, Relation, Type
 
-UNSIGNED = pa.decimal128(20, 0)
+PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
 
 
 # --- reading -----------------------------------------------------------------------------------------------
 
 
-def read_parquet(file: Any, name: str, relation: Relation) -> pa.Table:
-    """The facts of a relation from one Parquet file: a path, or a stream or buffer that errors call `name`."""
-    table, row_name = _read_file(file, name)
-    return conform(table, relation, name, row_name)
+def read_parquet(source: Any, file: InputFile) -> pa.Table:
+    """The facts of a relation from a path, or a stream that can be read at any offset."""
+    name = file.findings.path
+    table, row_name = _read_file(source, name)
+    return conform(table, file.io.relation, name, row_name)
 
 
 def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:
@@ -48,11 +49,11 @@ def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
         with pq.ParquetFile(source) as file:
             return file.read(), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
-        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+        raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
     except OSError as error:
         if error.errno is not None:
             raise
-        raise fail(BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+        raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
 
 
 def _first_sentence(error: Exception) -> str:
@@ -60,23 +61,24 @@ def _first_sentence(error: Exception) -> str:
 
 
 def _row_names(metadata: Any) -> Callable[[int], str]:
-    """What errors call a row: its place is told by row group, too."""
+    """What errors call a row: its position is told by row group, too."""
 
-    def place_of(row: int) -> str:
+    def row_name(row: int) -> str:
         group, begin = 0, 0
         while row >= begin + metadata.row_group(group).num_rows:
             begin += metadata.row_group(group).num_rows
             group += 1
         return f"row {row + 1} (row group {group + 1})"
 
-    return place_of
+    return row_name
 
 
 # --- writing -----------------------------------------------------------------------------------------------
 
 
-def write_parquet(sink: BinaryIO, relation: Relation, batches: Iterable[pa.RecordBatch]) -> None:
+def write_parquet(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:
     """Writes one Parquet file; the fact of a nullary relation is a row of a column `present`."""
+    relation = io.relation
     schema = parquet_schema(relation)
     with pq.ParquetWriter(sink, schema) as writer:
         for batch in batches:
@@ -90,5 +92,5 @@ def parquet_schema(relation: Relation) -> pa.Schema:
     """The schema of a relation's Parquet file: an unsigned is decimal(20,0), which Spark can read."""
     if not relation.columns:
         return pa.schema([pa.field("present", pa.bool_(), nullable=False)])
-    types = ARROW_TYPES | {Type.UNSIGNED: UNSIGNED}
+    types = ARROW_TYPES | {Type.UNSIGNED: PARQUET_UNSIGNED}
     return pa.schema([pa.field(column.name, types[column.type], nullable=False) for column in relation.columns])

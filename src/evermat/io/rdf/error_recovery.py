@@ -50,7 +50,7 @@ def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: 
 
     Args:
         text: the text.
-        accepts: whether a text is right; a declaration that is not is handed out as a statement.
+        accepts: whether a text is right; a declaration that is not is yielded as a statement.
         graphs: whether braces enclose graphs, as in TriG.
     """
     at, declared, lead, tail = 0, b"", b"", b""
@@ -99,14 +99,14 @@ _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# RDF"
 
 
 class NotXmlError(Exception):
-    """A text that is no XML document; `args` are the reason, the line and the column, counted from 1."""
+    """A text that is not an XML document; `args` are the reason, the line and the column, counted from 1."""
 
 
 def xml_statements(text: bytes) -> list[Statement]:
     """The elements below the root of a document, or the whole document if its root is not what holds several.
 
     Raises:
-        NotXmlError: it is no XML document.
+        NotXmlError: it is not an XML document.
     """
     found = _Elements(text)
     if found.name != _RDF or not found.starts:
@@ -172,11 +172,11 @@ def markup(text: bytes) -> Iterator[bytes]:
         at = end
 
 
-# --- places --------------------------------------------------------------------------------------------------
+# --- positions --------------------------------------------------------------------------------------------------
 
 
 class Lines:
-    """Turns places in a text into lines and columns."""
+    """Turns offsets in a text into lines and columns."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text

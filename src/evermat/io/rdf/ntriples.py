@@ -18,13 +18,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import BAD_TRIPLE
-from evermat.core.source import Span
-from evermat.io.blocks import Block
+from evermat.core import Span
+from evermat.core import error_catalogue as errors
+from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
-from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of, encode
-from evermat.language.terms import XSD_STRING, literal_term
+from evermat.io.formats.registry import InputFile
+from evermat.io.rdf.terms import DEFAULT_GRAPH, Prefixed, Quads, column_of, encode, facts_of
+from evermat.language import XSD_STRING, literal_term
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -33,6 +34,16 @@ _Terms = tuple[str, ...]
 Rows = npt.NDArray[np.int64]
 LINES = 2 << 20  # bytes that are read at a time: larger blocks take longer, for memory has to be found for them
 _NEWLINE, _RETURN, _SPACE, _DOT = b"\n\r ."
+
+
+def block_reader(file: InputFile) -> BlockReader:
+    """How a file of facts is read."""
+    labels, relation, graphs = Prefixed(file.options.blank), file.io.relation, file.ref.syntax == "nq"
+
+    def read(block: Block) -> pa.Table:
+        return facts_of(labels.rename(read_block(block, file.findings, graphs=graphs)), relation)
+
+    return BlockReader(read, size=LINES)
 
 
 def read_block(block: Block, findings: Findings, *, graphs: bool = False) -> Quads:
@@ -79,7 +90,7 @@ def _pieces(data: bytes, cuts: npt.NDArray[np.int64]) -> Any:
 class Cut(NamedTuple):
     """The terms, as Arrow arrays of bytes, of those lines that look as if they were cut rightly, and the lines' numbers.
 
-    Whether they are terms nobody has looked at. A line without a graph has nothing in the last column, if there is one.
+    Whether they are terms is not checked yet. A line without a graph has nothing in the last column, if there is one.
     """
 
     columns: list[Any]
@@ -168,7 +179,7 @@ def read_plain(cut: Cut) -> tuple[Quads, Rows]:
     encoded = [column.dictionary_encode() for column in cut.columns]
     try:
         terms = [column.dictionary.cast(pa.string()) for column in encoded]
-    except pa.ArrowInvalid:  # not UTF-8: somebody else will say where
+    except pa.ArrowInvalid:  # not UTF-8: the exact reader reports where
         return Quads(*[encode([])] * len(encoded)), np.empty(0, np.int64)
     codes = [column.indices for column in encoded]
     rows = cut.rows
@@ -241,7 +252,7 @@ def read_fast(lines: Any) -> tuple[list[Any], Rows]:
     """The subjects, predicates and objects of the lines with plain terms, and which lines those are."""
     try:
         texts = lines.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8, or too long: somebody else will say where
+    except pa.ArrowInvalid:  # not UTF-8, or too long: the exact reader reports where
         return [pa.array([], pa.string())] * 3, np.empty(0, np.int64)
     found = pc.extract_regex(texts, _SPACED)
     plain = np.flatnonzero(found.is_valid())
@@ -307,11 +318,11 @@ def _read_line(line: bytes, number: int, findings: Findings, *, graphs: bool) ->
     except SyntaxError as error:
         span = _span(error, text)
         why = _reason(error.msg, text, span, form["form"])
-        findings.at(BAD_TRIPLE, text, number, span, why=why, graph=graph, **form)
+        findings.at(errors.BAD_TRIPLE, text, number, span, why=why, graph=graph, **form)
     except UnsupportedError as error:
         why, sign = error.args
         at = max(text.rfind(sign), 0)
-        findings.at(BAD_TRIPLE, text, number, Span(at, at + len(sign)), why=why, graph=graph, **form)
+        findings.at(errors.BAD_TRIPLE, text, number, Span(at, at + len(sign)), why=why, graph=graph, **form)
     return []
 
 
@@ -324,7 +335,7 @@ def _parsed(lines: bytes, *, graphs: bool) -> list[_Terms]:
 
 def _reason(message: str, line: str, span: Span, form: str) -> str:
     """Why a line is wrong, from what pyoxigraph says."""
-    why = without_place(message)
+    why = without_position(message)
     if form == "N-Triples":
         why = why.replace("Quads", "Triples")
     if why == RELATIVE:
@@ -334,7 +345,7 @@ def _reason(message: str, line: str, span: Span, form: str) -> str:
     return in_our_words(why)
 
 
-def without_place(message: str) -> str:
+def without_position(message: str) -> str:
     """What pyoxigraph says is wrong, without where."""
     return _PREFIX.sub("", message)
 

@@ -7,15 +7,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from evermat.core.error_catalogue import BAD_RDF, RDF_INPUT
+import pyarrow as pa
+
+from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, FullError, Skipped, fail
-from evermat.io.locate import FilePlace, Format
+from evermat.io.formats.registry import FORMATS, InputFile
+from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
+from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.rdf.error_recovery import NotXmlError
-from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_place
-from evermat.io.rdf.terms import AS_IT_IS, Numbered, Prefixed, Quads, RdfOptions, Triples, triples_table
+from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
+from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
 from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
+from evermat.io.schema import table_of
 
 SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf", "ofn", "owx")
 _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
@@ -30,19 +35,23 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
     Raises:
         DataError: with everything that is wrong with the file, or if it cannot be read.
     """
-    with failing(path, "triples are"), open_text(_rdf_place(path)) as text:
-        return _triples(text, path.name, options, str(path))
-
-
-def _rdf_place(path: Path) -> FilePlace:
-    """A file that is RDF whatever its name says."""
-    return FilePlace(path, Format.RDF, gzip=path.suffix.lower() == ".gz")
-
-
-def _triples(text: BinaryIO, name: str, options: RdfOptions, path: str) -> Triples:
-    findings = Skipped(path) if options.skip else Findings(path)
-    parts = read_rdf(text, name, options, findings, lambda quads: quads)
+    findings = Skipped(str(path)) if options.skip else Findings(str(path))
+    with failing(path, "triples are"), open_text(rdf_ref(path)) as text:
+        parts = read_rdf(text, path.name, options, findings, lambda quads: quads)
     return Triples(triples_table(parts), findings.count if isinstance(findings, Skipped) else 0)
+
+
+def rdf_ref(path: Path) -> FileRef:
+    """A file that is RDF whatever its name says."""
+    ref = file_ref(path)
+    return ref if ref.is_rdf else ref._replace(format=FORMATS["rdf"])
+
+
+def read_facts(stream: BinaryIO, file: InputFile) -> pa.Table:
+    """The facts of a relation from a file in any format of RDF."""
+    relation = file.io.relation
+    parts = read_rdf(stream, file.ref.path.name, file.options, file.findings, lambda quads: facts_of(quads, relation))
+    return table_of(relation, parts)
 
 
 class Labels(Protocol):
@@ -77,7 +86,7 @@ def read_rdf(
     """
     syntax = _syntax(stream, name)
     if syntax in _ONTOLOGIES:
-        raise fail(RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
+        raise fail(errors.RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
     kept: list[_T] = []
     try:
         if syntax in ("nt", "nq"):
@@ -117,8 +126,8 @@ def _read_parsed(
     careful = Careful(stream.read(), syntax, options.base, findings)
     kept = [keep(called.rename(quads)) for quads in careful.read()]
     if not careful.wrong and isinstance(wrong, SyntaxError):  # what only the text as a whole shows: a name given twice
-        why = " ".join(in_our_words(without_place(wrong.msg)).split())
-        findings.whole(BAD_RDF, form=FORMS[syntax], why=why)
+        why = " ".join(in_our_words(without_position(wrong.msg)).split())
+        findings.whole(errors.BAD_RDF, form=FORMS[syntax], why=why)
     return kept
 
 

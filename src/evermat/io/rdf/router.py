@@ -17,9 +17,7 @@ import pyarrow.compute as pc
 
 from evermat.io.rdf.terms import is_rdf_name
 from evermat.io.schema import TEXTS
-from evermat.language.model import Relation
-from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
-from evermat.language.terms import RDF_TYPE
+from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation
 
 
 class Routed(NamedTuple):
@@ -36,7 +34,7 @@ class Router:
     classes: Mapping[str, Relation]
     properties: Mapping[str, Relation]
     others: Relation | None = None
-    everything: bool = False  # whether `others` takes all triples, not only what nobody else takes
+    everything: bool = False  # whether `others` takes all triples, not only what no other takes
 
     @classmethod
     def of(cls, relations: Mapping[str, Relation]) -> Self:
@@ -107,7 +105,7 @@ _SMALL = 1 << 16  # numbers below are sorted faster
 
 
 class _Targets:
-    """Relations that facts are sent to, numbered; 0 is the one that takes what nobody else takes, if there is any."""
+    """Relations that facts are sent to, numbered; 0 is the one that takes what no other takes, if there is any."""
 
     def __init__(self, others: Relation | None) -> None:
         self.relations: list[Relation | None] = [others]

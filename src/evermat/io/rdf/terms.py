@@ -15,26 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.io.schema import arrow_schema
-from evermat.language.model import Relation
-from evermat.language.terms import RDF_TYPE
+from evermat.core import Problem, count_of
+from evermat.core import error_catalogue as errors
+from evermat.io.error_text import column_text
+from evermat.io.locate import FileRef
+from evermat.io.schema import TEXTS, arrow_schema
+from evermat.language import RDF_TYPE, Relation
 
 DEFAULT_GRAPH = '""'  # what stands for the graph that has no name
 SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in "spo"])
 ENCODED = pa.schema([pa.field(name, pa.dictionary(pa.int32(), pa.string()), nullable=False) for name in "spo"])
 BLANK = "_:"
-
-
-@dataclass(frozen=True, slots=True)
-class RdfOptions:
-    """How RDF is read."""
-
-    base: str | None = None  # what relative IRIs are relative to, if the file does not say it
-    skip: bool = False  # whether malformed statements are left out and counted
-    blank: str = ""  # what the labels of blank nodes begin with
-
-
-AS_IT_IS = RdfOptions()
+WITH_GRAPHS = ("nq", "trig")  # syntaxes
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +75,9 @@ def column_of(codes: Any, terms: Any) -> Any:
     if used.all() and len(encoded.dictionary) == len(terms):
         return pa.DictionaryArray.from_arrays(codes, terms)
     kept = terms.filter(pa.array(used)).dictionary_encode()
-    place = np.zeros(len(terms), np.int32)
-    place[used] = kept.indices.to_numpy()
-    return pa.DictionaryArray.from_arrays(pa.array(place[numbers]), kept.dictionary)
+    code = np.zeros(len(terms), np.int32)
+    code[used] = kept.indices.to_numpy()
+    return pa.DictionaryArray.from_arrays(pa.array(code[numbers]), kept.dictionary)
 
 
 def with_terms(column: Any, change: Callable[[Any], Any]) -> Any:
@@ -158,13 +150,34 @@ class Numbered:
 # --- relations -----------------------------------------------------------------------------------------------
 
 
-RDF_NAMED = (1, 2, 3, 4)  # columns that a relation may have which is named by an IRI: as a class, as a property, or
-RDF_PLAIN = (3, 4)  # as all others: subject, property, object, and perhaps the graph
+_NAMED = (1, 2, 3, 4)  # columns that a relation may have which is named by an IRI: as a class, as a property, or
+_PLAIN = (3, 4)  # as all others: subject, property, object, and perhaps the graph
 
 
 def is_rdf_name(name: str) -> bool:
     """Whether a relation is named by an IRI."""
     return name.startswith("<")
+
+
+def refusal(ref: FileRef, relation: Relation, *, output: bool = False) -> Problem | None:
+    """The error of a relation whose facts are not triples, or have graphs where the format has none."""
+    if (why := _not_triples(relation)) is not None:
+        return Problem(errors.TRIPLE_COLUMNS, {"path": ref.path, "why": why})
+    if output and relation.arity == 4 and ref.syntax not in WITH_GRAPHS:
+        why = f"`{relation.name}` has 4 columns, but the format has no graphs"
+        rule = "N-Quads (.nq) and TriG (.trig) have graphs"
+        return Problem(errors.RDF_OUTPUT, {"path": ref.path, "why": why, "rule": rule})
+    return None
+
+
+def _not_triples(relation: Relation) -> str | None:
+    """Why the facts of a relation are not triples, if that is so."""
+    if relation.arity not in (_NAMED if is_rdf_name(relation.name) else _PLAIN):
+        return f"`{relation.name}` has {count_of(relation.arity, 'column')}"
+    for position, column in enumerate(relation.columns):
+        if column.type not in TEXTS:
+            return f"{column_text(relation, position)} of `{relation.name}` is of the type `{column.type}`"
+    return None
 
 
 def facts_of(quads: Quads, relation: Relation) -> pa.Table:

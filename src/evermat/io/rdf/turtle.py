@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import BAD_BASE, BAD_RDF, RELATIVE_IRI
-from evermat.core.errors import DataError, Kind, Problem
-from evermat.core.source import Source, Span
+from evermat.core import DataError, Kind, Problem, Source, Span
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, fail
 from evermat.io.rdf.error_recovery import (
     Lines,
@@ -34,16 +33,16 @@ from evermat.io.rdf.ntriples import (
     UnsupportedError,
     cut_lines,
     in_our_words,
-    without_place,
+    without_position,
 )
 from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
-from evermat.language.terms import quote, unescape
+from evermat.language import quote, unescape
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad, RdfFormat
 
 FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
-_BLOCK = 1 << 14  # triples that are handed on at a time
+_BLOCK = 1 << 14  # triples that are yielded at a time
 _GROUP = 256  # statements that are tried together
 _START = 1 << 16  # bytes in which a document type is looked for
 _ENTITY = b"<!ENTITY"
@@ -74,7 +73,7 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
 
 
 class _Watched:
-    """A stream of an XML document that knows how the document began and ended; it has no entities that nobody checked."""
+    """A stream of an XML document that knows how the document began and ended; all its entities are checked."""
 
     _NAME = re.compile(rb"<([^\s<>/?!=]+)")
 
@@ -119,7 +118,7 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
     except ValueError as error:
         if isinstance(error, SyntaxError):
             raise
-        raise fail(BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
+        raise fail(errors.BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
 
 
 def _format(syntax: str) -> RdfFormat:
@@ -173,7 +172,7 @@ _IRI_OF_XML = re.compile(r"^error while parsing IRI '(.*)': ", re.DOTALL)
 _BASES = {"ttl": "`@base <IRI> .`", "trig": "`@base <IRI> .`", "rdf": '`xml:base="IRI"`'}
 
 
-class _Place(NamedTuple):
+class _Position(NamedTuple):
     """Some characters of a line."""
 
     line: int
@@ -192,7 +191,7 @@ class Careful:
         """The triples of all other statements.
 
         Raises:
-            DataError: there are no statements, for the text is no XML: also where mistakes are only counted.
+            DataError: there are no statements, for the text is not XML: also where mistakes are only counted.
         """
         for group in _grouped(self._statements()):
             quads = self._quads(group)
@@ -213,8 +212,8 @@ class Careful:
             return xml_statements(self._text)
         except NotXmlError as error:
             why, line, column = error.args
-            place = _Place(line, Span(column - 1, column))
-            raise DataError(self._at(place, BAD_RDF, form="XML", why=in_our_words(why))) from error
+            position = _Position(line, Span(column - 1, column))
+            raise DataError(self._at(position, errors.BAD_RDF, form="XML", why=in_our_words(why))) from error
 
     def _accepts(self, text: bytes) -> bool:
         try:
@@ -245,20 +244,22 @@ class Careful:
                 raise DataError(
                     self._problem(error, self._in_xml(statement, pieces))
                 ) from error  # it would be so for all
-            place = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
-            self._findings.add(self._problem(error, place))
+            position = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
+            self._findings.add(self._problem(error, position))
         except UnsupportedError as error:
             why, sign = error.args
             at = statement.start + max(text.rfind(sign.encode()), 0)
-            self._findings.add(self._at(self._between(at, at + len(sign)), BAD_RDF, form=FORMS[self._syntax], why=why))
+            self._findings.add(
+                self._at(self._between(at, at + len(sign)), errors.BAD_RDF, form=FORMS[self._syntax], why=why)
+            )
 
-    def _between(self, start: int, end: int) -> _Place:
-        """The place of some bytes, as far as they are in one line."""
+    def _between(self, start: int, end: int) -> _Position:
+        """The position of some bytes, as far as they are in one line."""
         number, column = self._lines.number(start), self._lines.column(start)
         last = self._lines.column(end) if self._lines.number(end) == number else len(self._lines.line(number))
-        return _Place(number, Span(column, max(last, column + 1)))
+        return _Position(number, Span(column, max(last, column + 1)))
 
-    def _in_turtle(self, error: SyntaxError, statement: Statement) -> _Place:
+    def _in_turtle(self, error: SyntaxError, statement: Statement) -> _Position:
         """Where an error is: pyoxigraph counts lines and columns from 1, beginning with the lead."""
         first, lead = self._lines.number(statement.start), statement.lead.count(b"\n")
         last = self._lines.number(max(statement.end - 1, statement.start))
@@ -270,9 +271,9 @@ class Careful:
         before = self._lines.column(statement.start) if line == first else 0
         start = before + max((error.offset or 1) - 1, 0)
         end = before + (error.end_offset or 1) - 1 if error.end_lineno == error.lineno else len(self._lines.line(line))
-        return _Place(line, Span(start, max(end, start + 1)))
+        return _Position(line, Span(start, max(end, start + 1)))
 
-    def _in_xml(self, statement: Statement, pieces: _Pieces) -> _Place:
+    def _in_xml(self, statement: Statement, pieces: _Pieces) -> _Position:
         """Where an error is: in the piece that was read last."""
         start, end = pieces.last
         lead = len(statement.lead)
@@ -282,19 +283,19 @@ class Careful:
         start += len(self._text[start:end]) - len(self._text[start:end].lstrip())
         return self._between(min(start, end), end)
 
-    def _problem(self, error: SyntaxError, place: _Place) -> Problem:
-        """A mistake at its place."""
-        line = self._lines.line(place.line)
-        why = without_place(error.msg)
+    def _problem(self, error: SyntaxError, position: _Position) -> Problem:
+        """A mistake at its position."""
+        line = self._lines.line(position.line)
+        why = without_position(error.msg)
         if why.endswith(RELATIVE):
             found = _IRI_OF_XML.match(why)
-            iri = found[1] if found else line[place.span.start : place.span.end].strip("<>")
-            return self._at(place, RELATIVE_IRI, iri=iri, how=_BASES[self._syntax])
-        return self._at(place, BAD_RDF, form=FORMS[self._syntax], why=" ".join(in_our_words(why).split()))
+            iri = found[1] if found else line[position.span.start : position.span.end].strip("<>")
+            return self._at(position, errors.RELATIVE_IRI, iri=iri, how=_BASES[self._syntax])
+        return self._at(position, errors.BAD_RDF, form=FORMS[self._syntax], why=" ".join(in_our_words(why).split()))
 
-    def _at(self, place: _Place, kind: Kind, **details: object) -> Problem:
-        source = Source(self._findings.path, self._lines.line(place.line), place.line)
-        return Problem(kind, details, source, place.span)
+    def _at(self, position: _Position, kind: Kind, **details: object) -> Problem:
+        source = Source(self._findings.path, self._lines.line(position.line), position.line)
+        return Problem(kind, details, source, position.span)
 
 
 def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
@@ -310,7 +311,7 @@ def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
 
 
 class _Pieces:
-    """A stream that hands out one piece at a time, and knows which one was the last."""
+    """A stream that returns one piece at a time, and knows which one was the last."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces, self._rest = pieces, b""

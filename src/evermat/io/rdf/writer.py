@@ -1,6 +1,6 @@
 """Writes triples as RDF.
 
-Columns may hold what is no RDF: rules derive facts with literals as subjects, and users put any text into a column. Such
+Columns may hold what is not RDF: rules derive facts with literals as subjects, and users put any text into a column. Such
 triples are left out and counted. N-Triples and N-Quads are put together from the terms as they are; the other formats come
 from pyoxigraph.
 """
@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -18,18 +19,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.io.locate import file_ref
 from evermat.io.rdf.ntriples import GRAPH, NODE, OBJECT, PROPERTY, is_plain
-from evermat.io.rdf.terms import BLANK, DEFAULT_GRAPH, with_terms
-from evermat.language.model import Relation
-from evermat.language.terms import RDF_TYPE, BadEscapeError, unescape
+from evermat.io.rdf.terms import BLANK, DEFAULT_GRAPH, WITH_GRAPHS, with_terms
+from evermat.language import RDF_TYPE, BadEscapeError, Io, Relation, unescape
 
-WITH_GRAPHS = ("nq", "trig")
 _BATCH = 1 << 17  # triples that are written at a time
 Mask = npt.NDArray[np.bool_]
 
 
 class Written(NamedTuple):
-    """How many triples were written, and how many facts are no RDF, or none that the format can say."""
+    """How many triples were written, and how many facts are not RDF, or not in this format."""
 
     written: int
     left_out: int
@@ -53,7 +53,12 @@ def write_graph(sink: BinaryIO, triples: Iterable[pa.RecordBatch | pa.Table], sy
     return Written(writer.written, writer.left_out)
 
 
-def triples_of(batches: Iterable[pa.RecordBatch], relation: Relation) -> Iterator[pa.RecordBatch]:
+def write_facts(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: Path) -> int:
+    """Writes the facts of a relation and returns how many are not RDF and left out."""
+    return write_graph(sink, _triples_of(batches, io.relation), file_ref(path).syntax).left_out
+
+
+def _triples_of(batches: Iterable[pa.RecordBatch], relation: Relation) -> Iterator[pa.RecordBatch]:
     """The facts of a relation as triples; it has columns for them."""
     names = ["s", "p", "o", "g"]
     for batch in batches:

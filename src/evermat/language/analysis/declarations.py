@@ -1,47 +1,38 @@
 """Names: relations, their columns, and where they are read from and written to.
 
 RDF names need no declaration: a class is a unary, a property a binary relation of terms. In a program that mentions
-`triple(s, p, o)` they are no relations at all: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
+`triple(s, p, o)` they are not relations: `ub:Student(x)` stands for `triple(x, rdf:type, ub:Student)`. So it is in
 a program that asks for the classes of something, `rdf:type(x, c)`. A program that declares `other_triple(s, p, o)` keeps
 there what has no relation of its own: RDF names without a declaration stand for such triples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
+from evermat.core import Problems, Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import did_you_mean
-from evermat.core.problems import Problems
-from evermat.core.source import Span
 from evermat.language.analysis.declared_types import Types
-from evermat.language.analysis.type_inference import count_of
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation
-from evermat.language.patterns.equality import AUTO, EQUALITIES, EQUALITY, OFF
+from evermat.language.patterns.equality import EQUALITIES, EQUALITY_AUTO, EQUALITY_OFF, EQUALITY_PRAGMA
 from evermat.language.patterns.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
 from evermat.language.syntax.ast import (
-    Aggregate,
-    And,
     Atom,
-    Call,
-    Cast,
     Clause,
-    Compare,
     Declaration,
     Directive,
     Equation,
-    Expression,
-    Formula,
     Ignored,
     Literal,
     Name,
-    Not,
-    Or,
+    Node,
     Parameter,
     Pragma,
     Statement,
     Unread,
+    rebuilt,
 )
 from evermat.language.terms import RDF_TYPE
 
@@ -139,40 +130,17 @@ class Uses:
 
     def _triple(self, atom: Atom) -> Atom:
         if self._relation_of(atom) is not None:
-            return Atom(atom.name, [self._triples_in(a) for a in atom.arguments], atom.span)
-        subject, *value = [self._triples_in(a) for a in atom.arguments]
+            return Atom(atom.name, [self._triples(a) for a in atom.arguments], atom.span)
+        subject, *value = [self._triples(a) for a in atom.arguments]
         name = Literal("term", atom.name.text, atom.name.span)
         type_ = Literal("term", RDF_TYPE, atom.name.span)
         arguments = [subject, name, *value] if value else [subject, type_, name]
         return Atom(Name(self.triples, atom.name.span), arguments, atom.span)
 
-    def _triples(self, formula: Formula) -> Formula:
-        match formula:
-            case Atom() if self._is_spread(formula):
-                return spread(formula, self.relations)
-            case Atom():
-                return self._triple(formula)
-            case Not(inner, span):
-                return Not(self._triples(inner), span)
-            case And(parts):
-                return And([self._triples(part) for part in parts])
-            case Or(parts):
-                return Or([self._triples(part) for part in parts])
-            case Compare(operator, left, right, span):
-                return Compare(operator, self._triples_in(left), self._triples_in(right), span)
-            case _:
-                return formula
-
-    def _triples_in(self, expression: Expression) -> Expression:
-        match expression:
-            case Aggregate(function, value, body, span):
-                return Aggregate(function, value, self._triples(body), span)
-            case Call(function, arguments, span):
-                return Call(function, [self._triples_in(a) for a in arguments], span)
-            case Cast(argument, type_, span):
-                return Cast(self._triples_in(argument), type_, span)
-            case _:
-                return expression
+    def _triples(self, node: Node) -> Any:
+        if not isinstance(node, Atom):
+            return rebuilt(node, self._triples)
+        return spread(node, self.relations) if self._is_spread(node) else self._triple(node)
 
 
 class Names(Uses):
@@ -192,13 +160,13 @@ class Names(Uses):
         if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
             self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
             self.triples = TRIPLE
-        self.equality = AUTO if any(isinstance(atom, Equation) for atom in atoms) else OFF
+        self.equality = EQUALITY_AUTO if any(isinstance(atom, Equation) for atom in atoms) else EQUALITY_OFF
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
         self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
         for statement in statements:
             if isinstance(statement, Directive):
                 self._direct(statement)
-            elif isinstance(statement, Pragma) and statement.key == EQUALITY:
+            elif isinstance(statement, Pragma) and statement.key == EQUALITY_PRAGMA:
                 self._choose_equality(statement)
             elif isinstance(statement, Pragma):
                 problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
@@ -207,11 +175,11 @@ class Names(Uses):
 
     def _choose_equality(self, pragma: Pragma) -> None:
         """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
-        if pragma.value not in (*EQUALITIES, AUTO):
-            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{AUTO}`"
+        if pragma.value not in (*EQUALITIES, EQUALITY_AUTO):
+            shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{EQUALITY_AUTO}`"
             details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
             self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
-        self.equality = pragma.value if pragma.value in EQUALITIES else AUTO
+        self.equality = pragma.value if pragma.value in EQUALITIES else EQUALITY_AUTO
 
     # --- declarations ---
 
@@ -328,34 +296,14 @@ def clause_atoms(clause: Clause) -> Iterator[Atom]:
     """All atoms of a clause, those inside aggregates included."""
     yield from clause.heads
     for head in clause.heads:
-        yield from _expression_atoms(head.arguments)
+        yield from _atoms(head.parts)
     if clause.body is not None:
-        yield from _atoms(clause.body)
+        yield from _atoms([clause.body])
 
 
-def _atoms(formula: Formula) -> Iterator[Atom]:
-    """All atoms of a formula, those inside aggregates included."""
-    match formula:
-        case Atom():
-            yield formula
-            yield from _expression_atoms(formula.arguments)
-        case Not():
-            yield from _atoms(formula.formula)
-        case And() | Or():
-            for part in formula.parts:
-                yield from _atoms(part)
-        case Compare():
-            yield from _expression_atoms([formula.left, formula.right])
-
-
-def _expression_atoms(expressions: list[Expression]) -> Iterator[Atom]:
-    for expression in expressions:
-        match expression:
-            case Aggregate():
-                yield from _atoms(expression.body)
-                if expression.value is not None:
-                    yield from _expression_atoms([expression.value])
-            case Call():
-                yield from _expression_atoms(expression.arguments)
-            case Cast():
-                yield from _expression_atoms([expression.argument])
+def _atoms(nodes: Iterable[Node]) -> Iterator[Atom]:
+    """All atoms of formulas and expressions, those inside aggregates included."""
+    for node in nodes:
+        if isinstance(node, Atom):
+            yield node
+        yield from _atoms(node.parts)

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
+from evermat.core import Problems, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Span
 from evermat.language.builtins import Type
 from evermat.language.syntax.ast import Name, TypeDeclaration, Unread
 

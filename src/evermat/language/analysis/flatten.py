@@ -12,27 +12,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
+from evermat.core import Problems, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Span
-from evermat.language.builtins import NEGATED
+from evermat.language.builtins import TESTS
 from evermat.language.syntax.ast import (
     Aggregate,
     And,
     Atom,
-    Call,
-    Cast,
     Clause,
     Compare,
     Expression,
     Formula,
     Literal,
+    Node,
     Not,
     Or,
     Truth,
     Var,
     Wildcard,
+    rebuilt,
 )
 
 ALTERNATIVES_LIMIT = 4096
@@ -41,7 +41,7 @@ _SIZE_LIMIT = 100_000  # literals of all alternatives together
 
 @dataclass(slots=True)
 class Grouping:
-    """An aggregate as a literal: `result` is what it hands out, `keys` what it is grouped by."""
+    """An aggregate as a literal: `result` is its value, `keys` what it is grouped by."""
 
     result: Var
     aggregate: Aggregate
@@ -110,7 +110,7 @@ def alternatives(formula: Formula) -> list[list[Atom | Not | Compare]]:
         case Not(Or(parts), span):
             result = alternatives(And([Not(part, span) for part in parts]))
         case Not(Compare(operator, left, right, span)):
-            result = [[Compare(NEGATED[operator], left, right, span)]]
+            result = [[Compare(TESTS[operator].negation, left, right, span)]]
         case Not(Truth(value)):
             result = [] if value else [[]]
         case Truth(value):
@@ -181,16 +181,13 @@ class _Flattener:
             case Wildcard(span):
                 self.problems.add(errors.WILDCARD_VALUE, span)
                 return expression
-            case Call(function, arguments, span):
-                return Call(function, [self._expression(a, extra, outside) for a in arguments], span)
-            case Cast(argument, type_, span):
-                return Cast(self._expression(argument, extra, outside), type_, span)
             case Aggregate():
                 variable = self._variable(expression.span)
                 extra.append(self._grouping(variable, expression, outside))
                 return variable
             case _:
-                return expression
+                changed: Expression = rebuilt(expression, lambda part: self._expression(part, extra, outside))
+                return changed
 
     def _grouping(self, result: Var, aggregate: Aggregate, outside: Iterable[str]) -> Grouping:
         """Names that also occur outside are keys; all others are local and renamed."""
@@ -212,7 +209,7 @@ class _Flattener:
         value_literals: list[FlatLiteral] = []
         value = None
         if aggregate.value is not None:
-            value = self._expression(_rename_expression(aggregate.value, local), value_literals, scope)
+            value = self._expression(_rename(aggregate.value, local), value_literals, scope)
         flat = [self._body(body, scope) + value_literals for body in renamed]
         return Grouping(result, aggregate, value, list(keys.values()), flat)
 
@@ -222,82 +219,38 @@ class _Flattener:
 
 def clause_variables(clause: Clause) -> Iterator[Var]:
     """All variables of a clause as written, those inside aggregates included."""
-    parts: list[Formula | Expression] = [*clause.heads, *([clause.body] if clause.body is not None else [])]
+    parts: list[Node] = [*clause.heads, *([clause.body] if clause.body is not None else [])]
     yield from outer_variables(parts)
     yield from _nested_variables(parts)
 
 
-def outer_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
+def outer_variables(things: Iterable[Node]) -> Iterator[Var]:
     """The variables of formulas and expressions, not counting those inside aggregates."""
     for thing in things:
-        match thing:
-            case Var():
-                yield thing
-            case Atom() | Call():
-                yield from outer_variables(thing.arguments)
-            case Not():
-                yield from outer_variables([thing.formula])
-            case Compare():
-                yield from outer_variables([thing.left, thing.right])
-            case Cast():
-                yield from outer_variables([thing.argument])
-            case And() | Or():
-                yield from outer_variables(thing.parts)
+        if isinstance(thing, Var):
+            yield thing
+        elif not isinstance(thing, Aggregate):
+            yield from outer_variables(thing.parts)
 
 
-def _aggregates(things: Iterable[Formula | Expression]) -> Iterator[Aggregate]:
+def _aggregates(things: Iterable[Node]) -> Iterator[Aggregate]:
     """The outermost aggregates of formulas and expressions."""
     for thing in things:
-        match thing:
-            case Aggregate():
-                yield thing
-            case Atom() | Call():
-                yield from _aggregates(thing.arguments)
-            case Not():
-                yield from _aggregates([thing.formula])
-            case Compare():
-                yield from _aggregates([thing.left, thing.right])
-            case Cast():
-                yield from _aggregates([thing.argument])
-            case And() | Or():
-                yield from _aggregates(thing.parts)
+        if isinstance(thing, Aggregate):
+            yield thing
+        else:
+            yield from _aggregates(thing.parts)
 
 
-def _nested_variables(things: Iterable[Formula | Expression]) -> Iterator[Var]:
+def _nested_variables(things: Iterable[Node]) -> Iterator[Var]:
     """The variables inside the aggregates of some formulas, at any depth."""
     for aggregate in _aggregates(things):
-        parts = [aggregate.body, *([aggregate.value] if aggregate.value is not None else [])]
-        yield from outer_variables(parts)
-        yield from _nested_variables(parts)
+        yield from outer_variables(aggregate.parts)
+        yield from _nested_variables(aggregate.parts)
 
 
-def _rename(formula: Formula, names: dict[str, str]) -> Formula:
-    """A formula with some variables renamed, also inside aggregates."""
-    match formula:
-        case Atom(name, arguments, span):
-            return Atom(name, [_rename_expression(a, names) for a in arguments], span)
-        case Not(inner, span):
-            return Not(_rename(inner, names), span)
-        case Compare(operator, left, right, span):
-            return Compare(operator, _rename_expression(left, names), _rename_expression(right, names), span)
-        case And(parts):
-            return And([_rename(part, names) for part in parts])
-        case Or(parts):
-            return Or([_rename(part, names) for part in parts])
-        case _:
-            return formula
-
-
-def _rename_expression(expression: Expression, names: dict[str, str]) -> Expression:
-    match expression:
-        case Var(name, span):
-            return Var(names.get(name, name), span)
-        case Call(function, arguments, span):
-            return Call(function, [_rename_expression(a, names) for a in arguments], span)
-        case Cast(argument, type_, span):
-            return Cast(_rename_expression(argument, names), type_, span)
-        case Aggregate(function, value, body, span):
-            renamed = None if value is None else _rename_expression(value, names)
-            return Aggregate(function, renamed, _rename(body, names), span)
-        case _:
-            return expression
+def _rename(node: Node, names: dict[str, str]) -> Any:
+    """A formula or expression with some variables renamed, also inside aggregates."""
+    if isinstance(node, Var):
+        return Var(names.get(node.name, node.name), node.span)
+    return rebuilt(node, lambda part: _rename(part, names))

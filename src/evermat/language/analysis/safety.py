@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from evermat.core import Kind, Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.problems import Problems
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping, clause_variables
-from evermat.language.syntax.ast import Atom, Call, Cast, Clause, Compare, Expression, Not, Var
+from evermat.language.syntax.ast import Atom, Clause, Compare, Expression, Node, Var
 
 
 def check_safety(rule: FlatRule, problems: Problems) -> bool:
@@ -154,24 +153,16 @@ def _check_grouping(rule: FlatRule, grouping: Grouping, problems: Problems) -> b
     return safe
 
 
-def variables(thing: FlatLiteral | Expression | None) -> Iterator[Var]:
+def variables(thing: FlatLiteral | Node | None) -> Iterator[Var]:
     """The variables of a literal or expression; of an aggregate only those that it shares."""
-    match thing:
-        case Var():
-            yield thing
-        case Atom() | Call():
-            for argument in thing.arguments:
-                yield from variables(argument)
-        case Not():
-            yield from variables(thing.formula)  # type: ignore[arg-type]
-        case Compare():
-            yield from variables(thing.left)
-            yield from variables(thing.right)
-        case Cast():
-            yield from variables(thing.argument)
-        case Grouping():
-            yield from thing.keys
-            yield thing.result
+    if isinstance(thing, Var):
+        yield thing
+    elif isinstance(thing, Grouping):
+        yield from thing.keys
+        yield thing.result
+    elif thing is not None:
+        for part in thing.parts:
+            yield from variables(part)
 
 
 def _inside(grouping: Grouping) -> Iterator[Var]:

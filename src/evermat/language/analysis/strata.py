@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evermat.core import Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
 from evermat.language.analysis.scc import strong_components
 from evermat.language.model import Atom, Negation, Program, Relation, Rule
 from evermat.language.patterns.closures import Closure, find_closures
-from evermat.language.patterns.equality import CLASSES, equality_of, rewritten_columns
+from evermat.language.patterns.equality import EQUALITY_CLASSES, equality_of, rewritten_columns
 
 _SHOWN = 12  # relations of a cycle that are shown
 
@@ -71,7 +71,7 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
             if rewritten_columns(relation):
                 uses[name].append(_Use(same.name, False, None))
         # No rule derives who stands for whom: what computes other relations again leaves it alone, in a stratum of its own.
-        uses[CLASSES.name].append(_Use(CLASSES.name, False, None))
+        uses[EQUALITY_CLASSES.name].append(_Use(EQUALITY_CLASSES.name, False, None))
     components = strong_components({name: [u.relation for u in found] for name, found in uses.items()})
     component_of = {name: i for i, component in enumerate(components) for name in component}
     sound = True
@@ -126,7 +126,13 @@ def _group(
     for rule in program.rules:
         rules_of.setdefault(rule.head.relation.name, []).append(rule)
     same = next(
-        (u.relation for found in uses.values() for u in found if u.rule is None and u.relation != CLASSES.name), None
+        (
+            u.relation
+            for found in uses.values()
+            for u in found
+            if u.rule is None and u.relation != EQUALITY_CLASSES.name
+        ),
+        None,
     )
     strata = []
     for key in sorted(groups):

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from evermat.core import Problems, Span, count_of
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Span
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping
@@ -23,7 +22,6 @@ from evermat.language.builtins import (
     NUMERIC,
     RANGES,
     TESTS,
-    TEXT_TESTS,
     Type,
     fault_of_pattern,
 )
@@ -156,11 +154,11 @@ class _Inference:
                 case Not(Atom() as atom):
                     self.infer_atom(atom)
                 case Compare(operator, left, right):
-                    first, second = self._infer(left), self._infer(right)
-                    if operator in TEXT_TESTS:
+                    first, second, shared = self._infer(left), self._infer(right), TESTS[operator].shared
+                    if shared is None:
                         self._narrow(left, first, Type.SYMBOL, "`{}` takes it", operator)
                         self._narrow(right, second, Type.SYMBOL | Type.TERM, "`{}` takes it", operator)
-                    elif self._narrow(left, first, TESTS[operator], "`{}` takes it", operator):
+                    elif self._narrow(left, first, shared, "`{}` takes it", operator):
                         self._merge(right, second, first)
                 case Grouping():
                     self._infer_grouping(literal)
@@ -169,10 +167,10 @@ class _Inference:
         for body in grouping.alternatives:
             self.infer_body(body)
         function, result = grouping.aggregate.function, self._infer(grouping.result)
-        fixed = {"count": Type.NUMBER, "mean": Type.FLOAT}.get(function)
+        fixed = AGGREGATES[function].result
         if grouping.value is not None:
             value = self._infer(grouping.value)
-            fits = self._narrow(grouping.value, value, AGGREGATES[function], "`{}` takes it", function)
+            fits = self._narrow(grouping.value, value, AGGREGATES[function].values, "`{}` takes it", function)
             if fixed is None and fits:
                 self._merge(grouping.result, result, value)
         if fixed is not None:
@@ -286,7 +284,7 @@ class _Inference:
             case Not(Atom() as atom):
                 return model.Negation(self.typed_atom(atom))
             case Compare(operator, left, right):
-                if operator.endswith("match") and isinstance(left, Literal):
+                if TESTS[operator].pattern and isinstance(left, Literal):
                     self._check_pattern(left)
                 return model.Test(operator, self._typed(left), self._typed(right))
             case Grouping():
@@ -378,8 +376,3 @@ def _describe(expression: Expression) -> str:
 
 def _operator(name: str) -> str:
     return "-" if name == "neg" else name
-
-
-def count_of(number: int, noun: str) -> str:
-    """`no columns`, `1 column`, `2 columns`."""
-    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"

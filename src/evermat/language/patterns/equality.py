@@ -1,7 +1,7 @@
 """Equality of terms: what may be done about it, and what relations and rules look like when equal terms are represented by one.
 
 With *rewriting*, facts and rules are in normal form: every term stands for all that it is equal to, see `reasoning.equality`. Two hidden
-relations belong to it. CLASSES says which name has which representative; rules do not read it. NAMES lists the names of every term, for rules
+relations belong to it. EQUALITY_CLASSES says which name has which representative; rules do not read it. TERM_NAMES lists the names of every term, for rules
 that look at names: its second column is a name and never rewritten.
 """
 
@@ -29,17 +29,17 @@ from evermat.language.model import (
 from evermat.language.patterns.triples import TRIPLE
 from evermat.language.terms import SAME_AS
 
-EQUALITY = "equality"  # the name of the pragma
-AUTO = "auto"
-REWRITE, AXIOMATISE, OFF = EQUALITIES = ("rewrite", "axiomatise", "off")
+EQUALITY_PRAGMA = "equality"  # the name of the pragma
+EQUALITY_AUTO = "auto"
+REWRITE, AXIOMATISE, EQUALITY_OFF = EQUALITIES = ("rewrite", "axiomatise", "off")
 
-CLASSES = Relation(
+EQUALITY_CLASSES = Relation(
     "owl:sameAs#classes",
     (Column("name", Type.TERM, "term"), Column("representative", Type.TERM, "term")),
     hidden=True,
     origin=SAME_AS,
 )
-NAMES = Relation(
+TERM_NAMES = Relation(
     "owl:sameAs#names",
     (Column("term", Type.TERM, "term"), Column("name", Type.TERM, "term")),
     hidden=True,
@@ -54,8 +54,8 @@ _T = TypeVar("_T", bound=Expression | Term)
 
 def rewritten_columns(relation: Relation) -> tuple[int, ...]:
     """The columns in which equal terms may stand for each other."""
-    if relation.name in (CLASSES.name, NAMES.name):
-        return (0,) if relation.name == NAMES.name else ()
+    if relation.name in (EQUALITY_CLASSES.name, TERM_NAMES.name):
+        return (0,) if relation.name == TERM_NAMES.name else ()
     return tuple(i for i, type_ in enumerate(relation.types) if type_ is Type.TERM)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evermat.core.source import Span
+from evermat.core import Span
 from evermat.language.builtins import Type
 from evermat.language.model import Relation
 from evermat.language.syntax.ast import And, Atom, Compare, Expression, Formula, Literal, Name, Or, Wildcard

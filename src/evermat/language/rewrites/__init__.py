@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evermat.core.problems import Problems
+from evermat.core import Problems
 from evermat.language.model import Program
 from evermat.language.rewrites.axiomatise_equality import treat_equality
 from evermat.language.rewrites.expand_eqrel import expand_equivalences

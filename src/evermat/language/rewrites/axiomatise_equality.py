@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from evermat.core.problems import Problems
-from evermat.core.source import Span
+from evermat.core import Problems, Span
 from evermat.language.builtins import Type
 from evermat.language.model import Atom, Constant, Program, Relation, Rule, Variable
-from evermat.language.patterns.equality import AUTO, AXIOMATISE, OFF, REWRITE, equality_of
+from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, EQUALITY_OFF, REWRITE, equality_of
 from evermat.language.patterns.triples import TRIPLE
 from evermat.language.rewrites.expose_names import can_be_represented, use_representatives
 from evermat.language.terms import SAME_AS
@@ -23,8 +22,8 @@ _NOWHERE = Span(0, 0)
 
 def treat_equality(program: Program, problems: Problems) -> Program:
     """Does about equality what the program asks for; `auto`: representatives, wherever that is possible."""
-    how = program.equality if equality_of(program.relations) is not None else OFF
-    if how == AUTO:
+    how = program.equality if equality_of(program.relations) is not None else EQUALITY_OFF
+    if how == EQUALITY_AUTO:
         how = REWRITE if can_be_represented(program) else AXIOMATISE
     program = replace(program, equality=how)
     if how == REWRITE:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.core.problems import Problems
-from evermat.core.source import Span
+from evermat.core import Problems, Span
 from evermat.language.model import Atom, Program, Relation, Rule, Variable
 
 

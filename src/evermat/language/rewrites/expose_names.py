@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
-from evermat.language.builtins import Type
+from evermat.language.builtins import AGGREGATES, Type
 from evermat.language.model import (
     Aggregation,
     Apply,
@@ -28,16 +27,14 @@ from evermat.language.model import (
     Wildcard,
     variables_of,
 )
-from evermat.language.patterns.equality import CLASSES, NAMES, asks_whether_different, equated, name_of
-
-_COUNTING = ("count", "sum", "mean")  # results that depend on how many names there are
+from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, asks_whether_different, equated, name_of
 
 
 def use_representatives(program: Program, problems: Problems) -> Program:
     """Prepares the rules for terms that stand for all that are equal to them."""
     naming = _Naming(problems)
     rules = [naming.rule(rule) for rule in program.rules]
-    added = [CLASSES, NAMES] if naming.used else [CLASSES]
+    added = [EQUALITY_CLASSES, TERM_NAMES] if naming.used else [EQUALITY_CLASSES]
     return program.with_rules(rules, added)
 
 
@@ -52,7 +49,7 @@ def can_be_represented(program: Program) -> bool:
 def looks_at_names(rules: Iterable[Rule]) -> bool:
     """Whether what rules derive, as it stands, depends on the names of terms; they may also compute some.
 
-    It does if they equate terms: nobody makes the answers to a query equal afterwards.
+    It does if they equate terms: the answers to a query are not made equal afterwards.
     """
     naming = _Naming(Problems(Source("", "")))
     for rule in rules:
@@ -73,7 +70,7 @@ class _Naming:
 
     def rule(self, rule: Rule) -> Rule:
         self._span = rule.span
-        # A computed term might be another name of one that there is, which nobody would know.
+        # A computed term might be another name of one that there is, and would not be recognised.
         if any(map(_computes, _all_literals(rule.body))):
             self.problems.add(errors.COMPUTES_TERM, rule.span, rule=str(rule))
             return rule
@@ -107,11 +104,11 @@ class _Naming:
         for key in {*keys} & looked_at.keys():
             self.problems.add(errors.NAME_OF_GROUP, self._span, name=key.name)
         self.used = self.used or bool(looked_at)
-        return (*found, *(Atom(NAMES, (variable, name_of(variable))) for variable in looked_at))
+        return (*found, *(Atom(TERM_NAMES, (variable, name_of(variable))) for variable in looked_at))
 
     def _aggregation(self, literal: Aggregation) -> Aggregation:
         about_names = any(_terms([Test("=", literal.value, literal.value)])) if literal.value else False
-        counted = about_names or literal.function in _COUNTING
+        counted = about_names or AGGREGATES[literal.function].counts
         bodies = tuple(self._named(body, frozenset(), literal.keys, counted=counted) for body in literal.alternatives)
         return replace(literal, alternatives=bodies, value=literal.value and _named(literal.value))
 

@@ -5,8 +5,7 @@ Afterwards a negated atom stands for exactly one fact under every binding, as th
 
 from __future__ import annotations
 
-from evermat.core.problems import Problems
-from evermat.core.source import Span
+from evermat.core import Problems, Span
 from evermat.language.model import ANYTHING, Atom, Literal, Negation, Program, Relation, Rule, Variable, Wildcard
 
 

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 
+from evermat.core import Problems
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
+from evermat.language.builtins import AGGREGATES
 from evermat.language.model import (
     ANYTHING,
     Aggregation,
@@ -36,8 +37,6 @@ from evermat.language.model import (
     Wildcard,
     variables_of,
 )
-
-_ZERO_WHEN_EMPTY = ("count", "sum")
 
 
 def separate_aggregates(program: Program, problems: Problems) -> Program:
@@ -65,7 +64,7 @@ class _Separation:
         self._numbers: Counter[str] = Counter()
 
     def split(self, rule: Rule) -> list[Rule]:
-        """Takes one aggregate out of a rule; the rules handed back may contain more."""
+        """Takes one aggregate out of a rule; the rules that it returns may contain more."""
         plain = [literal for literal in rule.body if not isinstance(literal, Aggregation)]
         bound = bound_by(plain, ())
         ready = next(a for a in rule.body if isinstance(a, Aggregation) and set(a.keys) <= bound)
@@ -75,7 +74,7 @@ class _Separation:
 
         rules: list[Rule] = []
         keys_bound = all(set(ready.keys) <= bound_by(body, ()) for body in ready.alternatives)
-        listed = bool(ready.keys) and (not keys_bound or ready.function in _ZERO_WHEN_EMPTY)
+        listed = bool(ready.keys) and (not keys_bound or AGGREGATES[ready.function].zero)
         groups: tuple[Literal, ...] = ()
         if listed:
             outer: list[Literal] = [literal for literal in plain if set(variables_of(literal)) <= bound]

@@ -1,11 +1,16 @@
-"""The syntax tree: what the text says, before names are looked up and types are known."""
+"""The syntax tree: what the text says, before names are looked up and types are known.
+
+Every expression and every formula has `parts`, the expressions and formulas in it; `rebuilt` changes them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 from typing import Literal as OneOf
 
-from evermat.core.source import Span
+from evermat.core import Span
 
 # --- expressions -------------------------------------------------------------------------------------------
 
@@ -29,13 +34,15 @@ class Var:
 
     name: str
     span: Span
+    parts: ClassVar[tuple[Node, ...]] = ()
 
 
 @dataclass(slots=True)
 class Wildcard:
-    """`_`: some value that nobody asks for."""
+    """`_`: any value."""
 
     span: Span
+    parts: ClassVar[tuple[Node, ...]] = ()
 
 
 LiteralKind = OneOf["integer", "unsigned", "float", "string", "term"]
@@ -48,6 +55,7 @@ class Literal:
     kind: LiteralKind
     value: int | float | str
     span: Span
+    parts: ClassVar[tuple[Node, ...]] = ()
 
 
 @dataclass(slots=True)
@@ -58,6 +66,10 @@ class Call:
     arguments: list[Expression]
     span: Span
 
+    @property
+    def parts(self) -> Sequence[Node]:
+        return self.arguments
+
 
 @dataclass(slots=True)
 class Cast:
@@ -66,6 +78,10 @@ class Cast:
     argument: Expression
     type: Name
     span: Span
+
+    @property
+    def parts(self) -> Sequence[Node]:
+        return (self.argument,)
 
 
 @dataclass(slots=True)
@@ -76,6 +92,10 @@ class Aggregate:
     value: Expression | None
     body: Formula
     span: Span
+
+    @property
+    def parts(self) -> Sequence[Node]:
+        return (self.body,) if self.value is None else (self.body, self.value)
 
 
 Expression = Var | Wildcard | Literal | Call | Cast | Aggregate
@@ -90,6 +110,10 @@ class Atom:
     name: Name
     arguments: list[Expression]
     span: Span
+
+    @property
+    def parts(self) -> Sequence[Node]:
+        return self.arguments
 
 
 @dataclass(slots=True)
@@ -106,6 +130,10 @@ class Compare:
     right: Expression
     span: Span
 
+    @property
+    def parts(self) -> Sequence[Node]:
+        return self.left, self.right
+
 
 @dataclass(slots=True)
 class Truth:
@@ -113,6 +141,7 @@ class Truth:
 
     value: bool
     span: Span
+    parts: ClassVar[tuple[Node, ...]] = ()
 
 
 @dataclass(slots=True)
@@ -121,6 +150,10 @@ class Not:
 
     formula: Formula
     span: Span
+
+    @property
+    def parts(self) -> Sequence[Node]:
+        return (self.formula,)
 
 
 @dataclass(slots=True)
@@ -138,6 +171,28 @@ class Or:
 
 
 Formula = Atom | Compare | Truth | Not | And | Or
+Node = Expression | Formula
+
+
+def rebuilt(node: Node, change: Callable[[Any], Any]) -> Any:
+    """The same node with its parts changed."""
+    match node:
+        case Atom(name, arguments, span):
+            return Atom(name, [change(argument) for argument in arguments], span)
+        case Call(function, arguments, span):
+            return Call(function, [change(argument) for argument in arguments], span)
+        case Compare(operator, left, right, span):
+            return Compare(operator, change(left), change(right), span)
+        case Not(formula, span):
+            return Not(change(formula), span)
+        case And(parts) | Or(parts):
+            return type(node)([change(part) for part in parts])
+        case Cast(argument, type_, span):
+            return Cast(change(argument), type_, span)
+        case Aggregate(function, value, body, span):
+            return Aggregate(function, None if value is None else change(value), change(body), span)
+    return node
+
 
 # --- statements --------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 """lark's LALR tables, run by a tight loop.
 
 lark's own driver looks up every rule by value and calls through several objects for each token, which is half of the time that a
-large program takes to parse. This one runs the same tables with the same callbacks; whoever needs more (what could have
+large program takes to parse. This one runs the same tables with the same callbacks; a caller that needs more (what could have
 come instead of a token) feeds the tokens to lark's interactive parser.
 """
 

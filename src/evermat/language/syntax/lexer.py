@@ -14,7 +14,7 @@ from typing import Any
 from lark.lexer import Lexer as LarkLexer
 from lark.lexer import LexerState
 
-from evermat.language.builtins import FUNCTIONS
+from evermat.language.builtins import AGGREGATES, FUNCTIONS, TESTS
 from evermat.language.syntax.tokens import Token
 
 QUALIFIERS = frozenset(
@@ -38,17 +38,21 @@ QUALIFIERS = frozenset(
 RESERVED = {
     "true": "TRUE",
     "false": "FALSE",
-    "count": "COUNT",
-    "sum": "SUM",
-    "mean": "SUM",
-    "min": "EXTREMUM",
-    "max": "EXTREMUM",
-    "bnot": "UNARY",
-    "lnot": "UNARY",
-} | dict.fromkeys(["land", "lor", "lxor", "band", "bor", "bxor", "bshl", "bshr", "bshru"], "OPERATOR")
+    **{
+        name: "COUNT" if aggregate.bare else "EXTREMUM" if name in FUNCTIONS else "SUM"
+        for name, aggregate in AGGREGATES.items()
+    },
+    **{
+        name: "OPERATOR" if len(function.parameters) == 2 else "UNARY"
+        for name, function in FUNCTIONS.items()
+        if function.operator and name.isidentifier()
+    },
+}
 # Reserved only where an opening parenthesis follows.
-CALLABLE = {"match": "TEST", "contains": "TEST", "as": "AS"} | {
-    name: "FUNCTION" for name in FUNCTIONS if name.isidentifier() and name not in RESERVED
+CALLABLE = {
+    "as": "AS",
+    **{name: "TEST" for name in TESTS if name.isidentifier()},
+    **{name: "FUNCTION" for name in FUNCTIONS if name.isidentifier() and name not in RESERVED},
 }
 REFUSED_CALLS = frozenset({"autoinc", "range"})
 REFUSED_DIRECTIVES = frozenset({".comp", ".init", ".functor", ".override", ".include", ".lattice", ".once"})

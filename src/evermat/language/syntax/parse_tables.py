@@ -7,7 +7,7 @@ from importlib import resources
 
 from lark import Lark
 
-from evermat.core.cache_dir import cached_file
+from evermat.core import cached_file
 from evermat.language.syntax.lalr import Automaton
 from evermat.language.syntax.lexer import Lexer
 from evermat.language.syntax.tree_builder import Builder

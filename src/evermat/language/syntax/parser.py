@@ -12,9 +12,8 @@ from typing import Any
 from lark import Lark
 from lark.exceptions import UnexpectedToken
 
+from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language.syntax import parse_tables
 from evermat.language.syntax.ast import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
 from evermat.language.syntax.lalr import Automaton, Rejected
@@ -52,7 +51,7 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
             elif statement is not None:
                 statements.append(statement)
         if len(problems) > problems.LIMIT or tokens.abandoned:
-            return []  # this is no program: what else there is to say about it would help nobody
+            return []  # this is not a program: more errors would not help
     return statements
 
 

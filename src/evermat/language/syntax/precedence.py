@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evermat.core.source import Span
+from evermat.core import Span
 from evermat.language.syntax.ast import Call, Expression, Literal
 from evermat.language.syntax.tokens import Token
 

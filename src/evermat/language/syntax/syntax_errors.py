@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from evermat.core import Problems, Source, Span, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import did_you_mean
-from evermat.core.problems import Problems
-from evermat.core.source import Source, Span
 from evermat.language.syntax.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES
 from evermat.language.syntax.parse_tables import lark_parser, lexer
 from evermat.language.syntax.tokens import Token, Tokens, begins_directive

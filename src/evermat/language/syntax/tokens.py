@@ -69,7 +69,7 @@ class Tokens:
         return self._text[token.end_pos :][:1].isalpha()
 
     def skip_statement(self, *, ended: bool = False) -> list[Statement]:
-        """Goes on at the next statement; hands back the names that the broken one declares.
+        """Goes on at the next statement; returns the names that the broken one declares.
 
         That is behind the next clause's end, at the next directive, or, where a clause could have `ended`, at the
         next line. A component is skipped as a whole, and a directive up to a line that is not indented.

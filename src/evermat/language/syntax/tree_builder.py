@@ -7,9 +7,8 @@ from typing import Any
 
 from lark import Transformer
 
+from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Kind
-from evermat.core.source import Span
 from evermat.language.syntax.ast import (
     Aggregate,
     And,
@@ -214,7 +213,7 @@ class Builder(Transformer[Token, Any]):
         return Cast(argument, name_of(type_), Span(keyword.start_pos, end.end_pos))
 
     def count(self, keyword: Token, body: Formula) -> Aggregate:
-        return Aggregate("count", None, body, span_of(keyword))
+        return Aggregate(keyword.value, None, body, span_of(keyword))
 
     def aggregate(self, keyword: Token, value: Expression, body: Formula) -> Aggregate:
         return Aggregate(keyword.value, value, body, span_of(keyword))

@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from math import ceil, floor
 
-from evermat.language.terms import BadEscapeError, quote, unescape
+from evermat.language import BadEscapeError, quote, unescape
 from evermat.owl.literals.number_ranges import between, integers_between
 from evermat.owl.literals.xsd_regex import UnreadableError, translated
 from evermat.owl.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd

@@ -83,6 +83,7 @@ _TYPES = {
     vocabulary.RULE: "DLSafeRule",
     **{type_: f"{name}ObjectProperty" for type_, name in CHARACTERISTICS.items()},
 }
+_SUB, _EQUIVALENT, _DISJOINT = "Sub{}PropertyOf", "Equivalent{}Properties", "Disjoint{}Properties"
 _ORDER = {kind: position for position, kind in enumerate(KINDS)}
 
 
@@ -168,11 +169,11 @@ class _Reading:
             (owl("disjointWith"), "DisjointClasses", self._disjoint),
             (owl("disjointUnionOf"), "DisjointUnion", self._disjoint_union),
             (owl("hasKey"), "HasKey", self._key),
-            (SUB_PROPERTY, "SubObjectPropertyOf", self._sub_property),
+            (SUB_PROPERTY, "SubObjectPropertyOf", partial(self._about_properties, _SUB)),
             (owl("propertyChainAxiom"), "SubObjectPropertyOf", self._chain),
-            (EQUIVALENT_PROPERTY, "EquivalentObjectProperties", self._equivalent_properties),
+            (EQUIVALENT_PROPERTY, "EquivalentObjectProperties", partial(self._about_properties, _EQUIVALENT)),
             (INVERSE, "InverseObjectProperties", self._inverse),
-            (owl("propertyDisjointWith"), "DisjointObjectProperties", self._disjoint_properties),
+            (owl("propertyDisjointWith"), "DisjointObjectProperties", partial(self._about_properties, _DISJOINT)),
             (DOMAIN, "ObjectPropertyDomain", self._domain),
             (RANGE, "ObjectPropertyRange", self._range),
         ]
@@ -241,15 +242,6 @@ class _Reading:
 
     # --- properties: what is said of annotations has no meaning ---
 
-    def _sub_property(self, sub: str, super_: str) -> Axiom | None:
-        return self._about_properties("Sub{}PropertyOf", sub, super_)
-
-    def _equivalent_properties(self, one: str, other: str) -> Axiom | None:
-        return self._about_properties("Equivalent{}Properties", one, other)
-
-    def _disjoint_properties(self, *nodes: str) -> Axiom | None:
-        return self._about_properties("Disjoint{}Properties", *nodes)
-
     def _about_properties(self, kind: str, *nodes: str) -> Axiom | None:
         if any(node in self.entities.annotations for node in nodes):
             return None
@@ -298,7 +290,7 @@ class _Reading:
             case vocabulary.ALL_DISJOINT_CLASSES:
                 return Axiom("DisjointClasses", tuple(map(self.reader.class_, self._members(node))))
             case vocabulary.ALL_DISJOINT_PROPERTIES:
-                return self._disjoint_properties(*self._members(node))
+                return self._about_properties(_DISJOINT, *self._members(node))
             case vocabulary.ALL_DIFFERENT:
                 return Axiom("DifferentIndividuals", tuple(self._members(node)))
             case vocabulary.NEGATIVE_ASSERTION:

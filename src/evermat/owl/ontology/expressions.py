@@ -268,15 +268,11 @@ class Reader:
 
     def _intersection(self, node: str, data: bool) -> Class | Range:
         members = self._members(node, owl("intersectionOf"))
-        if data:
-            return DataAnd(tuple(self.range(member) for member in members))
-        return And(tuple(self.class_(member) for member in members))
+        return DataAnd(tuple(map(self.range, members))) if data else And(tuple(map(self.class_, members)))
 
     def _union(self, node: str, data: bool) -> Class | Range:
         members = self._members(node, owl("unionOf"))
-        if data:
-            return DataOr(tuple(self.range(member) for member in members))
-        return Or(tuple(self.class_(member) for member in members))
+        return DataOr(tuple(map(self.range, members))) if data else Or(tuple(map(self.class_, members)))
 
     def _complement(self, node: str, data: bool) -> Class | Range:
         if owl("datatypeComplementOf") in self.graph.about(node):
@@ -346,6 +342,21 @@ class Reader:
 # --- writing -------------------------------------------------------------------------------------------------
 
 Namer = Callable[[str], str]  # how terms are written
+_FUNCTORS: dict[type, str] = {
+    And: "ObjectIntersectionOf",
+    Or: "ObjectUnionOf",
+    Not: "ObjectComplementOf",
+    OneOf: "ObjectOneOf",
+    Self: "ObjectHasSelf",
+    DataAnd: "DataIntersectionOf",
+    DataOr: "DataUnionOf",
+    DataNot: "DataComplementOf",
+    DataOneOf: "DataOneOf",
+    # behind `Object` or `Data`
+    Some: "SomeValuesFrom",
+    All: "AllValuesFrom",
+    Has: "HasValue",
+}
 
 
 def written(part: object, name: Namer) -> str:
@@ -361,33 +372,15 @@ def written(part: object, name: Namer) -> str:
             return f"ObjectInverseOf({name(iri)})" if inverse else name(iri)
         case Named(iri) | Datatype(iri):
             return name(iri)
-        case And(parts):
-            return f"ObjectIntersectionOf({_list(parts, name)})"
-        case Or(parts):
-            return f"ObjectUnionOf({_list(parts, name)})"
-        case Not(inner):
-            return f"ObjectComplementOf({written(inner, name)})"
-        case OneOf(members):
-            return f"ObjectOneOf({_list(members, name)})"
-        case Some(property_, filler):
-            return f"{_side(property_)}SomeValuesFrom({_list((property_, filler), name)})"
-        case All(property_, filler):
-            return f"{_side(property_)}AllValuesFrom({_list((property_, filler), name)})"
-        case Has(property_, value):
-            return f"{_side(property_)}HasValue({_list((property_, value), name)})"
-        case Self(property_):
-            return f"ObjectHasSelf({written(property_, name)})"
+        case And(parts) | Or(parts) | OneOf(parts) | DataAnd(parts) | DataOr(parts) | DataOneOf(parts):
+            return f"{_FUNCTORS[type(part)]}({_list(parts, name)})"
+        case Not(inner) | DataNot(inner) | Self(inner):
+            return f"{_FUNCTORS[type(part)]}({written(inner, name)})"
+        case Some(property_, value) | All(property_, value) | Has(property_, value):
+            return f"{_side(property_)}{_FUNCTORS[type(part)]}({_list((property_, value), name)})"
         case Count(how, number, property_, filler):
             counted = (number, property_) if filler is None else (number, property_, filler)
             return f"{_side(property_)}{how}Cardinality({_list(counted, name)})"
-        case DataAnd(parts):
-            return f"DataIntersectionOf({_list(parts, name)})"
-        case DataOr(parts):
-            return f"DataUnionOf({_list(parts, name)})"
-        case DataNot(inner):
-            return f"DataComplementOf({written(inner, name)})"
-        case DataOneOf(members):
-            return f"DataOneOf({_list(members, name)})"
         case Restricted(datatype, facets):
             return f"DatatypeRestriction({_list((datatype, *(x for pair in facets for x in pair)), name)})"
     raise AssertionError(part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evermat.language.terms import quote
+from evermat.language import quote
 from evermat.owl.ontology.axioms import KINDS
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.print.prefixes import Names

@@ -93,7 +93,7 @@ class Output:
         return tuple(self._rules.values())
 
     def keep(self, rules: Sequence[Rule]) -> None:
-        """Leaves only these rules, and those relations of the translation's own that they use, numbered anew."""
+        """Leaves only these rules, and those relations of the translation's own that they use, renumbered."""
         used = {atom.name for rule in rules for atom in (rule.head, *rule.body) if isinstance(atom, Helper)}
         counts: dict[str, int] = {}
         new: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """What axioms say outright about which classes and properties are special cases of which.
 
 This is what connects an axiom that ends with something beyond rules, such as "has some course", to one that begins with it,
-although nobody knows which course that is.
+although that course is not known.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class Sides:
             return [(_FALSE, (value, *body)) for body in self._other_values(filler, y)]  # type: ignore[arg-type]
         if filler == TOP_RANGE:
             return []
-        # An IRI may be another name of a literal, where nobody has said that there are only literals.
+        # An IRI may be another name of a literal, where it is not said that there are only literals.
         literal = Match(ANY_LITERAL, y)
         return [(_FALSE, (value, literal, *body)) for body in self._other_values(filler, y)]  # type: ignore[arg-type]
 

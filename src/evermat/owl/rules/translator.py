@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import combinations
 
-from evermat.language.terms import quote
+from evermat.language import quote
 from evermat.owl.ontology.axioms import Axiom, Axioms
 from evermat.owl.ontology.expressions import TOP_CLASS, All, And, Class, Named, Not, OneOf, Or, Property, Some, written
 from evermat.owl.ontology.swrl import RuleAtom

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from evermat.language.terms import quote
+from evermat.language import quote
 from evermat.owl.literals.datatypes import DISTINCT, datatype_pattern
 from evermat.owl.vocabulary import LITERAL, rdf, xsd
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from evermat.language.terms import literal_term
+from evermat.language import literal_term
 from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
 from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 

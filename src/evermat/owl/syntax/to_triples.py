@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from evermat.core.errors import did_you_mean
+from evermat.core import did_you_mean
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.ontology.swrl import NAMES, swrl
 from evermat.owl.syntax.tree import Document, Leaf, NotAnOntologyError, Tree

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from evermat.core.error_catalogue import BAD_ONTOLOGY
-from evermat.core.errors import DataError, Problem
-from evermat.core.source import Source, Span
+from evermat.core import DataError, Problem, Source, Span
+from evermat.core import error_catalogue as errors
 
 DEEPEST = 200  # levels of expressions within expressions
 
@@ -54,7 +53,9 @@ def failed(error: NotAnOntologyError, path: str, text: str, form: str) -> DataEr
     """The error that users see."""
     why, at = error.args
     place = min(at, max(len(text) - 1, 0))
-    return DataError(Problem(BAD_ONTOLOGY, {"format": form, "why": why}, Source(path, text), Span(place, place + 1)))
+    return DataError(
+        Problem(errors.BAD_ONTOLOGY, {"format": form, "why": why}, Source(path, text), Span(place, place + 1))
+    )
 
 
 def checked(iri: str, at: int) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from evermat.columns.graph.delta_reachability import Connections
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Table
-from evermat.language.patterns.closures import Closure
+from evermat.language import Closure
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
 from evermat.spark.engine.job_runner import Found
 from evermat.spark.engine.scan import facts_of

@@ -23,12 +23,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
+from evermat.core import EvermatError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.engine.run import Run
-from evermat.language.builtins import Type
-from evermat.language.model import Atom, Column, Relation, Rule, Variable
-from evermat.language.patterns.closures import Closure
+from evermat.language import Atom, Closure, Column, Relation, Rule, Type, Variable
 from evermat.spark.dataframes import frame_files
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Cluster

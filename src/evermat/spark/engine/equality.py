@@ -6,7 +6,7 @@ Proofs are not looked for here: B/F≈ checks a few facts at a time, and every s
 from __future__ import annotations
 
 from evermat.columns.equality.union_find import Renaming
-from evermat.language.patterns.equality import NormalRules
+from evermat.language import NormalRules
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.rules import Bag, Rules

@@ -1,7 +1,7 @@
 """What a state on a cluster knows of equal terms: π, the explicit facts behind normal forms, and facts in all names.
 
-π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation CLASSES, which tasks read.
-Invariants between updates: I and E are in normal form for π, and CLASSES in I says what π says; a fact is in E iff it is the normal
+π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation EQUALITY_CLASSES, which tasks read.
+Invariants between updates: I and E are in normal form for π, and EQUALITY_CLASSES in I says what π says; a fact is in E iff it is the normal
 form of a given one. Only facts that mention a term that loses its place are ever written anew.
 """
 
@@ -18,13 +18,25 @@ from evermat.columns.equality.union_find import Assigned, Changed, Ids, Renaming
 from evermat.columns.state.views import NO_ROWS
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch, Rows
-from evermat.core.source import Span
+from evermat.core import Span
 from evermat.engine.journal import Journal
-from evermat.language.builtins import Type
-from evermat.language.model import Atom, Column, Constant, Program, Relation, Rule, Test, Variable, Wildcard
-from evermat.language.patterns.equality import CLASSES, NAMES, terms_of
-from evermat.language.patterns.triples import TRIPLE
-from evermat.language.terms import SAME_AS
+from evermat.language import (
+    EQUALITY_CLASSES,
+    SAME_AS,
+    TERM_NAMES,
+    TRIPLE,
+    Atom,
+    Column,
+    Constant,
+    Program,
+    Relation,
+    Rule,
+    Test,
+    Type,
+    Variable,
+    Wildcard,
+    terms_of,
+)
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.job_runner import Found, Stage
 from evermat.spark.engine.rules import Rules
@@ -53,7 +65,7 @@ class Representatives:
         self._program, self._workshop = program, workshop
         self.schema = Schema(program, {}, dictionary)
         self.renaming = Renaming(dictionary)
-        self._lists_names = NAMES.name in program.relations
+        self._lists_names = TERM_NAMES.name in program.relations
         for relation in (_PAIRS, _EQUAL):
             workshop.shapes[relation.name] = PAIR
         self._equations = Rules([_equation(program.relations[self.schema.same])], frozenset(), workshop)
@@ -66,16 +78,16 @@ class Representatives:
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: View, rules: Iterable[Rule] = ()) -> FactSet:
-        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        """The facts of TERM_NAMES that given facts and rules bring along: every term has its own name."""
         found = FactSet("names", self._workshop)
         if not self._lists_names:
             return found
         mentioned = self.schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
-        found.add(self._listed(NAMES, mentioned.astype(np.int64), mentioned.astype(np.int64)))
+        found.add(self._listed(TERM_NAMES, mentioned.astype(np.int64), mentioned.astype(np.int64)))
         naming = [
-            Rule(Atom(NAMES, (_X, _X)), (_with_x(self._program.relations[name], int(column)),), _NOWHERE)
+            Rule(Atom(TERM_NAMES, (_X, _X)), (_with_x(self._program.relations[name], int(column)),), _NOWHERE)
             for name in given.names
-            if name != NAMES.name
+            if name != TERM_NAMES.name
             for column in self.schema.columns.get(name, ())
         ]
         found.add(Rules(naming, frozenset(), self._workshop).consequences(given))
@@ -218,13 +230,13 @@ class Representatives:
 
     # --- the materialisation from scratch ------------------------------------------------------------------------
     def settle(self, state: State) -> None:
-        """After the equalities are known: CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
-        state.materialised.add(self._listed(CLASSES, *self.renaming.others()))
+        """After the equalities are known: EQUALITY_CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
+        state.materialised.add(self._listed(EQUALITY_CLASSES, *self.renaming.others()))
         self._settle_given(state)
 
     def take_over(self, state: State, *, stored: bool) -> None:
         """After facts have been loaded from elsewhere: π and E follow. Of what is `stored`, given facts may be among those of I."""
-        give_representatives(self.renaming, self._read(state.materialised, CLASSES))
+        give_representatives(self.renaming, self._read(state.materialised, EQUALITY_CLASSES))
         moved = self._settle_given(state)
         if stored:
             state.materialised.take_out(moved)
@@ -238,11 +250,11 @@ class Representatives:
 
     # --- updates ---------------------------------------------------------------------------------------------------
     def settle_update(self, update: Update) -> None:
-        """After the equalities of an update are known: E⁻, E⁺ and CLASSES, in normal form, and rules in normal form."""
+        """After the equalities of an update are known: E⁻, E⁺ and EQUALITY_CLASSES, in normal form, and rules in normal form."""
         changed = self.renaming.changed()
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives
-            target.add(self._listed(CLASSES, changed.terms[others], representatives[others]))
+            target.add(self._listed(EQUALITY_CLASSES, changed.terms[others], representatives[others]))
         self._settle_explicit(update, changed)
         if self.renaming.touched:
             for stratum in update.state.strata:
@@ -277,7 +289,7 @@ class Representatives:
         that I gains, or that mention such a term. What is among both has not changed.
         """
         before, after, changed = update.state.materialised, update.after, self.renaming.changed()
-        if not before.count(CLASSES.name) and not len(changed.terms):
+        if not before.count(EQUALITY_CLASSES.name) and not len(changed.terms):
             return lost, gained
         names = [name for name in self.schema.columns if not self._program.relations[name].hidden]
         old: View = lost
@@ -344,7 +356,7 @@ class Representatives:
 
 def _classes(view: View) -> Expression | None:
     """The pairs of names and representatives among some facts."""
-    return view.expression(CLASSES.name)
+    return view.expression(EQUALITY_CLASSES.name)
 
 
 def _equation(same: Relation) -> Rule:

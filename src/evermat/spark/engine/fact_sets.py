@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 from evermat.spark.engine.job_runner import Found, Job, total_rows
 from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import FactFile, Shape

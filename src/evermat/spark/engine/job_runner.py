@@ -14,10 +14,8 @@ import pyarrow as pa
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
+from evermat.core import EvermatError, Problem, ResourceError, allow_pandas, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import check_stop
-from evermat.core.errors import EvermatError, Problem, ResourceError
-from evermat.core.pandas_block import allow_pandas
 from evermat.spark.engine.tasks.derive import Derivation, Deriving, Given, Grouping, Loading
 from evermat.spark.engine.tasks.merge import Absorbing, Target
 from evermat.spark.engine.tasks.serialization import (

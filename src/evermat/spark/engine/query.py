@@ -10,8 +10,7 @@ from evermat.columns.equality.expansion import expand
 from evermat.columns.state.query import Solutions
 from evermat.columns.storage.table import Table
 from evermat.engine.run import Run
-from evermat.language.patterns.equality import normal_rule, rewritten_columns
-from evermat.language.query import Query
+from evermat.language import Query, normal_rule, rewritten_columns
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import facts_of

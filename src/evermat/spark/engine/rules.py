@@ -8,12 +8,8 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns.evaluation.aggregates import listing_plan, lists_groups
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Relation, Rule
-from evermat.plan.entry_points import Start, Starts, plan_from
-from evermat.plan.planner import Sizes
-from evermat.plan.roles import Roles
-from evermat.plan.steps import Check, Match, Plan
+from evermat.language import Atom, Relation, Rule, Stratum
+from evermat.plan import Check, Match, Plan, Roles, Sizes, Start, Starts, plan_from
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
 from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.tasks.derive import Derivation, Read

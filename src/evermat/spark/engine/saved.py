@@ -19,10 +19,9 @@ import pyarrow.compute as pc
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode_table
 from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ResourceError, StateError
-from evermat.language.builtins import Type
-from evermat.language.model import Relation
+from evermat.language import Relation, Type
 from evermat.spark.engine.job_runner import Stage
 from evermat.spark.engine.state import Workshop
 from evermat.spark.engine.tasks import worker
@@ -41,10 +40,7 @@ from evermat.spark.engine.tasks.serialization import (
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, most
 from evermat.spark.engine.tasks.task_table import Holding
 from evermat.spark.engine.tasks.worker import Sending, outcome
-from evermat.store import Part
-from evermat.store.data_files import Columns, read_part, table_schema
-from evermat.store.disk import damaged
-from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, Columns, Part, damaged, read_part, table_schema
 
 GONE, COME, SAME = range(3)  # what there is to tell of a fact
 EXPLICIT = "explicit"  # the column that says whether a fact is explicit

@@ -13,20 +13,17 @@ import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
 from evermat.columns.state.saved import saved_numbers
-from evermat.core.errors import StateError
+from evermat.core import StateError
 from evermat.engine import saved_rows
 from evermat.engine.saved_rows import Difference, SavedRows
-from evermat.language.builtins import Type
-from evermat.language.model import Program
+from evermat.language import Program, Type
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet
 from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore
 from evermat.spark.engine.state import State, Workshop
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined
 from evermat.spark.engine.update import Update
-from evermat.store import Part, Store
-from evermat.store.data_files import stored_columns
-from evermat.store.names import NONRECURSIVE, OP, RECURSIVE
+from evermat.store import NONRECURSIVE, OP, RECURSIVE, Part, Store, stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes

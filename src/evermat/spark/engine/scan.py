@@ -14,9 +14,8 @@ from evermat.columns.equality.expansion import expand
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_arrow
 from evermat.columns.storage.table import Batch
-from evermat.io.formats.parquet import parquet_schema
-from evermat.io.schema import arrow_schema
-from evermat.language.model import Relation
+from evermat.io import arrow_schema, parquet_schema
+from evermat.language import Relation
 from evermat.spark.dataframes import from_tasks
 from evermat.spark.engine.fact_sets import View
 from evermat.spark.engine.tasks.rename_terms import renaming_of

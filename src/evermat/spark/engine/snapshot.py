@@ -9,10 +9,9 @@ from evermat.columns.equality.union_find import Renaming
 from evermat.columns.state.query import Solutions
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.core.choices import ASSERTED, INFERRED, Which
+from evermat.core import ASSERTED, INFERRED, Which
 from evermat.engine.run import Run
-from evermat.language.patterns.equality import CLASSES
-from evermat.language.query import Query
+from evermat.language import EQUALITY_CLASSES, Query
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import View
 from evermat.spark.engine.query import evaluate
@@ -75,7 +74,7 @@ class Snapshot:
         if names is None:
             return frame_of(self._facts, relation, spark)
         columns = names.schema.columns[name].tolist()
-        return frame_of(self._facts, relation, spark, columns, self._facts.expression(CLASSES.name))
+        return frame_of(self._facts, relation, spark, columns, self._facts.expression(EQUALITY_CLASSES.name))
 
     def _names(self, name: str) -> Representatives | None:
         """The representatives of terms, if a relation has columns that hold some."""

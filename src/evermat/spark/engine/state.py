@@ -12,10 +12,8 @@ from evermat.algebra import Counters
 from evermat.columns.graph.closure_module import closure_modules
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.engine.run import Jobs, Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Program, changed_rules, shared_relations
-from evermat.language.patterns.equality import NormalRules
-from evermat.plan.pivot_columns import pivots
+from evermat.language import NormalRules, Program, Stratum, changed_rules, shared_relations
+from evermat.plan import pivots
 from evermat.spark.engine.closure_access import OnCluster
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, evaluation

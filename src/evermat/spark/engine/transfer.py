@@ -10,7 +10,7 @@ from evermat.columns.state.state import State as ColumnsState
 from evermat.columns.state.views import View as ColumnsView
 from evermat.columns.state.views import facts_in
 from evermat.columns.storage.table import Rows
-from evermat.language.model import Relation
+from evermat.language import Relation
 from evermat.spark.engine.fact_sets import FactSet
 from evermat.spark.engine.job_runner import Job
 from evermat.spark.engine.state import State, Workshop

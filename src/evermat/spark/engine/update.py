@@ -10,7 +10,7 @@ from typing import Any, Self
 from evermat.algebra import TooManyInstancesError
 from evermat.engine.journal import Journal, Journaled
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
+from evermat.language import Stratum
 from evermat.spark.engine.fact_sets import CountedFacts, Counting, FactSet, Positive, View
 from evermat.spark.engine.rules import Bag
 from evermat.spark.engine.state import State, StratumRules

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from evermat.columns.storage.encoding import Encodable, Tables, encode_table
+from evermat.core import Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ResourceError
-from evermat.language.model import Relation
+from evermat.language import Relation
 from evermat.spark.input.read_task import Outcome, write_facts
 
 if TYPE_CHECKING:

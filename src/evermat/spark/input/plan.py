@@ -14,17 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat.columns.storage.encoding import Tables
+from evermat.core import DataError, EvermatError, Problem, ResourceError, Source
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, EvermatError, Problem, ResourceError
-from evermat.core.source import Source
-from evermat.io.byte_ranges import can_split, merge_findings, relocate
-from evermat.io.error_report import fail
-from evermat.io.locate import input_places, is_remote
-from evermat.io.open import failing
-from evermat.io.rdf.inputs import TRIPLES, GraphFiles
-from evermat.io.rdf.router import Router
-from evermat.io.read import read_relation
-from evermat.language.model import Io, Program
+from evermat.io import (
+    TRIPLES,
+    GraphFiles,
+    Router,
+    can_split,
+    fail,
+    failing,
+    input_files,
+    is_remote,
+    merge_findings,
+    read_relation,
+    relocate,
+)
+from evermat.language import Io, Program
 from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import Exchanged, Several, exchanged
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
@@ -131,13 +136,13 @@ class _Reading:
             self._problems[number] = list(error.problems)
 
     def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
-        for place in input_places(io, folder):
-            with failing(place.path, f"relation `{io.relation.name}` is"):
-                size = place.path.stat().st_size
-            path = str(place.path.absolute())  # tasks have another working directory
-            self._shown[path] = str(place.path)
-            options = self._graphs.options_for(place.path)
-            if can_split(place, io) and size > _PIECE:
+        for ref in input_files(io, folder):
+            with failing(ref.path, f"relation `{io.relation.name}` is"):
+                size = ref.path.stat().st_size
+            path = str(ref.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(ref.path)
+            options = self._graphs.options_for(ref.path)
+            if can_split(ref, io) and size > _PIECE:
                 cuts = [*range(0, size, _PIECE), size]
                 pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
             else:

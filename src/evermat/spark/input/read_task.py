@@ -18,16 +18,21 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from evermat.core.errors import DataError, Problem
-from evermat.io.byte_ranges import read_range
-from evermat.io.conform import conform
-from evermat.io.error_report import Findings, Skipped
-from evermat.io.locate import Format, place_of
-from evermat.io.open import failing
-from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import AS_IT_IS, RdfOptions
-from evermat.io.read import read_place, read_stream
-from evermat.language.model import Io, Relation
+from evermat.core import DataError, Problem
+from evermat.io import (
+    AS_IT_IS,
+    Findings,
+    RdfOptions,
+    Router,
+    Skipped,
+    conform,
+    failing,
+    file_ref,
+    read_file,
+    read_range,
+    read_stream,
+)
+from evermat.language import Io, Relation
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
@@ -103,7 +108,7 @@ class SplitReader:
         try:
             with failing(path, f"relation `{split.io.relation.name}` is"):
                 if split.end is None:
-                    table = read_place(place_of(path), split.io, split.options, findings)
+                    table = read_file(file_ref(path), split.io, split.options, findings)
                 else:
                     table, lines = read_range(path, split.start, split.end, split.io, findings, options=split.options)
                     findings.raise_if_any()
@@ -129,13 +134,12 @@ class ContentReader:
 
     def read(self, path: str, content: bytes) -> Outcome:
         """One file."""
-        place = place_of(Path(path))
-        is_rdf = place.format is Format.RDF
-        findings = Skipped(path) if self.options.skip and is_rdf else Findings(path)
+        ref = file_ref(Path(path))
+        findings = Skipped(path) if self.options.skip and ref.is_rdf else Findings(path)
         options = replace(self.options, blank=f"f{sha256(path.encode()).hexdigest()[:12]}_")
         try:
             with failing(Path(path), f"relation `{self.io.relation.name}` is"):
-                table = read_stream(BytesIO(content), place, self.io, findings, options)
+                table = read_stream(BytesIO(content), ref, self.io, findings, options)
                 findings.raise_if_any()
         except DataError as error:
             return Outcome(0, path, "", 0, 0, tuple(error.problems))

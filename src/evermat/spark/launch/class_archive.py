@@ -13,7 +13,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from evermat.core.cache_dir import cache_folder
+from evermat.core import cache_folder
 
 _MAKING = 60.0  # seconds for Java to write the archive
 _SILENCE = ("-Xlog:disable", "-Xlog:all=error:stderr")  # that something is not in the archive is nobody's concern

@@ -17,9 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from evermat.core import Problem, ResourceError, cache_folder
 from evermat.core import error_catalogue as errors
-from evermat.core.cache_dir import cache_folder
-from evermat.core.errors import Problem, ResourceError
 
 OLDEST = 17
 """The oldest Java that runs Spark."""

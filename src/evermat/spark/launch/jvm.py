@@ -24,9 +24,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evermat.core import EvermatError, Problem, ResourceError, uninterrupted
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import uninterrupted
-from evermat.core.errors import EvermatError, Problem, ResourceError
 from evermat.spark.jobs import essential
 from evermat.spark.launch import java
 from evermat.spark.launch.class_archive import Archive

@@ -13,10 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from evermat.core import EvermatError, Problem, ResourceError, allow_pandas, uninterrupted
 from evermat.core import error_catalogue as errors
-from evermat.core.deferred_signals import uninterrupted
-from evermat.core.errors import EvermatError, Problem, ResourceError
-from evermat.core.pandas_block import allow_pandas
 from evermat.spark.jobs import essential
 from evermat.spark.launch.jvm import Running
 from evermat.spark.launch.settings import check_master, check_settings, not_possible, reach, try_settings

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from evermat.core import Problem, ProgramError, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import Problem, ProgramError, ResourceError
 
 _MIB = 1 << 20
 _SMALLEST_HEAP = 512 * _MIB  # Spark itself refuses less than 450 MiB

@@ -17,9 +17,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
-from evermat.core.error_catalogue import STATE_UNREADABLE
-from evermat.core.errors import Problem, StateError
-from evermat.store.names import OP, VERSION
+from evermat.core import Problem, StateError
+from evermat.core import error_catalogue as errors
+from evermat.store import OP, VERSION
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
@@ -181,7 +181,7 @@ class _Reading:
         held = [pa.uint64() if type_ == UNSIGNED else type_ for type_ in types]
         if schema_of(stored) != self._schema or [column.type for column in columns] != held:
             why = f"`{self._feed.name}` did not always have the columns that it has: start where it has them"
-            raise StateError(Problem(STATE_UNREADABLE, {"file": self._feed.place, "why": why}))
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": self._feed.place, "why": why}))
         cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
         return iter(pa.Table.from_arrays(cast, names=self._schema.names).to_batches(_SENT))
 

@@ -10,9 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core.error_catalogue import CANNOT_READ
-from evermat.io.changes.rdf import rdf_change, updates_of
-from evermat.io.error_report import fail
+from evermat.core import error_catalogue as errors
+from evermat.io import fail, rdf_change, updates_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +29,7 @@ def arriving_files(spark: SparkSession, folder: str | PathLike[str], files_per_b
     """
     place = Path(folder).resolve()
     if not place.is_dir():
-        raise fail(CANNOT_READ, path=folder, why="there is no such folder", what="changes are")
+        raise fail(errors.CANNOT_READ, path=folder, why="there is no such folder", what="changes are")
     reader = spark.readStream.format("binaryFile").schema(_COLUMNS).option("maxFileAge", _FOR_EVER)
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)

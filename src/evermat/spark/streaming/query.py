@@ -7,8 +7,8 @@ from collections.abc import Callable
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
 
-from evermat.core.error_catalogue import NO_STREAM
-from evermat.core.errors import DataError, Problem
+from evermat.core import DataError, Problem
+from evermat.core import error_catalogue as errors
 from evermat.spark.jobs import is_connect
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ def check_stream(frame: DataFrame) -> None:
     """
     if is_connect(frame.sparkSession):
         why = "it is one of Spark Connect, which has batches processed elsewhere"
-        raise DataError(Problem(NO_STREAM, {"why": why}))
+        raise DataError(Problem(errors.NO_STREAM, {"why": why}))
     if not frame.isStreaming:
-        raise DataError(Problem(NO_STREAM, {"why": "it is an ordinary one, which `update` takes"}))
+        raise DataError(Problem(errors.NO_STREAM, {"why": "it is an ordinary one, which `update` takes"}))
 
 
 def start(

@@ -20,15 +20,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import ADDITIONAL_COLUMN, BOTH_SIGNS, MISSING_COLUMN, NULL_VALUE, STREAM_COLUMNS
-from evermat.core.errors import did_you_mean
-from evermat.io.changes.model import ChangedRows
-from evermat.io.changes.parquet import ChangedTable
-from evermat.io.changes.read import FileChanges
-from evermat.io.conform import conform
-from evermat.io.error_report import Findings, FullError
-from evermat.io.schema import names, nullary
-from evermat.language.model import Atom, Constant, Relation
+from evermat.core import did_you_mean
+from evermat.core import error_catalogue as errors
+from evermat.io import ChangedRows, ChangedTable, FileChanges, Findings, FullError, conform, name_list, nullary
+from evermat.language import Atom, Constant, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,7 +54,7 @@ class ChangeFrames:
         findings = Findings(_STREAM)
         for name in fields:
             if frame.columns.count(name) > 1:
-                findings.whole(STREAM_COLUMNS, what=f"there are two columns `{name}`")
+                findings.whole(errors.STREAM_COLUMNS, what=f"there are two columns `{name}`")
         if relation is None:
             _check_spelled(fields, findings)
         else:
@@ -123,15 +118,17 @@ def _check_spelled(fields: Mapping[str, StructField], findings: Findings) -> Non
     if all(name in fields for name in _SPELLED):
         for name in fields:
             if name not in {*_SPELLED, SEQUENCE}:
-                findings.whole(STREAM_COLUMNS, what=f"`{name}` is no column of a stream of changes of any relations")
+                findings.whole(
+                    errors.STREAM_COLUMNS, what=f"`{name}` is no column of a stream of changes of any relations"
+                )
 
 
 def _check_columns(fields: Mapping[str, StructField], relation: Relation, findings: Findings) -> None:
     expected = _column_names(relation)
-    about = {"relation": relation.name, "expected": names(expected), "found": names([*fields])}
+    about = {"relation": relation.name, "expected": name_list(expected), "found": name_list([*fields])}
     if OP in expected:
         what = f"`{relation.name}` has a column `{OP}` itself, and can only be one of any relations"
-        findings.whole(STREAM_COLUMNS, what=what)
+        findings.whole(errors.STREAM_COLUMNS, what=what)
         return
     if OP not in fields:
         _missing(OP, fields, findings)
@@ -140,19 +137,19 @@ def _check_columns(fields: Mapping[str, StructField], relation: Relation, findin
     strange = [name for name in fields if name not in (*expected, OP, SEQUENCE)]
     for name in expected:
         if name not in fields:
-            findings.whole(MISSING_COLUMN, did_you_mean(name, strange), column=name, things="columns", **about)
+            findings.whole(errors.MISSING_COLUMN, did_you_mean(name, strange), column=name, things="columns", **about)
     for name in strange:
-        findings.whole(ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
+        findings.whole(errors.ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
 
 
 def _missing(name: str, fields: Mapping[str, StructField], findings: Findings) -> None:
-    what = f"there is no column `{name}` among {names([*fields])}"
-    findings.whole(STREAM_COLUMNS, did_you_mean(name, [*fields]), what=what)
+    what = f"there is no column `{name}` among {name_list([*fields])}"
+    findings.whole(errors.STREAM_COLUMNS, did_you_mean(name, [*fields]), what=what)
 
 
 def _wrong_type(field: StructField, findings: Findings) -> None:
     what = f"the column `{field.name}` is of the type `{field.dataType.simpleString()}`"
-    findings.whole(STREAM_COLUMNS, what=what)
+    findings.whole(errors.STREAM_COLUMNS, what=what)
 
 
 def _has_order(type_: DataType) -> bool:
@@ -181,7 +178,7 @@ def _ranks(column: Any, batch: str) -> Ranks:
     if column.null_count:
         findings = Findings(batch)
         row = pc.index(pc.is_null(column), True).as_py() + 1
-        findings.whole(NULL_VALUE, where=f"row {row}, column `{SEQUENCE}`")
+        findings.whole(errors.NULL_VALUE, where=f"row {row}, column `{SEQUENCE}`")
         findings.raise_if_any()
     coded = column.combine_chunks().dictionary_encode()
     places = np.empty(len(coded.dictionary), np.int64)
@@ -220,7 +217,7 @@ def _resolve(part: ChangedRows, ranks: Ranks, changes: FileChanges, findings: Fi
         values = [column[row].as_py() for column in facts.columns] if relation.columns else []
         fact = str(Atom(relation, tuple(map(Constant, values, relation.types))))
         how = f" with the same `{SEQUENCE}`" if ordered else ""
-        findings.whole(BOTH_SIGNS, fact=fact, how=how)
+        findings.whole(errors.BOTH_SIGNS, fact=fact, how=how)
     for chosen, rows in ((changes.insert, inserted > deleted), (changes.delete, inserted < deleted)):
         if rows.any():
             chosen[name] = facts.filter(pa.array(rows)) if relation.columns else nullary(present=True)

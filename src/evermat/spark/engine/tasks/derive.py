@@ -20,8 +20,8 @@ from evermat.columns.storage.encoding import encode_table
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
 from evermat.engine.run import Jobs, Run
-from evermat.language.model import Relation, Rule
-from evermat.plan.steps import STARTING, Plan, Role
+from evermat.language import Relation, Rule
+from evermat.plan import STARTING, Plan, Role
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Part, Shape, from_arrow, unpack
 from evermat.spark.engine.tasks.set_expressions import Expression, Files

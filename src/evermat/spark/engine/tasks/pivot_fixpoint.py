@@ -19,9 +19,8 @@ from evermat.columns.state.state import State as ColumnsState
 from evermat.columns.state.views import Fresh
 from evermat.columns.storage.table import MATERIALISED, Rows
 from evermat.engine.run import Run
-from evermat.language.analysis.strata import Stratum
-from evermat.language.model import Atom, Negation, Program
-from evermat.plan.pivot_columns import pivots
+from evermat.language import Atom, Negation, Program, Stratum
+from evermat.plan import pivots
 from evermat.reasoning.seminaive import saturate
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.state import State, StratumRules

@@ -17,7 +17,7 @@ from evermat.columns.equality.expansion import count_names, expand
 from evermat.columns.equality.union_find import Renaming
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import Type
+from evermat.language import Type
 from evermat.spark.engine.tasks.serialization import Part, Shape
 from evermat.spark.engine.tasks.set_expressions import Expression
 from evermat.spark.engine.tasks.task_table import batches_of

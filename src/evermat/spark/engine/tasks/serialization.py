@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.language.builtins import Type
+from evermat.language import Type
 
 Amounts = npt.NDArray[np.int64]
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.language.model import Rule
+from evermat.language import Rule
 from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape, buckets_of, by_bucket, pack, to_arrow
 
 SENT = "bucket int, channel int, payload binary"

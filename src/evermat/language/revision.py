@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 
+from evermat.core import Problems, ProgramError, Source
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import ProgramError
-from evermat.core.problems import Problems
-from evermat.core.source import Source
 from evermat.language.compile import finish, typed_program
 from evermat.language.model import (
     Aggregation,
@@ -24,7 +22,7 @@ from evermat.language.model import (
     Test,
     Variable,
 )
-from evermat.language.patterns.equality import AUTO, AXIOMATISE, REWRITE
+from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, REWRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def revise(program: Program, add: str = "", remove: str = "") -> Revision:
 
 def _equality(program: Program, typed: Program, problems: Problems) -> str:
     """What is done about equality after a change of rules: what was done, as facts are held accordingly; at first, axioms."""
-    if typed.equality == AUTO:
+    if typed.equality == EQUALITY_AUTO:
         return REWRITE if program.rewriting else AXIOMATISE
     if program.rewriting != (typed.equality == REWRITE):
         problems.add(errors.OTHER_EQUALITY, None, old=program.equality, new=typed.equality)

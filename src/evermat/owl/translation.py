@@ -38,7 +38,7 @@ class Translation:
 
     Attributes:
         rules: the rules, in the order of the kinds and texts of their axioms.
-        notes: what axioms say beyond rules, and what is no axiom although it looks like one.
+        notes: what axioms say beyond rules, and what looks like an axiom and is not one.
         triples: all triples of the ontologies and of what they import; columns `s`, `p` and `o`, terms in N-Triples.
         classes: the classes that the ontologies mention, as terms.
         properties: the properties that they mention, without annotations.

@@ -1,6 +1,6 @@
 """The rules of RDFS and of OWL 2 RL as programs over `triple`: the ontology is data like all other, and may change with it.
 
-The rules are texts in the folder `rules`; here is decided which of them make a program. Relations that only help begin with `rl_`.
+The rules are texts in this folder; here is decided which of them make a program. Relations that only help begin with `rl_`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
 
     Args:
         name: `rdfs` or `owl2rl`.
-        trivial: also what nobody asks for: that everything is the same as itself and a thing or a resource, that classes are subclasses
+        trivial: also what is rarely asked for: that everything is the same as itself and a thing or a resource, that classes are subclasses
             of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes, too.
         forbid: a contradiction is an error; otherwise it is a fact of `inconsistent`.
     """
@@ -62,7 +62,7 @@ def schema_rules() -> str:
 
 
 def trivial_rules() -> str:
-    """What nobody asks for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
+    """What is rarely asked for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
     return f"{_prefixes()}{_TERMS}{_rules('trivial_owl2rl')}"
 
 

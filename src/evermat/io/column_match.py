@@ -1,7 +1,7 @@
 """Arrow tables that are to be the facts of a relation: columns matched, types converted, misfits named.
 
 The columns match by name, in any order, if the names are those of the relation; otherwise by position, unless a name
-stands at another place than in the relation. Rows are counted from 1.
+stands at another position than in the relation. Rows are counted from 1.
 """
 
 from __future__ import annotations
@@ -12,44 +12,35 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core.error_catalogue import (
-    ADDITIONAL_COLUMN,
-    COLUMN_ORDER,
-    COLUMN_TYPE,
-    DOES_NOT_FIT,
-    MISSING_COLUMN,
-    NAN_VALUE,
-    NEGATIVE,
-    NULL_VALUE,
-)
-from evermat.core.errors import Kind, did_you_mean
+from evermat.core import Kind, did_you_mean
+from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, FullError
-from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, names, nullary, range_of, shown, where
-from evermat.language.builtins import RANGES, Type
-from evermat.language.model import Relation
+from evermat.io.error_text import RANGE_TEXTS, column_text, name_list, shown
+from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
+from evermat.language import RANGES, Relation, Type
 
 
 def conform(
     table: pa.Table,
     relation: Relation,
     name: str,
-    place_of: Callable[[int], str] = lambda row: f"row {row + 1}",
+    row_name: Callable[[int], str] = lambda row: f"row {row + 1}",
     *,
     encoded: bool = False,
 ) -> pa.Table:
     """The table with exactly the relation's columns and types.
 
     Args:
-        table: what somebody has.
+        table: the facts.
         relation: what it is to be.
         name: what errors call the table.
-        place_of: what errors call a row, counted from 0.
+        row_name: what errors call a row, counted from 0.
         encoded: whether texts that are dictionary-encoded may stay so.
 
     Raises:
         DataError: it does not fit.
     """
-    return _Conforming(table, relation, Findings(name), place_of, encoded=encoded).table()
+    return _Conforming(table, relation, Findings(name), row_name, encoded=encoded).table()
 
 
 class _Conforming:
@@ -60,11 +51,11 @@ class _Conforming:
         found: pa.Table,
         relation: Relation,
         findings: Findings,
-        place_of: Callable[[int], str],
+        row_name: Callable[[int], str],
         *,
         encoded: bool,
     ) -> None:
-        self.found, self.relation, self.findings, self.place_of = found, relation, findings, place_of
+        self.found, self.relation, self.findings, self.row_name = found, relation, findings, row_name
         self.encoded = encoded
 
     def table(self) -> pa.Table:
@@ -91,21 +82,21 @@ class _Conforming:
         found, expected = list(self.found.schema.names), [column.name for column in self.relation.columns]
         if sorted(found) == sorted(expected):
             return [found.index(name) for name in expected], ""
-        about = {"relation": self.relation.name, "expected": names(expected), "found": names(found)}
+        about = {"relation": self.relation.name, "expected": name_list(expected), "found": name_list(found)}
         if len(found) == len(expected):
             if any(a != b and a in expected for a, b in zip(found, expected, strict=True)):
-                self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+                self.findings.whole(errors.COLUMN_ORDER, path=self.findings.path, **about)
                 return [], ""
             return list(range(len(expected))), "the columns are matched by position: their names differ"
         for name in expected:
             if name not in found and len(found) < len(expected):
                 help_ = did_you_mean(name, found)
-                self.findings.whole(MISSING_COLUMN, help_, column=name, things="columns", **about)
+                self.findings.whole(errors.MISSING_COLUMN, help_, column=name, things="columns", **about)
         for name in found:
             if name not in expected and len(found) > len(expected):
-                self.findings.whole(ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
+                self.findings.whole(errors.ADDITIONAL_COLUMN, did_you_mean(name, expected), name=name, **about)
         if not self.findings.problems:  # a name stands twice in the file
-            self.findings.whole(COLUMN_ORDER, path=self.findings.path, **about)
+            self.findings.whole(errors.COLUMN_ORDER, path=self.findings.path, **about)
         return [], ""
 
     def _check_type(self, position: int, field: Any, matched: str) -> None:
@@ -113,12 +104,12 @@ class _Conforming:
         test, accepted = _ACCEPTED[type_]
         if not test(field.type) and not pa.types.is_null(field.type):  # of no value, or of NULLs, the type is not known
             details = {
-                "where": where(self.relation, position),
+                "where": column_text(self.relation, position),
                 "found": field.type,
                 "type": type_,
                 "accepted": accepted,
             }
-            self.findings.whole(COLUMN_TYPE, matched, **details)
+            self.findings.whole(errors.COLUMN_TYPE, matched, **details)
 
     def _column(self, position: int, column: Any) -> Any:
         """The values of a column in the relation's type; what does not fit is noted."""
@@ -126,7 +117,7 @@ class _Conforming:
         if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
             column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
         if column.null_count:
-            self._bad_value(NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
+            self._bad_value(errors.NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
             return column
         if pa.types.is_dictionary(column.type):
             if self.encoded and type_ in TEXTS:
@@ -140,7 +131,7 @@ class _Conforming:
         if type_ is Type.FLOAT:
             nans = pc.is_nan(values)
             if pc.any(nans, min_count=0).as_py():
-                self._bad_value(NAN_VALUE, position, pc.index(nans, True).as_py(), None)
+                self._bad_value(errors.NAN_VALUE, position, pc.index(nans, True).as_py(), None)
             return pc.add(values, 0.0)  # −0.0 becomes 0.0
         return values
 
@@ -152,18 +143,18 @@ class _Conforming:
         for chunk in column.chunks:
             for value in chunk.to_pylist():
                 if not low <= value <= high:
-                    kind = NEGATIVE if type_ is Type.UNSIGNED and value < 0 else DOES_NOT_FIT
+                    kind = errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
                     return self._bad_value(kind, position, row, value)
                 row += 1
         return None
 
     def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
-        """Notes a value; its place is told by row and column."""
+        """Notes a value; its position is told by row and column."""
         type_ = self.relation.columns[position].type
-        place = f"{self.place_of(row)}, {where(self.relation, position)}"
-        details: dict[str, Any] = {"where": place, "value": shown(str(value)), "type": type_}
+        at = f"{self.row_name(row)}, {column_text(self.relation, position)}"
+        details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_}
         if type_ in RANGES:
-            details["range"] = range_of(type_)
+            details["range"] = RANGE_TEXTS[type_]
         self.findings.whole(kind, **details)
 
 

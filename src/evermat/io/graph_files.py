@@ -7,15 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evermat.core import DataError, Problem, ProgramError
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import DataError, Problem, ProgramError
-from evermat.io.locate import input_places, is_remote
-from evermat.io.rdf.read import read_triples
-from evermat.io.rdf.router import Router
-from evermat.io.rdf.terms import RdfOptions
+from evermat.io.locate import input_files, is_remote
+from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs
-from evermat.language.builtins import Type
-from evermat.language.model import Column, Io, Relation
+from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,15 +36,15 @@ class GraphFiles:
 
     def with_inputs(self, inputs: Iterable[Io], folder: Path) -> GraphFiles:
         """The same, knowing all other RDF files of the run: labels of blank nodes are different in all of them."""
-        files = [*rdf_inputs(inputs, folder), *self._places()]
+        files = [*rdf_inputs(inputs, folder), *self._local_files()]
         blanks = blank_prefixes([*files, Path("<ontology>")] if self.apart else files)
         return replace(self, blanks=blanks)
 
-    def _places(self) -> Iterator[Path]:
+    def _local_files(self) -> Iterator[Path]:
         """The files that are not on other machines, those of folders included."""
         for path in self.files:
             if not is_remote(path):
-                yield from (place.path for place in input_places(Io(TRIPLES, path=path), Path()))
+                yield from (ref.path for ref in input_files(Io(TRIPLES, path=path), Path()))
 
     def options_for(self, path: Path) -> RdfOptions:
         """How one file is read."""
@@ -58,7 +55,9 @@ class GraphFiles:
         if count:
             self.skipped[path] = self.skipped.get(path, 0) + count
 
-    def facts(self, router: Router, triples: pa.Table | None = None) -> Iterator[tuple[str, pa.Table]]:
+    def facts(
+        self, relations: Mapping[str, Relation], triples: pa.Table | None = None
+    ) -> Iterator[tuple[str, pa.Table]]:
         """The facts of all files by relation, file after file, those of some triples before them.
 
         Raises:
@@ -66,18 +65,24 @@ class GraphFiles:
             ProgramError: one is on another machine.
         """
         problems: list[Problem] = []
-        for path in filter(is_remote, self.files):
-            what = f"`{path}` is read by Spark only: use `--engine spark`"
+        for uri in filter(is_remote, self.files):
+            what = f"`{uri}` is read by Spark only: use `--engine spark`"
             raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
+        if triples is None and not self.files:
+            return
+        from evermat.io.rdf.read import read_triples  # noqa: PLC0415  (runs without RDF load none of it)
+        from evermat.io.rdf.router import Router  # noqa: PLC0415
+
+        router = Router.of(relations)
         if triples is not None:
             yield from router.route(triples)[0].items()
-        for place in self._places():
+        for path in self._local_files():
             try:
-                found = read_triples(place, self.options_for(place))
+                found = read_triples(path, self.options_for(path))
             except DataError as error:
                 problems += error.problems
                 continue
-            self.skip(str(place), found.skipped)
+            self.skip(str(path), found.skipped)
             if not problems:
                 yield from router.route(found.encoded)[0].items()
         if problems:
