@@ -182,7 +182,7 @@ def test_a_run_loads_the_formats_of_its_files_only(ending: str, tmp_path: Path) 
     )
     command = f"['evermat', 'run', '{tmp_path}/p.dl', '-F', '{tmp_path}', '-D', '{tmp_path}', '--engine', 'memory']"
     loaded = loaded_by(
-        f"sys.argv = {command}\nfrom evermat.cli.app import script\ntry: script()\nexcept SystemExit: pass"
+        f"sys.argv = {command}\nfrom evermat.cli.main import script\ntry: script()\nexcept SystemExit: pass"
     )
     assert (tmp_path / f"out.{output}").exists()
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("evermat.io.formats.")} == expected | {

@@ -27,7 +27,8 @@ from evermat.core import (
     Source,
     documented,
 )
-from evermat.language import Stratum, model, read_source
+from evermat.language import Program as CompiledProgram
+from evermat.language import Stratum, read_source
 from evermat.runtime import ProgramSources, compose_program, with_triples
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ class Program:
         notes: Axioms of ontologies that rules cannot express, each with the reason.
     """
 
-    def __init__(self, compiled: model.Program, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()) -> None:
+    def __init__(
+        self, compiled: CompiledProgram, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()
+    ) -> None:
         self._compiled, self._triples, self.notes = compiled, triples, notes
 
     @classmethod
@@ -122,7 +125,7 @@ class Program:
         return [name for name, relation in self._compiled.relations.items() if not relation.hidden]
 
     @property
-    def compiled(self) -> model.Program:
+    def compiled(self) -> CompiledProgram:
         """The compiled program: relations, rules, inputs and outputs, as engines see them."""
         return self._compiled
 

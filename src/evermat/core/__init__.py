@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         StateError,
         did_you_mean,
     )
-    from evermat.core.lazy import deferred
+    from evermat.core.lazy import deferred, lazy_face
     from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from evermat.engine.run import Run
-from evermat.language import Program
-from evermat.language import query as language
+from evermat.language import Program, Query
+from evermat.language import Queries as QueryCompiler
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import Engine
 from evermat.runtime.saved_version import SavedVersion
@@ -17,20 +17,20 @@ class Queries:
     """Compiles queries against the program of an engine; what they need of its text is read once."""
 
     def __init__(self) -> None:
-        self._compiler: language.Queries | None = None
+        self._compiler: QueryCompiler | None = None
 
-    def compile(self, text: str, program: Program) -> language.Query:
+    def compile(self, text: str, program: Program) -> Query:
         """The query in a text.
 
         Raises:
             ProgramError: with all errors of the query.
         """
         if self._compiler is None or self._compiler.program is not program:
-            self._compiler = language.Queries(program)
+            self._compiler = QueryCompiler(program)
         return self._compiler.compile(text)
 
 
-def answer_query(query: language.Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
+def answer_query(query: Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
     """The answer to a query as things are now, expanded or over representatives.
 
     Raises:
@@ -40,7 +40,7 @@ def answer_query(query: language.Query, engine: Engine, run: Run, *, representat
     return Answer(query.answer, reading.evaluate(query, run, representatives=representatives), reading.dictionary)
 
 
-def stream_answer(query: language.Query, engine: Engine, run: Run) -> Answer:
+def stream_answer(query: Query, engine: Engine, run: Run) -> Answer:
     """The same, expanded; its rows are computed when they are read, where the engine can do that."""
     reading = engine.snapshot()
     return Answer(query.answer, reading.stream(query, run), reading.dictionary)
@@ -57,7 +57,7 @@ def query_version(path: Path, number: int | None, text: str, *, representatives:
 
     with Store.open(path) as store:
         version = SavedVersion(store, number)
-        query = language.Queries(version.program).compile(text)
+        query = QueryCompiler(version.program).compile(text)
         engine = restored(version, query.reads)
     if representatives:
         return answer_query(query, engine, Run(), representatives=True)

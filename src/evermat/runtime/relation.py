@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, final
 
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Batch
-from evermat.language import model
+from evermat.language import Relation as RelationSchema
 from evermat.runtime.engine import Engine
 from evermat.runtime.rows import Tabular
 
@@ -22,7 +22,7 @@ class Relation(Tabular):
     Where equal terms have a representative, these are the expanded facts, over all equal terms.
     """
 
-    def __init__(self, relation: model.Relation, engine: Engine, *, expanded: bool = True) -> None:
+    def __init__(self, relation: RelationSchema, engine: Engine, *, expanded: bool = True) -> None:
         super().__init__(relation)
         self._engine, self._expanded = engine, expanded
 

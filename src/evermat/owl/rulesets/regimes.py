@@ -9,7 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import get_args
 
-from evermat.core.choices import Entailment
+from evermat.core import Entailment
 from evermat.owl.rulesets.datatypes import datatype_rules
 from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
