@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 import evermat
+from evermat.store.formats import FORMATS
+from evermat.store.formats.format_1 import Reader
 from evermat.testing import state_of
 from tests.maintenance.updates import facts_of
 from tests.state.clustered_test import open_in_process
@@ -91,3 +93,26 @@ def test_an_update_is_the_next_version(states: Path, name: str) -> None:
     assert evermat.vacuum(states / name, 1)[0] > 0
     with evermat.open(states / name) as m:
         assert facts_of(m) == before
+
+
+def test_a_second_format_is_a_row(states: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state directory of another format is read by its own reader, and is not written to; one of an unknown format is refused."""
+    mark = states / "plain" / "evermat.json"
+    mark.write_text('{"format": 7, "kind": "evermat state"}\n')
+    with pytest.raises(
+        evermat.StateError, match=r"has the format 7, but this version of evermat knows only the format 1"
+    ):
+        evermat.versions(states / "plain")
+    opened: list[Path] = []
+
+    def read(path: Path) -> Reader:
+        opened.append(path)
+        return Reader(path)
+
+    monkeypatch.setitem(FORMATS, 7, read)
+    assert [version.number for version in evermat.versions(states / "plain")] == [1, 2, 3, 4, 5]
+    assert set(evermat.query(states / "plain", 'path("a", x)')) == {("a",), ("b",), ("c",), ("d",)}
+    assert "path" in evermat.changes(states / "plain", 2)
+    assert opened == [states / "plain"] * 3
+    with pytest.raises(evermat.StateError, match=r"has the format 7"):
+        evermat.open(states / "plain", write=True)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evermat.core.errors import EvermatError, StateError
-from evermat.store import Store, column_names
-from evermat.store.names import folder_name
+from evermat.store import Store
+from evermat.store.names import column_names, folder_name
 
 from .models import ALL_TYPES, NULLARY, PAIRS, UNSIGNED, contents, entry, merged, minus, plus, rows_of, table
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from evermat.store.data_files import Columns, read_part, stored_columns, table_schema
     from evermat.store.delta_log import Part
     from evermat.store.disk import damaged, sync
+    from evermat.store.formats import VersionReader, open_reader
     from evermat.store.names import (
         CURRENT_FACTS,
         NONRECURSIVE,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         OWN_COLUMNS,
         RECURSIVE,
         VERSION,
-        column_names,
     )
     from evermat.store.store import Store
     from evermat.store.version import Entry, Version

@@ -16,7 +16,7 @@ from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
 from evermat.store.disk import damaged, names, put, read, sync, writing
 
-FORMAT = 1
+WRITTEN_FORMAT = 1
 MARK = "evermat.json"
 COMMITS, RELATIONS, PROGRAMS, LOCK = "commits", "relations", "programs", "lock"
 _KIND = "evermat state"
@@ -24,8 +24,12 @@ _SUFFIX = ".new"
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f]")  # unescaped, taken for a separator, refused
 
 
-def check_state(path: Path) -> None:
-    """Raises a `StateError` unless the folder is a state that this version can read."""
+def read_format(path: Path) -> int:
+    """The number of the format that a state directory has.
+
+    Raises:
+        StateError: it is not a state directory, or damaged.
+    """
     mark = path / MARK
     if not path.is_dir():
         raise _not_a_state(path, "it is a file, not a folder" if path.exists() else "there is no such folder")
@@ -39,8 +43,13 @@ def check_state(path: Path) -> None:
         raise damaged(mark, "it is not JSON") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or type(found.get("format")) is not int:
         raise damaged(mark, "it does not say which format the state has")
-    if found["format"] != FORMAT:
-        details = {"path": path, "found": found["format"], "expected": FORMAT, "file": mark}
+    return int(found["format"])
+
+
+def check_written_format(path: Path) -> None:
+    """Raises a `StateError` unless the directory is a state of the format that is written."""
+    if (found := read_format(path)) != WRITTEN_FORMAT:
+        details = {"path": path, "found": found, "expected": WRITTEN_FORMAT, "file": path / MARK}
         raise StateError(Problem(errors.STATE_FORMAT, details))
 
 
@@ -74,7 +83,7 @@ def new_folder(path: Path) -> tuple[Path, int]:
         try:
             for name in (COMMITS, RELATIONS, PROGRAMS):
                 (temporary / name).mkdir()
-            put(temporary / MARK, json.dumps({"format": FORMAT, "kind": _KIND}).encode() + b"\n")
+            put(temporary / MARK, json.dumps({"format": WRITTEN_FORMAT, "kind": _KIND}).encode() + b"\n")
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             os.close(lock)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
@@ -18,10 +17,10 @@ from evermat.store.chunked_write import Pieces, none_given
 from evermat.store.commits import Pin, Row
 from evermat.store.data_files import Columns, stored_columns
 from evermat.store.delta_log import Part
-from evermat.store.directory import RELATIONS, check_free, check_state, new_folder
+from evermat.store.directory import RELATIONS, check_free, check_written_format, new_folder
 from evermat.store.disk import names, writing
+from evermat.store.formats.format_1 import program_name
 from evermat.store.names import folder_name
-from evermat.store.reader import program_name
 from evermat.store.vacuum import sweep
 from evermat.store.version import Entry, Version
 from evermat.store.writer import Job, Writer
@@ -59,22 +58,14 @@ class Store(Writer):
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """A state to read; readers take no lock."""
         place = Path(os.path.realpath(path))
-        check_state(place)
+        check_written_format(place)
         store = cls(place)
         store.refresh()
         return store
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Lets go of the lock; a new state without a version was never there."""
-        self._pool.shutdown()
+        super().close()
         self._tidier.shutdown()
         if self._lock is not None:
             if self._target is not None:

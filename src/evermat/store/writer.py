@@ -32,7 +32,7 @@ from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_
 from evermat.store.delta_table import TableWriter
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
 from evermat.store.disk import names, put, sync, writing
-from evermat.store.reader import Reader
+from evermat.store.formats.format_1 import Reader
 
 _T = TypeVar("_T")
 

@@ -1,4 +1,4 @@
-"""Reads the versions of a state as they were committed, and nothing that was not checked.
+"""Format 1: reads the versions of a state as they were committed, and nothing that was not checked.
 
 One reads by pins: what the row of a version pins never changes, so nothing that is written meanwhile is seen. Only a
 vacuum takes files away. If one is missing, a version is therefore read by the rows as they are now, and the state is
@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +43,18 @@ class Reader:
         self._seen = 0
         self._logs: dict[tuple[str, int], Log] = {}
         self._pool = ThreadPoolExecutor(max_workers=min(8, (os.cpu_count() or 1) + 2), thread_name_prefix="store")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Reads nothing more."""
+        self._pool.shutdown()
 
     @property
     def path(self) -> Path:
