@@ -50,7 +50,7 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
 def delete_unproved(
     update: Update, views: Views, stratum: StratumRules, touched: WorkingSet, add_axioms: AddAxioms
 ) -> None:
-    """DELETEUNPROVED: D grows by exactly the facts of the stratum that hold no more."""
+    """DELETEUNPROVED: D grows by exactly the facts of the stratum that do not hold any more."""
     recursive = stratum.recursive
     with update.applying("deletions"):
         touched.add(recursive.consequences(views.old, **views.gone))

@@ -32,7 +32,7 @@ _MOST_FOR_BF = 1.5
 _FEW = 50_000  # instances, which are considered before anybody notices
 
 
-def choose(update: Update, stratum: StratumRules) -> list[Attempt]:
+def choose_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
     """What to attempt for one stratum."""
     first = _first_choice(update, stratum)
     if first is not None:
@@ -102,7 +102,7 @@ def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
     valid = state.valid_counters(what)
     if what.equality:
         return None
-    if any(rule.aggregate for rule in what.recursive) or any(closure.only_anew for closure in stratum.closures):
+    if any(rule.aggregate for rule in what.recursive) or any(closure.only_recomputed for closure in stratum.closures):
         return fixed_choice(state, stratum, "remat")
     share = _changed_share(update, stratum)
     if share > (_LARGE_FOR_CLOSURES if stratum.closures and _loses(update, stratum) else _LARGE):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
-from evermat.core import Problem, ProgramError, did_you_mean
+from evermat.core import UPDATE_ALGORITHMS, Problem, ProgramError
 from evermat.core import error_catalogue as errors
 from evermat.language import Atom, Negation, Stratum
 from evermat.reasoning import (
@@ -27,6 +27,7 @@ from evermat.reasoning import (
 from evermat.reasoning.equality import backward_forward as equality_backward_forward
 from evermat.reasoning.equality import rematerialise as equality_rematerialise
 from evermat.reasoning.insertion import Views
+from evermat.reasoning.materialise import check_name
 from evermat.reasoning.modular import backward_forward as modular_backward_forward
 from evermat.reasoning.modular import dred_counting as modular_dred_counting
 
@@ -76,15 +77,12 @@ class Choice:
 
 
 def check_algorithm(name: str, strata: tuple[Stratum, ...]) -> None:
-    """Refuses a name that is none, and Counting for a recursive program.
+    """Refuses what is not the name of an algorithm, and Counting for a recursive program.
 
     Raises:
         ProgramError: with the names that there are, or the rule that is recursive.
     """
-    if name != AUTO and name not in ALGORITHMS:
-        known = [AUTO, *ALGORITHMS]
-        details = {"name": name, "known": ", ".join(known)}
-        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, known)))
+    check_name(name, UPDATE_ALGORITHMS)
     if name == "counting":
         for stratum in strata:
             if stratum.recursive:
@@ -102,8 +100,8 @@ class Attempt:
     most: int | None = None
 
 
-def maintain(update: Update, name: str, choose: Callable[[Update, StratumRules], list[Attempt]]) -> list[Choice]:
-    """Processes all strata; D and A then say what changes. Hands back what was done where.
+def maintain_strata(update: Update, name: str, choose: Callable[[Update, StratumRules], list[Attempt]]) -> list[Choice]:
+    """Processes all strata; D and A then say what changes. Returns what was done where.
 
     `choose` says, for `auto`, what to attempt; the last attempt is never given up.
     """
@@ -124,7 +122,7 @@ def maintain_stratum(
     choose: Callable[[Update, StratumRules], list[Attempt]],
     instead: Mapping[str, Algorithm] = MappingProxyType({}),
 ) -> list[Choice]:
-    """Processes one stratum, if the change reaches it: D and A grow by its facts. Hands back what was done, if anything was.
+    """Processes one stratum, if the change reaches it: D and A grow by its facts. Returns what was done, if anything was.
 
     `instead` are algorithms that do the same as others, for less, in the update at hand.
     """
@@ -193,7 +191,7 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     name = ALGORITHMS[name].without_equality or name
     if any(rule.aggregate for rule in own.recursive):
         return Choice(own, "remat", Counters.NONE, "the list of groups of an aggregate is recursive")
-    if any(closure.only_anew for closure in stratum.closures):
+    if any(closure.only_recomputed for closure in stratum.closures):
         return Choice(own, "remat", Counters.NONE, "a closure that other rules take part in is stored as intervals")
     if not stratum.closures:
         name = ALGORITHMS[name].without_closures or name

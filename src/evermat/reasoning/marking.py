@@ -87,7 +87,7 @@ class Marks:
 def maintain_ahead(
     update: Update, name: str, choose: Choose, passing: Passing | None, ahead: View | None, least: float = FEWER
 ) -> tuple[list[Choice], Passing | None, Marks]:
-    """Processes all strata; D and A then say what changes. Hands back what was done where, and what the next update may take back.
+    """Processes all strata; D and A then say what changes. Returns what was done where, and what the next update may take back.
 
     Args:
         update: the update.
@@ -186,7 +186,7 @@ class LastStep:
         return [replace(c, reason=f"{c.reason}; what the next update deletes, inserted last") for c in choices]
 
     def finish(self) -> Passing | None:
-        """All strata are processed: Z becomes a part of A. Hands back what can be taken back, if it can be."""
+        """All strata are processed: Z becomes a part of A. Returns what can be taken back, if it can be."""
         gained, met = self.added.listed(), (self._met - self.added).listed()
         self._update.added.add(gained)
         self._update.release(self.added)

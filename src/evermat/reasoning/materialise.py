@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from evermat.algebra import Counters, Run, State, StratumRules, View
-from evermat.core import Problem, ProgramError, did_you_mean
+from evermat.core import MATERIALISE_ALGORITHMS, Choices, Problem, ProgramError, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.reasoning import seminaive
 from evermat.reasoning.equality import materialise as equality
 from evermat.reasoning.modular import materialise as modular
 
 SEMINAIVE, MODULAR, AUTO = "seminaive", "modular", "auto"
-ALGORITHMS = (AUTO, MODULAR, SEMINAIVE)
 
 
-def check_algorithm(name: str) -> None:
-    """Refuses a name that is none.
+def check_name(name: str, choices: Choices = MATERIALISE_ALGORITHMS) -> None:
+    """Refuses what is not the name of an algorithm.
 
     Raises:
         ProgramError: with the names that there are.
     """
-    if name not in ALGORITHMS:
-        details = {"name": name, "known": ", ".join(ALGORITHMS)}
-        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, list(ALGORITHMS))))
+    if name not in choices.names:
+        details = {"name": name, "known": ", ".join(choices.names)}
+        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, choices.names)))
 
 
 def algorithm_for(stratum: StratumRules, asked: str) -> str:
@@ -29,7 +28,7 @@ def algorithm_for(stratum: StratumRules, asked: str) -> str:
     return MODULAR if (stratum.closures or stratum.stores) and asked != SEMINAIVE else SEMINAIVE
 
 
-def materialise(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
+def materialise_strata(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
     """Computes I from E; I must be empty."""
     for stratum in run.strata(state):
         materialise_stratum(state, run, stratum, counters, algorithm)
@@ -40,7 +39,7 @@ def materialise_stratum(
 ) -> View | None:
     """Computes one stratum, all below it being complete, and notes what it took.
 
-    Hands back what is left to be done by recursive rules if the run has outgrown its place; see `seminaive.saturate`.
+    Returns what is left to be done by recursive rules if the run has outgrown its place; see `seminaive.saturate`.
     """
     before = run.derivations
     if stratum.stratum.equality:

@@ -23,7 +23,7 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
 
     plain = Seminaive(stratum.plain, update.next_round, hold, again.add)
     if stratum.closures:
-        closures = [closure.anew(update, again) for closure in stratum.closures]
+        closures = [closure.recomputed(update, again) for closure in stratum.closures]
         saturate_by(closures, plain, again.add, new, again.listed(), update)
         for closure in closures:
             closure.settle()

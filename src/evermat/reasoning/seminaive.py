@@ -33,7 +33,7 @@ def begin_stratum(state: State, run: Run, stratum: StratumRules, counters: Count
 
 
 def add_derived(state: State, rules: Rules, counters: Counters) -> View:
-    """Adds to I what nonrecursive rules derive, and hands back what is new."""
+    """Adds to I what nonrecursive rules derive, and returns what is new."""
     return _add(state.materialised, rules.consequences(state.materialised), _counter(state, counters))
 
 
@@ -45,7 +45,7 @@ def _counter(state: State, counters: Counters) -> Counter | None:
 def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View:
     """Lines 4–6: adds all that follows from Δ, which is in I already; `counter` is C_r where it is kept.
 
-    Hands back what is left of Δ: nothing, unless the run has outgrown its place. Whoever goes on from there, in another
+    Returns what is left of Δ: nothing, unless the run has outgrown its place. A caller that goes on from there, in another
     place, considers no instance again.
     """
     materialised = state.materialised
@@ -57,5 +57,5 @@ def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter
 
 
 def _add(materialised: Set, facts: View | Bag, counter: Counter | None) -> View:
-    """Adds facts to I, counted if there is a counter, and hands back the new ones."""
+    """Adds facts to I, counted if there is a counter, and returns the new ones."""
     return materialised.add(facts if counter is None else counter.add(facts))

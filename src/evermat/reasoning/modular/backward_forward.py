@@ -34,7 +34,7 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
 
 
 def delete_unproved(update: Update, views: Views, stratum: StratumRules, modules: Modules, touched: WorkingSet) -> None:
-    """DELETEUNPROVED: D grows by exactly the facts of the stratum that hold no more."""
+    """DELETEUNPROVED: D grows by exactly the facts of the stratum that do not hold any more."""
     plain, closures = stratum.plain, modules.closures
     positive = update.nonrecursive_counter.positive
 

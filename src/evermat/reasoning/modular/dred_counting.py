@@ -38,7 +38,7 @@ def overdelete(update: Update, modules: Modules, touched: WorkingSet) -> None:
     deleted, positive = update.overdeleted, update.nonrecursive_counter.positive
 
     def delete() -> View:
-        """Deletes what was touched and has no nonrecursive derivations; hands back what was not deleted yet."""
+        """Deletes what was touched and has no nonrecursive derivations; returns what was not deleted yet."""
         return deleted.add((touched - positive - deleted).listed())
 
     def work(module: ModuleUpdate, given: View) -> View:

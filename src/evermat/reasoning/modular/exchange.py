@@ -1,4 +1,4 @@
-"""How modules work together: each is given what the others have made, until nobody makes anything new."""
+"""How modules work together: each is given what the others have derived, until nothing is new."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def exchange(
 ) -> None:
     """Has every module work on what it is given, and on what others make of theirs; never on what it has made itself.
 
-    `work` hands back what a module has made that is new to all, or None if nothing. Modules take turns, so each sees at once what
+    `work` returns what a module has derived that is new to all, or None if nothing. Modules take turns, so each sees at once what
     those before it have made, and no two facts meet in one module twice.
     """
     waiting: dict[_Module, list[View]] = {module: [given[module]] for module in modules}

@@ -25,7 +25,7 @@ from evermat.reasoning.modular.seminaive_module import Seminaive
 def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter: Counter | None) -> View | None:
     """Adds to I all that follows from Δ, which is in I already; `counter` is C_r of the seminaive module where it is kept.
 
-    If the run has outgrown its place, hands back facts from which everything follows; some of it is in I.
+    If the run has outgrown its place, returns facts from which everything follows; some of it is in I.
     """
 
     def take(facts: OwnFacts) -> View:
@@ -42,7 +42,7 @@ def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter
         closure.settle()
     if not run.outgrown:
         return None
-    # Where modules work together nobody knows how far each has come. By itself a closure begins anew, from its external facts.
+    # Where modules work together it is not known how far each has come. By itself a closure begins again, from its external facts.
     return state.materialised.at(stratum.stratum) if len(stratum.closures) > 1 or stratum.plain.heads else delta
 
 

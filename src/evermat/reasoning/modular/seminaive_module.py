@@ -162,7 +162,7 @@ class _Gaining:
         return self._back
 
     def _derive(self, bag: OwnFacts) -> None:
-        """Counts instances, and tells whoever closes a relation that the facts of it are external."""
+        """Counts instances, and makes facts external for the modules that close their relations."""
         self._tell(self._found.add(bag if self._counter is None else self._counter.add(bag)))
 
     def finish(self) -> None:
