@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.intervals import interval_index as module
-from evermat.columns.intervals import interval_reader
+from evermat.columns.intervals import interval_reader, interval_walk
 from evermat.columns.intervals.interval_index import Intervals
-from evermat.columns.intervals.interval_reader import GAINED, KEPT, LOST, Reach, Version
+from evermat.columns.intervals.interval_reader import Reach
+from evermat.columns.intervals.interval_version import Version
+from evermat.columns.storage.domains import GAINED, KEPT, LOST
 from evermat.columns.storage.table import Rows
 from evermat.language.patterns.closures import Closure, Member
 
@@ -192,7 +194,7 @@ def set_to(stride: int, share: int, growth: tuple[int, int], ranges: int, few: i
         patch.setattr(module, "REBUILD_SHARE", share)
         patch.setattr(module, "GROWTH", growth[0])
         patch.setattr(module, "GROWTH_AT_LEAST", growth[1])
-        patch.setattr(interval_reader, "RANGES", ranges)
+        patch.setattr(interval_walk, "RANGES", ranges)
         patch.setattr(interval_reader, "FEW_KEYS", few)
         yield
 

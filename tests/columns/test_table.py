@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evermat.columns.storage import table as table_module
+from evermat.columns.storage import membership
+from evermat.columns.storage.membership import Bitmap
 from evermat.columns.storage.table import Table
 
 from .models import Fact, batch_of, fact_lists, truth_of
@@ -66,8 +67,8 @@ def test_operations_match_the_model(data: st.DataObject, arity: int, dense: bool
 @given(st.data(), st.integers(1, 3))
 def test_representations_switch_on_the_way(data: st.DataObject, arity: int) -> None:
     """Bitmaps of at most 20 bits per fact, so that a few facts take a table to and fro."""
-    always, per_fact = table_module.BITS_ALWAYS, table_module.BITS_PER_FACT
-    table_module.BITS_ALWAYS, table_module.BITS_PER_FACT = 0, 20
+    always, per_fact = membership.BITS_ALWAYS, membership.BITS_PER_FACT
+    membership.BITS_ALWAYS, membership.BITS_PER_FACT = 0, 20
     try:
         table, model = Table(arity), Model()
         for facts in data.draw(fact_lists(arity, lists=8, size=80)):
@@ -77,18 +78,18 @@ def test_representations_switch_on_the_way(data: st.DataObject, arity: int) -> N
             check(table, model)
             assert table.contains(batch_of(facts, arity)).all()
     finally:
-        table_module.BITS_ALWAYS, table_module.BITS_PER_FACT = always, per_fact
+        membership.BITS_ALWAYS, membership.BITS_PER_FACT = always, per_fact
 
 
 def test_dense_facts_go_to_a_bitmap_and_leave_it() -> None:
     table = Table(2)
     facts = [(x, y) for x in range(40) for y in range(40)]
     table.add_new(batch_of(facts, 2), 1)
-    assert table._words is not None
+    assert isinstance(table._members, Bitmap)
     table.add_new(batch_of([(60, 3)], 2), 1)
-    assert table._words is not None and table.count == 1601
+    assert isinstance(table._members, Bitmap) and table.count == 1601
     table.add_new(batch_of([(1_000_000, 1_000_000)], 2), 1)
-    assert table._words is None and table.count == 1602
+    assert not isinstance(table._members, Bitmap) and table.count == 1602
     probe = batch_of([(39, 39), (60, 3), (1_000_000, 1_000_000), (60, 4)], 2)
     assert table.find(probe).tolist() == [1599, 1600, 1601, -1]
 
@@ -96,9 +97,9 @@ def test_dense_facts_go_to_a_bitmap_and_leave_it() -> None:
 def test_negative_value_leaves_the_bitmap() -> None:
     table = Table(1)
     table.add_new(np.arange(1000)[None, :], 1)
-    assert table._words is not None
+    assert isinstance(table._members, Bitmap)
     table.add_new(np.array([[-1, 5, -1]]), 1)
-    assert table._words is None and table.count == 1001
+    assert not isinstance(table._members, Bitmap) and table.count == 1001
 
 
 def test_value_beyond_32_bits_widens_once() -> None:
@@ -189,7 +190,7 @@ def test_gather_and_read(wide: bool) -> None:
 def test_nbytes_counts_rows_states_and_slots() -> None:
     table = Table(2, dense=False)
     table.add_new(np.arange(2000).reshape(2, 1000), 1)
-    assert table.nbytes == 1000 * (8 + 2) + table._slots.nbytes
+    assert table.nbytes == 1000 * (8 + 2) + table._members.nbytes
     before = table.nbytes
     table.index((0,)).refresh()
     assert table.nbytes > before

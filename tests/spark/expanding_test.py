@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from functools import reduce
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ import pytest
 import evermat
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.union_scheme import UnionOfRelations
+from evermat.columns.storage.domains import KEPT, domain_of
 from evermat.spark import closure_dataframe, dataframes
-from evermat.spark.closure_dataframe import expand_sent, expanded
+from evermat.spark.closure_dataframe import expand_sent, expanded_frame
 from evermat.testing import state_of
 from tests.schemes import use_schemes
 
@@ -121,7 +123,7 @@ def table_of(facts: Any) -> Any:
 
 
 def frame_of(spark: Any, facts: Any) -> Any:
-    return expanded(spark, facts._relation, table_of(facts), facts._dictionary)
+    return expanded_frame(spark, facts._relation, table_of(facts), facts._dictionary)
 
 
 def rows_of(frame: Any) -> Counter[tuple[Any, ...]]:
@@ -134,9 +136,9 @@ def _plain(value: Any) -> Any:
 
 def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
     """What tasks and the driver would produce."""
-    closures, tables = closure_dataframe._leaves(table_of(facts).scheme)
+    closures, others = closure_dataframe._leaves(table_of(facts).scheme)
     found: Counter[tuple[Any, ...]] = Counter()
-    for batch in closure_dataframe._added(closures, tables, facts._relation, facts._dictionary):
+    for batch in closure_dataframe._listed_facts(closures, others, facts._relation, facts._dictionary):
         found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
     for flipped, expansion in closure_dataframe._expansions(closures, facts._relation, facts._dictionary):
         sent = pickle.loads(pickle.dumps(expansion))
@@ -148,6 +150,96 @@ def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
                         pair = (_plain(first), second)
                         found[pair[::-1] if flipped else pair] += 1
     return found
+
+
+class Squares:
+    """A made-up scheme, as a third one might be: x, x² for all x below a number, without a row for any; see `scheme.Scheme`."""
+
+    name = "squares"
+    nbytes = 0
+    mentions = None
+
+    def __init__(self, end: int) -> None:
+        self._facts = np.array([np.arange(end), np.arange(end) ** 2])
+
+    def leaves(self) -> tuple[Squares]:
+        return (self,)
+
+    def as_closure(self) -> None:
+        return None
+
+    def domain(self, truth: Any) -> int:
+        return domain_of(truth)
+
+    def is_changed(self, changed: Any) -> bool:
+        return False
+
+    def changed(self, kind: int) -> Any:
+        return self._facts[:, :0]
+
+    def kinds(self, facts: Any, n: int) -> Any:
+        held = (facts[0, :n] < self._facts.shape[1]) & (facts[0, :n] >= 0) & (facts[0, :n] ** 2 == facts[1, :n])
+        return np.where(held, KEPT, 0).astype(np.uint8)
+
+    def holds(self, fact: Any) -> bool:
+        return bool(self.kinds(fact, 1)[0])
+
+    def scan(self, domain: int, chunk: int) -> Any:
+        for first in range(0, self.count(domain), chunk):
+            yield self._facts[:, first : first + chunk]
+
+    def join(self, columns: tuple[int, ...], keys: Any, n: int, domain: int, chunk: int) -> Any:
+        for fact in self._facts.T if domain & KEPT else ():
+            same = (keys[:, :n] == fact[list(columns), np.newaxis]).all(axis=0)
+            for position in np.flatnonzero(same).astype(np.int32):
+                yield np.array([position], np.int32), fact[:, np.newaxis].copy()
+
+    def counts(self, columns: tuple[int, ...], keys: Any, n: int, domain: int) -> Any:
+        found = np.zeros(n, np.int64)
+        for positions, _ in self.join(columns, keys, n, domain, 1):
+            found[positions] += 1
+        return found
+
+    def count(self, domain: int) -> int:
+        return self._facts.shape[1] if domain & KEPT else 0
+
+    about = count
+
+
+def test_a_third_scheme_needs_no_change_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By itself, in a union, and in a union of that union with closures: what is not a closure is listed by the driver, each fact once."""
+    use_schemes(monkeypatch)
+    program = evermat.Program.parse("""
+        .decl e(x:number, y:number) .input e
+        .decl s(x:number, y:number) .input s
+        .decl closed(x:number, y:number)
+        closed(x, y) :- e(x, y).
+        closed(x, z) :- closed(x, y), closed(y, z).
+        .decl near(x:number, y:number)
+        near(x, y) :- s(x, y).
+        near(x, y) :- e(x, y).
+        .decl all(x:number, y:number)
+        all(x, y) :- near(x, y).
+        all(x, y) :- closed(x, y).
+        all(7, 49).
+    """)
+    edges = [(1, 1), (2, 4), (4, 5), (5, 16)]
+    m = program.materialise({"e": edges, "s": []})
+    assert isinstance(table_of(m["closed"]).scheme, ClosedRelation)
+    assert isinstance(table_of(m["near"]).scheme, UnionOfRelations)
+    assert isinstance(table_of(m["all"]).scheme, UnionOfRelations)
+    table_of(m["s"]).scheme = Squares(6)
+    squares = {(x, x * x) for x in range(6)}
+    expected = {"s": squares, "near": squares | {*edges}, "all": squares | {*m["closed"]} | {(7, 49)}}
+    for name, facts in expected.items():
+        assert without_spark(m[name]) == Counter(facts), name
+        assert set(m[name]) == facts and len(m[name]) == len(facts), name
+        assert all(fact in m[name] for fact in facts) and (5, 26) not in m[name], name
+    frame = SimpleNamespace(schema=SimpleNamespace(fields=[]))
+    rows: list[pa.Table] = []
+    monkeypatch.setattr(dataframes, "to_frame", lambda _spark, table, _relation: rows.append(table) or frame)
+    assert frame_of(None, m["s"]) is frame  # nothing is left for tasks
+    assert Counter(zip(*(column.to_pylist() for column in rows[-1].columns), strict=True)) == Counter(squares)
 
 
 @pytest.mark.parametrize("seed", range(25 if LONG else 6))
@@ -210,7 +302,7 @@ def test_nothing_to_expand(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     m = evermat.Program.parse(PROGRAM).materialise({"k": [("a", "b")], "n": []})
     closed, union = m["both"], m["near"]
-    assert isinstance(closed._table.scheme, ClosedRelation) and len(closed) == 0
+    assert isinstance(table_of(closed).scheme, ClosedRelation) and len(closed) == 0
     assert frame_of(spark, closed).columns == ["x", "y"] and rows_of(frame_of(spark, closed)) == Counter()
     assert rows_of(frame_of(spark, union)) == Counter([("a", "b")])
 

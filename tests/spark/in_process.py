@@ -8,6 +8,7 @@ that the first has left vanish, so that nobody can go on with them.
 from __future__ import annotations
 
 import gc
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from evermat.engine.run import Limits, Run
 from evermat.runtime import materialise, placement, spark_engine
 from evermat.runtime.inputs import FactSources
 from evermat.spark.engine import connected_components, equality_state, fact_sets, rules, transfer
-from evermat.spark.engine.closure_access import OnCluster
+from evermat.spark.engine.closure_access import ClusterAccess
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
 from evermat.spark.engine.job_runner import Cluster, Stage
 from evermat.spark.engine.state import State
@@ -42,6 +43,8 @@ from evermat.spark.jobs import failure
 from evermat.spark.scratch import Scratch
 from evermat.testing import passing_of, state_of
 
+# All modules whose tasks settle.
+SETTLING = [m for n, m in sys.modules.items() if n.startswith("evermat.spark.engine") and hasattr(m, "settle")]
 MOST_IN_A_BATCH = 8  # packets that a task is given at once
 
 
@@ -97,8 +100,8 @@ class InProcessCluster(Cluster):
         self._look()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(worker, "bucket_of_task", lambda: number)
-            for module in (worker, merge, pivot_fixpoint):
-                patch.setattr(module, "settle", lambda: None)  # it would keep all garbage of the tests
+            for module in SETTLING:
+                patch.setattr(module, "settle", lambda: None)  # it would keep all garbage of the tests, and its files
             if self.rng.random() < 0.3:
                 worker._dictionary = Dictionary()
             return list(cloudpickle.loads(packed)(iter(batches)))
@@ -143,14 +146,14 @@ def materialise_in_process(
 
 
 def _components(view: View, members: Sequence[str], state: State, run: Run) -> FactSet:
-    """In the place of `stars.components`, which needs Spark: the same, computed here."""
+    """In the place of `connected_components.components`, which needs Spark: the same, computed here."""
     del run
     graph: nx.Graph = nx.Graph()
-    access = OnCluster(state.workshop)
+    access = ClusterAccess(state.context)
     for name in members:
         graph.add_edges_from(access.facts(view, name).T.tolist())
     relation = connected_components.components_relation([state.program.relations[name] for name in members])
-    state.workshop.shapes[relation.name] = Shape.of(relation.types, (1,))
+    state.context.shapes[relation.name] = Shape.of(relation.types, (1,))
     pairs = [(node, min(part)) for part in nx.connected_components(graph) for node in part]
     return access.listed({relation.name: [np.array(pairs, np.int64).reshape(-1, 2).T]})
 
@@ -167,7 +170,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (fact_sets, "_MOST_FILES", 2),  # files are put together all the time
             (derive, "_FLUSH", few),  # a task sends the same head more than once
             (worker, "_PACKED", few),
-            (merge, "_ABSORBED", 500 * few),  # a bucket is absorbed part by part
+            (merge, "_AT_ONCE", 500 * few),  # a bucket is merged part by part
             (serialization, "_READ_ROWS", few),
             (transfer, "_ROWS", few),
             (pivot_fixpoint, "_WRITTEN", few),
@@ -191,7 +194,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
 
 def counts(m: Materialisation, counter: CountedFacts, name: str) -> Counter[tuple[Any, ...]]:
     """How often facts of a relation are derived: the sums of all amounts, without those that are 0."""
-    relation, shape = m.program.relations[name], state_of(m).workshop.shapes[name]
+    relation, shape = m.program.relations[name], state_of(m).context.shapes[name]
     sums: Counter[tuple[Any, ...]] = Counter()
     for file in counter.files.get(name, ()):
         for batch, amounts in read_file(file, shape, state_of(m).dictionary):
@@ -232,7 +235,7 @@ def assert_files_right(m: Materialisation) -> None:
 
 
 def _rows(m: Materialisation, name: str, files: Sequence[FactFile]) -> list[tuple[int, ...]]:
-    shape, buckets = state_of(m).workshop.shapes[name], state_of(m).cluster.buckets
+    shape, buckets = state_of(m).context.shapes[name], state_of(m).cluster.buckets
     found: list[tuple[int, ...]] = []
     for file in files:
         for batch, amounts in read_file(file, shape, state_of(m).dictionary):

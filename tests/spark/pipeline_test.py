@@ -31,7 +31,7 @@ path(x, z) :- path(x, y), edge(y, z).
 @pytest.fixture
 def both(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command in memory and on Spark; both must end alike."""
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     monkeypatch.setattr("evermat.cli.progress._LINE_SECONDS", 1e9)
 
     def run(*arguments: object, output: Path | None = None) -> Done:
@@ -117,7 +117,7 @@ def test_formats_and_folders(both: Any) -> None:
 
 
 def test_a_uri(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     Path("in").mkdir()
     Path("in/edge.facts").write_text("a\tb\nb\tc\n", encoding="utf-8")
     program = write_program()
@@ -137,7 +137,7 @@ def test_a_uri(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyP
 
 
 def test_states_are_the_same(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     Path("edge.facts").write_text("a\tb\nb\tc\n", encoding="utf-8")
     Path("more.tsv").write_text("+\tedge\tc\td\n-\tedge\ta\tb\n", encoding="utf-8")
     for engine in ("memory", "spark"):
@@ -149,7 +149,7 @@ def test_states_are_the_same(spark: Any, evermat_command: Evermat, monkeypatch: 
 
 
 def test_stats(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     Path("edge.facts").write_text("a\tb\n", encoding="utf-8")
     assert evermat_command("run", write_program(), "--engine", "spark", "--stats", "stats.json").code == 0
     stats = json.loads(Path("stats.json").read_text(encoding="utf-8"))
@@ -161,7 +161,7 @@ def test_stats(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyP
 def test_nothing_is_left_behind(
     spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     scratch = tmp_path / "scratch"
     for content, code in (("a\tb\n", 0), ("a\n", 3)):
         Path("edge.facts").write_text(content, encoding="utf-8")
@@ -172,7 +172,7 @@ def test_nothing_is_left_behind(
 def test_a_task_whose_result_is_missing_is_noticed(
     spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     monkeypatch.setattr("evermat.spark.input.plan.Outcome.of", classmethod(lambda cls, row: cls(1, "", "", 0, 0)))
     Path("edge.facts").write_text("a\tb\n", encoding="utf-8")
     done = evermat_command("run", write_program(), "--engine", "spark")
@@ -183,7 +183,7 @@ TABLE = CLOSURE.replace(".input edge", '.input edge(IO=table, name="{name}")')
 
 
 def test_tables(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'").createOrReplaceTempView("edges")
     assert evermat_command("run", write_program(TABLE.format(name="edges")), "--engine", "spark") == (0, "", "")
     assert Path("path.csv").read_text(encoding="utf-8") == "a\tb\na\tc\nb\tc\n"
@@ -198,7 +198,7 @@ def test_tables(spark: Any, evermat_command: Evermat, monkeypatch: pytest.Monkey
 
 
 def test_databases(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     url = "jdbc:derby:memory:evermat;create=true"
     rows = spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'")
     rows.write.jdbc(

@@ -19,7 +19,7 @@ from evermat.columns.storage.encoding import decode_rows
 from evermat.core.source import Source
 from evermat.language.compile import compile_program
 from evermat.language.model import Io
-from evermat.spark.input.arrow_files import Exchanged
+from evermat.spark.input.arrow_files import ArrowFileFacts
 from evermat.spark.input.read_task import ContentReader, Outcome, Split, SplitReader, write_facts
 
 TYPES = ".decl r(s:symbol, n:number, u:unsigned, f:float, t:term) .input r .decl on() .input on"
@@ -32,7 +32,7 @@ def inputs() -> dict[str, Io]:
 def facts(outcomes: list[Outcome], io: Io) -> list[tuple[Any, ...]]:
     dictionary = Dictionary(["already there"])
     rows = sum(outcome.rows for outcome in outcomes)
-    batches = list(Exchanged([Path(outcome.file) for outcome in outcomes], rows).batches(io.relation, dictionary))
+    batches = list(ArrowFileFacts([Path(outcome.file) for outcome in outcomes], rows).batches(io.relation, dictionary))
     found = [row for batch in batches for row in decode_rows(batch, io.relation.types, dictionary)]
     assert len(found) == rows
     return found

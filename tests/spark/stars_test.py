@@ -51,7 +51,7 @@ def found_in(m: Materialisation, view: View | None = None) -> dict[Any, Any]:
     state = state_of(m)
     found = components(state.materialised if view is None else view, MEMBERS, state, Run())
     relation = components_relation([state.program.relations[name] for name in MEMBERS])
-    shape, dictionary = state.workshop.shapes[relation.name], Dictionary()
+    shape, dictionary = state.context.shapes[relation.name], Dictionary()
     assert shape.home == (1,)
     added, gone = found.files(relation.name)
     assert not gone
@@ -149,7 +149,7 @@ def test_nothing(spark: Any, tmp_path: Path) -> None:
     with on_cluster(spark, tmp_path, "number", [(1, 2)]) as m:
         state = state_of(m)
         before = state.cluster.jobs
-        assert found_in(m, FactSet("nothing", state.workshop)) == {}
+        assert found_in(m, FactSet("nothing", state.context)) == {}
         assert state.cluster.jobs == before
         assert found_in(m, state.materialised - state.explicit) == {}
         assert state.cluster.jobs > before

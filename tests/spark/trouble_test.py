@@ -52,7 +52,7 @@ def test_a_scratch_folder_that_becomes_full(
     where: str, spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What is read fits, and so do the first rounds; all paths do not."""
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     monkeypatch.setattr("evermat.cli.progress._LINE_SECONDS", 1e9)
     Path("program.dl").write_text(CLOSURE, encoding="utf-8")
     Path("edge.facts").write_text("".join(f"{x}\t{y}\n" for x, y in EDGES), encoding="utf-8")

@@ -1,20 +1,19 @@
-"""What an update has touched, and how it was before."""
+"""The undo log of an update: what it has touched, and how it was before."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from evermat.algebra import Counters
-from evermat.engine.run import Run
 from evermat.language import Stratum
 
-Rows: TypeAlias = npt.NDArray[np.int32]
+if TYPE_CHECKING:  # limits and runs are loaded without numpy
+    import numpy as np
+    import numpy.typing as npt
+
+Rows: TypeAlias = "npt.NDArray[np.int32]"
 """Row ids of a table."""
 
 
@@ -31,16 +30,16 @@ class Doubtful:
         self._state, self._stratum = state, stratum
 
     def get(self, rows: Rows) -> None:
-        """There is no value to go back to."""
+        """None: there is no value to go back to."""
         del rows
 
     def restore(self, rows: Rows, values: None) -> None:
-        """They are not valid any more."""
+        """Marks them as not valid."""
         del rows, values
         self._state.record_counters(self._stratum, Counters.NONE)
 
 
-Entry: TypeAlias = tuple[Restored, Rows, Any]
+Entry: TypeAlias = "tuple[Restored, Rows, Any]"
 
 
 @dataclass(slots=True)
@@ -50,7 +49,7 @@ class Journal:
     entries: list[Entry] = field(default_factory=list)
 
     def note(self, restored: Restored, rows: Rows, values: Any) -> None:
-        """Takes note of values that rows had."""
+        """Records values that rows had."""
         self.entries.append((restored, rows, values))
 
     def undo(self, first: int = 0) -> None:
@@ -64,34 +63,3 @@ class Journal:
         for restored, rows, values in reversed(entries):
             self.note(restored, rows, restored.get(rows))
             restored.restore(rows, values)
-
-
-class Journaled:
-    """An update with a journal, of either engine: what of it can be kept, and taken back by a later one."""
-
-    state: Any
-    run: Run
-    journal: Journal
-
-    def note_place(self) -> int:
-        """A place in the journal."""
-        return len(self.journal.entries)
-
-    def notes_since(self, place: int) -> Sequence[Entry]:
-        """The entries of the journal from a place on."""
-        return self.journal.entries[place:]
-
-    def take_back(self, notes: Sequence[Entry]) -> None:
-        """Undoes what an earlier update has noted last."""
-        self.journal.take_back(notes)
-
-    def doubt_counters(self, stratum: Stratum) -> None:
-        """The counters of a stratum are not valid if the update is undone."""
-        self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
-
-    def meet(self, heads: Any) -> None:
-        """Nobody asks what an update derives that holds already."""
-
-    def applying(self, phase: str) -> AbstractContextManager[None]:
-        """What is found meanwhile counts as applications of a phase."""
-        return self.run.applying(phase)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,8 +14,14 @@ Ops: TypeAlias = npt.NDArray[np.int8]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
-#: what a row says of its fact: a version deletes it, inserts it, or changes only its origin or its counters
-DELETED, INSERTED, UNCHANGED = range(3)
+
+class Op(IntEnum):
+    """What a row says of its fact: a version deletes it, inserts it, or changes only its origin or its counters."""
+
+    DELETED = 0
+    INSERTED = 1
+    UNCHANGED = 2
+
 
 #: the kinds of counts: instances of nonrecursive rules and explicit facts, instances of recursive rules
 NONRECURSIVE, RECURSIVE = "nonrecursive", "recursive"
@@ -39,12 +46,12 @@ class SavedRows:
     @property
     def inserted(self) -> int:
         """How many facts are inserted."""
-        return int(np.count_nonzero(self.ops == INSERTED))
+        return int(np.count_nonzero(self.ops == Op.INSERTED))
 
     @property
     def deleted(self) -> int:
         """How many facts are deleted."""
-        return int(np.count_nonzero(self.ops == DELETED))
+        return int(np.count_nonzero(self.ops == Op.DELETED))
 
 
 @dataclass(frozen=True)

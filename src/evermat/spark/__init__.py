@@ -1,5 +1,46 @@
-"""The data pipeline on Spark: sessions, sources, the dictionary at scale, DataFrames in and out.
+"""The data pipeline on Spark: sessions, inputs, the distributed engine, DataFrames in and out, streams.
 
-Nothing here is imported unless somebody has a SparkSession or asks the command line for one. Sessions are used through the DataFrame API alone, so
+Nothing here is imported unless a caller has a SparkSession or asks the command line for one. Sessions are used through the DataFrame API alone, so
 that Spark Connect is as good as any.
+
+| room | contents |
+| --- | --- |
+| `launch` | the command line's own session: Java, settings, the JVM's process |
+| `input` | inputs of a program, read by tasks |
+| `engine`, `engine.tasks` | the algebra of fact sets over files in buckets; what its tasks do |
+| `streaming` | Structured Streaming: batches of changes, and the changes of a state as a source |
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evermat.core import lazy_face
+
+if TYPE_CHECKING:
+    from evermat.spark.closure_dataframe import expanded_frame
+    from evermat.spark.dataframes import create_views, frame_files, frame_tables, is_dataframe, to_frame
+    from evermat.spark.engine import saved_state
+    from evermat.spark.engine.connected_components import close_by_stars
+    from evermat.spark.engine.fact_sets import FactSet, View
+    from evermat.spark.engine.job_runner import Cluster, default_buckets
+    from evermat.spark.engine.query import evaluate
+    from evermat.spark.engine.rules import Rules
+    from evermat.spark.engine.scan import facts_of
+    from evermat.spark.engine.snapshot import Snapshot
+    from evermat.spark.engine.state import State, StratumRules
+    from evermat.spark.engine.tasks.pivot_fixpoint import fits_one_task, has_pivot, saturate_by_pivot
+    from evermat.spark.engine.transfer import load_files, move_state
+    from evermat.spark.engine.update import Update
+    from evermat.spark.input.arrow_files import ConcatenatedFacts
+    from evermat.spark.input.plan import read_inputs
+    from evermat.spark.input.read_task import write_facts
+    from evermat.spark.launch.session import session, stores_classes
+    from evermat.spark.launch.settings import heap_share
+    from evermat.spark.scratch import Scratch
+    from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
+    from evermat.spark.streaming.file_source import arriving_files, updates_in
+    from evermat.spark.streaming.query import check_stream, start_query
+    from evermat.spark.streaming.sink import ChangeFrames
+else:
+    __getattr__, __dir__, __all__ = lazy_face(__name__)

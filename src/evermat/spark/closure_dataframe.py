@@ -21,17 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.graph.dynamic_graph import Nodes
-from evermat.columns.intervals.interval_reader import KEPT, Reach, Version, covers
+from evermat.columns import KEPT, Nodes, Reach, Version, covers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from evermat.columns.schemes.interval_scheme import ClosedRelation
-    from evermat.columns.schemes.scheme import Scheme
-    from evermat.columns.storage.dictionary import Dictionary
-    from evermat.columns.storage.table import Batch, Table
+    from evermat.columns import Batch, ClosedRelation, Dictionary, Leaf, Scheme, Table
     from evermat.language import Relation, Type
 
 _PAIRS = 1 << 17  # of a batch
@@ -80,7 +76,7 @@ class Share(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class ClosureExpansion:
     """Facts of some closures, each once: share by share. The closures that have shares are all flipped, or none of them is."""
 
     closures: tuple[CompactClosure, ...]
@@ -119,10 +115,10 @@ class Expansion:
 
 
 @dataclass(frozen=True, eq=False)
-class Expanding:
+class ExpandShareTask:
     """A task: a row with a number becomes a share."""
 
-    expansion: Expansion
+    expansion: ClosureExpansion
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -138,25 +134,25 @@ def expand_sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             number, pieces[place.as_py()] = row.as_py(), piece.as_buffer()
     if pieces:
         joined = b"".join(pieces.pop(place) for place in sorted(pieces))
-        expansion: Expansion = pickle.loads(joined)  # noqa: S301  (the driver has written it)
+        expansion: ClosureExpansion = pickle.loads(joined)  # noqa: S301  (the driver has written it)
         yield from expansion.batches(number)
 
 
 # --- in the driver -----------------------------------------------------------------------------------------
 
 
-def expanded(spark: SparkSession, relation: Relation, table: Table, dictionary: Dictionary) -> DataFrame:
-    """The facts of a relation that is stored by a scheme, as they are now, as the DataFrame that `frames.to_frame` makes.
+def expanded_frame(spark: SparkSession, relation: Relation, table: Table, dictionary: Dictionary) -> DataFrame:
+    """The facts of a relation that is stored by a scheme, as they are now, as the DataFrame that `dataframes.to_frame` makes.
 
-    Facts that are rows of tables come from the driver.
+    Facts that are not pairs of a closure, such as rows of tables, come from the driver.
     """
     from evermat.io import arrow_schema  # noqa: PLC0415  (tasks need none of this)
     from evermat.spark.dataframes import to_frame  # noqa: PLC0415
 
     assert table.scheme is not None
-    closures, tables = _leaves(table.scheme)
+    closures, others = _leaves(table.scheme)
     schema = arrow_schema(relation)
-    rows = pa.Table.from_batches(_added(closures, tables, relation, dictionary), schema)
+    rows = pa.Table.from_batches(_listed_facts(closures, others, relation, dictionary), schema)
     columns = to_frame(spark, schema.empty_table(), relation).schema.fields
     frames = []
     for flipped, expansion in _expansions(closures, relation, dictionary):
@@ -166,54 +162,34 @@ def expanded(spark: SparkSession, relation: Relation, table: Table, dictionary: 
     return reduce(lambda one, other: one.union(other), frames)
 
 
-def _leaves(scheme: Scheme) -> tuple[list[ClosedRelation], list[Table]]:
-    """The closures that a relation consists of, and the tables; each once."""
-    from evermat.columns.schemes.interval_scheme import ClosedRelation  # noqa: PLC0415
-    from evermat.columns.schemes.union_scheme import UnionOfRelations  # noqa: PLC0415
-
-    closures: dict[tuple[int, bool], ClosedRelation] = {}
-    tables: dict[int, Table] = {}
-
-    def visit(scheme: Scheme) -> None:
-        if isinstance(scheme, ClosedRelation):
-            closures[id(scheme.pairs), scheme.flipped] = scheme
-            return
-        assert isinstance(scheme, UnionOfRelations), scheme
-        inputs, *others = scheme._tables  # noqa: SLF001
-        tables[id(inputs)] = inputs
-        for table in others:
-            if table.scheme is None:
-                tables[id(table)] = table
-            else:
-                visit(table.scheme)
-
-    visit(scheme)
-    return list(closures.values()), list(tables.values())
+def _leaves(scheme: Scheme) -> tuple[list[ClosedRelation], list[Leaf]]:
+    """The closures that a relation consists of, and the leaves whose facts have to be listed."""
+    leaves = scheme.leaves()
+    closures = [closure for closure in (leaf.as_closure() for leaf in leaves) if closure is not None]
+    return closures, [leaf for leaf in leaves if leaf.as_closure() is None]
 
 
-def _added(
-    closures: list[ClosedRelation], tables: list[Table], relation: Relation, dictionary: Dictionary
+def _listed_facts(
+    closures: list[ClosedRelation], others: list[Leaf], relation: Relation, dictionary: Dictionary
 ) -> Iterator[pa.RecordBatch]:
-    """The facts of tables that are not in closures, each once."""
-    from evermat.columns.schemes.scheme import BEFORE, Facts, contains  # noqa: PLC0415
-    from evermat.columns.schemes.table_scheme import StoredRows  # noqa: PLC0415
-    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
+    """The facts of other leaves that are not in closures, each once."""
+    from evermat.columns import BEFORE, decode_arrow, in_domain  # noqa: PLC0415
     from evermat.io import arrow_schema  # noqa: PLC0415
 
-    earlier: list[Facts] = [*closures]
-    for rows in map(StoredRows, tables):
-        for batch in rows.scan(BEFORE, _PAIRS):
+    earlier: list[Leaf] = [*closures]
+    for leaf in others:
+        for batch in leaf.scan(BEFORE, _PAIRS):
             facts: Batch = np.ascontiguousarray(batch)
             for other in earlier:
-                facts = np.ascontiguousarray(facts[:, ~contains(other, facts, facts.shape[1], BEFORE)])
+                facts = np.ascontiguousarray(facts[:, ~in_domain(other, facts, facts.shape[1], BEFORE)])
             columns = [decode_arrow(facts[i], type_, dictionary) for i, type_ in enumerate(relation.types)]
             yield from pa.Table.from_arrays(columns, schema=arrow_schema(relation)).to_batches()
-        earlier.append(rows)
+        earlier.append(leaf)
 
 
 def _expansions(
     closures: list[ClosedRelation], relation: Relation, dictionary: Dictionary
-) -> Iterator[tuple[bool, Expansion]]:
+) -> Iterator[tuple[bool, ClosureExpansion]]:
     """The facts of closures; those of flipped ones have rows of their own."""
     from evermat.io import parquet_schema  # noqa: PLC0415
 
@@ -225,7 +201,7 @@ def _expansions(
         shares = tuple(share for number in numbers for share in _shares(number, compact[number]))
         if shares:
             first, second = parquet_schema(relation).types[:: -1 if flipped else 1]
-            yield flipped, Expansion(compact, shares, (first, second), chunk)
+            yield flipped, ClosureExpansion(compact, shares, (first, second), chunk)
 
 
 def _compact(closures: list[ClosedRelation], number: int, relation: Relation, dictionary: Dictionary) -> CompactClosure:
@@ -260,7 +236,7 @@ def _decoded(
     values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_], type_: Type, dictionary: Dictionary
 ) -> pa.Array:
     """The values of chosen nodes, at the places of these."""
-    from evermat.columns.storage.encoding import decode_arrow  # noqa: PLC0415
+    from evermat.columns import decode_arrow  # noqa: PLC0415
     from evermat.io import PARQUET_UNSIGNED  # noqa: PLC0415
     from evermat.language import Type  # noqa: PLC0415
 
@@ -297,7 +273,9 @@ def _shares(number: int, closure: CompactClosure) -> Iterator[Share]:
             yield Share(number, begin, end, int(counts[begin:end].sum()))
 
 
-def _by_tasks(spark: SparkSession, expansion: Expansion, columns: list[StructField], *, flipped: bool) -> DataFrame:
+def _by_tasks(
+    spark: SparkSession, expansion: ClosureExpansion, columns: list[StructField], *, flipped: bool
+) -> DataFrame:
     """The facts of an expansion, with columns of these names and types."""
     from pyspark.sql.functions import col, explode  # noqa: PLC0415
     from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415
@@ -310,7 +288,7 @@ def _by_tasks(spark: SparkSession, expansion: Expansion, columns: list[StructFie
     return rows.select(other, one) if flipped else rows.select(one, other)
 
 
-def _listed(spark: SparkSession, expansion: Expansion, schema: StructType) -> DataFrame:
+def _listed(spark: SparkSession, expansion: ClosureExpansion, schema: StructType) -> DataFrame:
     """The rows that tasks produce: each has a share.
 
     Spark takes their number for that of the numbers of shares, and would broadcast a closure of billions for a join. Hence these are chosen
@@ -325,7 +303,7 @@ def _listed(spark: SparkSession, expansion: Expansion, schema: StructType) -> Da
     if len(sent) <= _SENT_WITH_PLAN:  # or Spark broadcasts the task, if it is large
         size = max(1, sum(share.pairs for share in expansion.shares) // (shares * _PAIRS_PER_NUMBER))
         numbers = spark.range(0, shares * size, 1, shares).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
-        return numbers.mapInArrow(Expanding(expansion).__call__, schema)
+        return numbers.mapInArrow(ExpandShareTask(expansion).__call__, schema)
     pieces = [sent[begin : begin + _PIECE] for begin in range(0, len(sent), _PIECE)]
     local = pa.table({"place": pa.array(range(len(pieces)), pa.int32()), "piece": pa.array(pieces, pa.binary())})
     numbers = spark.range(0, shares, 1, shares)

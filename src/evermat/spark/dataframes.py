@@ -22,7 +22,7 @@ from evermat.core import DataError, Problem, allow_pandas
 from evermat.core import error_catalogue as errors
 from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language import Relation, Type
-from evermat.spark.input.arrow_files import Exchanged, exchanged
+from evermat.spark.input.arrow_files import ArrowFileFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.jobs import essential
 from evermat.spark.scratch import Scratch
@@ -82,7 +82,7 @@ def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: s
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Exchanged:
+def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> ArrowFileFacts:
     """The rows of a DataFrame as Arrow files of the relation, which tasks check and write: the driver sees none of them.
 
     Raises:
@@ -92,7 +92,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
         folder = scratch.folder(relation.name)
         facts = nullary(present=not frame.isEmpty())
         write_facts(facts, folder / "0.arrow")
-        return Exchanged([folder / "0.arrow"], facts.num_rows)
+        return ArrowFileFacts([folder / "0.arrow"], facts.num_rows)
     allow_pandas()  # tasks that take Arrow need it
     names = _arrow_schema(frame).names
     conform(_arrow_schema(frame).empty_table(), relation, name)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.equality.expansion import Naming
-from evermat.columns.equality.rewritten_facts import Renamed, Schema
-from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, Renaming
+from evermat.columns.equality.expansion import Expansion
+from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
+from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, UnionFind
+from evermat.columns.state.datasets import Dataset
 from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import STATES, Rows, Table, Truth
-from evermat.engine.journal import Journal
+from evermat.engine import Journal
 from evermat.language import EQUALITY_CLASSES, TERM_NAMES, Program, Rule, terms_of
 
 if TYPE_CHECKING:
@@ -35,24 +36,28 @@ class Representatives:
     """π of a state, and what depends on it."""
 
     def __init__(self, program: Program, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
-        self.schema = Schema(program, tables, dictionary)
-        self.renaming = Renaming(dictionary)
-        self.renamed = Renamed(self.schema, self.renaming)
-        self.naming = Naming(self.renamed)
-        self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if somebody may ask
+        self.schema = TermSchema(program, tables, dictionary)
+        self.union_find = UnionFind(dictionary)
+        self.rewritten = RewrittenFacts(self.schema, self.union_find)
+        self.expansion = Expansion(self.rewritten)
+        self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if it may be asked for
         self._lists_names = TERM_NAMES.name in tables
         self._elsewhere = {name: Table(2) for name in self.schema.columns}
 
     def share(self, other: Representatives) -> None:
         """Knows what another knows, of which this has the tables."""
-        self.renaming = other.renaming
-        self.renamed = Renamed(self.schema, self.renaming)
-        self.naming = Naming(self.renamed)
+        self.union_find = other.union_find
+        self.rewritten = RewrittenFacts(self.schema, self.union_find)
+        self.expansion = Expansion(self.rewritten)
         self._elsewhere |= {name: table for name, table in other._elsewhere.items() if name in self._elsewhere}
+
+    def count(self, facts: Dataset, name: str) -> int:
+        """Number of facts of a relation that some facts represent."""
+        return self.expansion.count(facts, name)
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: Mapping[str, list[Rows]], rules: Iterable[Rule] = ()) -> dict[str, list[Rows]]:
-        """The facts of TERM_NAMES that given facts and rules bring along: every term has its own name."""
+        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
         if not self._lists_names:
             return {}
         schema = self.schema
@@ -66,13 +71,13 @@ class Representatives:
         """After the equalities are known: E becomes the normal forms of what was given, and rules are brought into normal form."""
         for name in self.schema.columns:
             rows = state.given.rows(name)
-            normal = self.renamed.is_normal(name, rows)
+            normal = self.rewritten.is_normal(name, rows)
             if not normal.all():
                 if not state.materialised.count(name):
                     state.put_last(name, rows[normal])
                     rows = state.given.rows(name)
-                    normal = self.renamed.is_normal(name, rows)
-                homes = self.renamed.normal_rows(name, rows[~normal])
+                    normal = self.rewritten.is_normal(name, rows)
+                homes = self.rewritten.normal_rows(name, rows[~normal])
                 state.explicit.remove(name, rows[~normal])
                 state.explicit.add(Listed(self.schema.tables, {name: [homes]}))
                 self._note(name, homes, rows[~normal])
@@ -80,8 +85,8 @@ class Representatives:
         state.refresh_rules()
 
     def list_classes(self, state: State) -> None:
-        """Says in the relation EQUALITY_CLASSES who stands for whom."""
-        names, representatives = self.renaming.others()
+        """Says in the relation CLASSES who stands for whom."""
+        names, representatives = self.union_find.others()
         if len(names):
             rows = self.schema.tables[EQUALITY_CLASSES.name].locate(np.array([names, representatives]))
             state.materialised.add(Listed(self.schema.tables, {EQUALITY_CLASSES.name: [rows]}))
@@ -91,11 +96,11 @@ class Representatives:
         classes = self.schema.tables[EQUALITY_CLASSES.name].take(state.materialised.rows(EQUALITY_CLASSES.name))
         if classes.shape[1]:
             own = np.unique(classes[1])
-            self.renaming.assign(np.concatenate([classes[0], own]), np.concatenate([classes[1], own]))
+            self.union_find.assign(np.concatenate([classes[0], own]), np.concatenate([classes[1], own]))
         for name in self.schema.tables:
             rows = state.given.rows(name)
-            normal = self.renamed.is_normal(name, rows)
-            homes = self.renamed.normal_rows(name, rows[~normal])
+            normal = self.rewritten.is_normal(name, rows)
+            homes = self.rewritten.normal_rows(name, rows[~normal])
             state.explicit.add(Listed(self.schema.tables, {name: [rows[normal], homes]}))
             if len(homes):
                 self._note(name, homes, rows[~normal])
@@ -131,39 +136,35 @@ class Representatives:
         Raises:
             DataError: they are literals of different values.
         """
-        merged = self.renamed.merge(facts)
+        merged = self.rewritten.merge(facts)
         if merged is not None:
             if journal is not None:
                 journal.note(self, NO_ROWS, merged)
-            self.renamed.refuse_different_values(merged)
+            self.rewritten.refuse_different_values(merged)
         return merged
 
     def assign(self, terms: Ids, representatives: Ids, journal: Journal) -> None:
         """Gives all names of some things new representatives."""
         if len(terms):
-            journal.note(self, NO_ROWS, self.renaming.assign(terms, representatives))
+            journal.note(self, NO_ROWS, self.union_find.assign(terms, representatives))
 
     def restore(self, rows: Rows, values: Any) -> None:
         """Undoes a step; for a journal."""
         if isinstance(values, Merged):
-            self.renaming.part(values)
+            self.union_find.part(values)
         elif isinstance(values, Assigned):
-            self.renaming.take_back(values)
+            self.union_find.take_back(values)
         else:
             name, live = values
             self._elsewhere[name].clear_bits(rows, _LIVE)
             self._elsewhere[name].set_bits(rows[live], _LIVE)
 
     def settle_update(self, update: Update) -> None:
-        """After the equalities of an update are known: E⁻, E⁺ and EQUALITY_CLASSES, in normal form, and rules in normal form."""
-        changed = self.renaming.changed()
+        """Brings E⁻, E⁺ and CLASSES into normal form, after the equalities of an update are known."""
+        changed = self.union_find.changed()
         for name in self.schema.columns:
             self._settle_explicit(update, name, changed)
         self._settle_classes(update, changed)
-        if self.renaming.touched:
-            for stratum in update.state.strata:
-                if stratum.refresh():
-                    update.renewed.add(stratum.stratum)
 
     def _settle_explicit(self, update: Update, name: str, changed: Changed) -> None:
         """E⁻ and E⁺ of a relation become what changes in the normal forms of the given facts."""
@@ -174,11 +175,11 @@ class Representatives:
         if not len(gone) and not len(come) and not len(moved):
             return
         before, after = np.concatenate([gone, moved]), np.concatenate([come, moved])
-        old_homes, homes = self._old_normal_rows(name, before, changed), self.renamed.normal_rows(name, after)
+        old_homes, homes = self._old_normal_rows(name, before, changed), self.rewritten.normal_rows(name, after)
         self._move(name, update.journal, (before, old_homes), (after, homes))
         affected = np.unique(np.concatenate([old_homes, homes]))
         still = state.given.mask(name, affected) & ~np.isin(affected, gone) | np.isin(affected, come)
-        still &= self.renamed.is_normal(name, affected)
+        still &= self.rewritten.is_normal(name, affected)
         still |= self._has_elsewhere(name, affected)
         was = state.explicit.mask(name, affected)
         update.deleted.put(name, affected[was & ~still])
@@ -191,7 +192,7 @@ class Representatives:
         if not batch.size:
             return rows
         for column in columns:
-            batch[column] = changed.old_of(batch[column], self.renaming)
+            batch[column] = changed.old_of(batch[column], self.union_find)
         return table.locate(batch)
 
     def _move(self, name: str, journal: Journal, before: tuple[Rows, Rows], after: tuple[Rows, Rows]) -> None:
@@ -213,7 +214,7 @@ class Representatives:
         return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
 
     def _settle_classes(self, update: Update, changed: Changed) -> None:
-        """What EQUALITY_CLASSES loses and gains."""
+        """What CLASSES loses and gains."""
         table = self.schema.tables[EQUALITY_CLASSES.name]
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives

@@ -9,15 +9,17 @@ import numpy.typing as npt
 
 from evermat.columns.equality.equality_state import Representatives
 from evermat.columns.equality.expansion import all_names
-from evermat.columns.equality.rewritten_facts import Renamed
-from evermat.columns.equality.union_find import Renaming
+from evermat.columns.equality.rewritten_facts import RewrittenFacts
+from evermat.columns.equality.union_find import UnionFind
 from evermat.columns.evaluation.rules import Bag, Rules
+from evermat.columns.state.datasets import AppendedRows
 from evermat.columns.state.state import State
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.update import Update, WorkingSet
-from evermat.columns.state.views import Fresh, Listed, View
+from evermat.columns.state.update import Update
+from evermat.columns.state.views import Listed, View
+from evermat.columns.state.working_sets import WorkingSet
 from evermat.columns.storage.table import Rows
-from evermat.language import NormalRules
+from evermat.engine import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 
@@ -71,7 +73,7 @@ class Materialised:
     def add(self, *facts: View | Bag) -> View:
         """Adds facts; the new ones."""
         new = _together([self._state.materialised.add(some) for some in facts])
-        simple = isinstance(new, Fresh) and all(map(self._state.materialised.holds_all, new.names))
+        simple = isinstance(new, AppendedRows) and all(map(self._state.materialised.holds_all, new.names))
         return new if simple else self._delta.hold(new)
 
     def merge(self, delta: View) -> View | None:
@@ -79,11 +81,11 @@ class Materialised:
         merged = self._representatives.merge(delta)
         if merged is None:
             return None
-        materialised, renamed = self._state.materialised, self._representatives.renamed
-        moved = renamed.schema.mentioning(materialised.at(self._own), merged.losers)
+        materialised, rewritten = self._state.materialised, self._representatives.rewritten
+        moved = rewritten.schema.mentioning(materialised.at(self._own), merged.losers)
         for name in list(moved.names):
             materialised.remove(name, moved.rows(name))
-        return self._delta.renew(delta, moved, materialised.add(renamed.normal(moved)))
+        return self._delta.renew(delta, moved, materialised.add(rewritten.normal(moved)))
 
     def finish(self) -> None:
         """Nothing is added any more."""
@@ -102,19 +104,19 @@ class EqualityUpdate:
 
     def normal(self, facts: View) -> Listed:
         """Facts in normal form for π."""
-        return self.representatives.renamed.normal(facts)
+        return self.representatives.rewritten.normal(facts)
 
     def names(self, facts: View) -> Listed:
         """Line 29: c ≈ c for the terms in some facts that have other names."""
-        schema, renaming = self.representatives.schema, self.representatives.renaming
-        terms = schema.terms_in(facts) if renaming else np.empty(0, np.int64)
-        return schema.reflexive(terms[renaming.sizes(terms) > 1])
+        schema, union_find = self.representatives.schema, self.representatives.union_find
+        terms = schema.terms_in(facts) if union_find else np.empty(0, np.int64)
+        return schema.reflexive(terms[union_find.sizes(terms) > 1])
 
     def depending_on_names(self, unproved: View, live: View) -> Listed:
         """Lines 9–11: facts that mention a term that has other names, of which it is not proved that they are equal."""
-        schema, renaming = self.representatives.schema, self.representatives.renaming
+        schema, union_find = self.representatives.schema, self.representatives.union_find
         terms = schema.reflexive_terms(unproved)
-        return schema.mentioning(live.at(self.stratum.stratum), terms[renaming.sizes(terms) > 1])
+        return schema.mentioning(live.at(self.stratum.stratum), terms[union_find.sizes(terms) > 1])
 
     def proofs(self, below: View, blocked: View) -> Proofs:
         """The search for proofs."""
@@ -128,9 +130,9 @@ class EqualityUpdate:
         """A materialisation from scratch beside the old one."""
         return Again(self, below)
 
-    def rename_to(self, terms: npt.NDArray[np.int64], renaming: Renaming) -> None:
+    def rename_to(self, terms: npt.NDArray[np.int64], union_find: UnionFind) -> None:
         """All names of some things have the representatives that another renaming gives them."""
-        self.representatives.assign(terms, renaming.of(terms), self.update.journal)
+        self.representatives.assign(terms, union_find.of(terms), self.update.journal)
         self.rules.refresh()
         self.possible.refresh()
 
@@ -172,7 +174,7 @@ class Grown:
         moved = representatives.schema.mentioning(self.facts.at(self._equality.stratum.stratum), merged.losers)
         update.added.discard(moved)
         update.overdeleted.add(moved & update.state.materialised)
-        new = (representatives.renamed.normal(moved) - self.facts).listed()
+        new = (representatives.rewritten.normal(moved) - self.facts).listed()
         return self._delta.renew(delta, moved, update.added.add(new))
 
     def finish(self) -> None:
@@ -186,11 +188,11 @@ class Again:
     def __init__(self, equality: EqualityUpdate, below: View) -> None:
         self._equality, self._update = equality, equality.update
         schema = equality.representatives.schema
-        self._renamed = Renamed(schema, Renaming(schema.dictionary))
+        self._rewritten = RewrittenFacts(schema, UnionFind(schema.dictionary))
         self._held = self._update.new("again")
         self._delta = _Delta(self._update.new("Δ"))
         self.facts: View = self._held | below
-        self.rules = NormalRules(equality.stratum.written, self._renamed.renaming.normal)
+        self.rules = NormalRules(equality.stratum.written, self._rewritten.union_find.normal)
 
     def add(self, *facts: View | Bag) -> View:
         """Adds facts; the new ones."""
@@ -198,13 +200,13 @@ class Again:
 
     def merge(self, delta: View) -> View | None:
         """Makes terms equal of which Δ says so; Δ in normal form."""
-        merged = self._renamed.merge(delta)
+        merged = self._rewritten.merge(delta)
         if merged is None:
             return None
-        self._renamed.refuse_different_values(merged)
-        moved = self._renamed.schema.mentioning(self._held, merged.losers)
+        self._rewritten.refuse_different_values(merged)
+        moved = self._rewritten.schema.mentioning(self._held, merged.losers)
         self._held.discard(moved)
-        return self._delta.renew(delta, moved, self._held.add(self._renamed.normal(moved)))
+        return self._delta.renew(delta, moved, self._held.add(self._rewritten.normal(moved)))
 
     def adopt(self) -> None:
         """The new materialisation and its renaming take the place of the old ones."""
@@ -212,7 +214,7 @@ class Again:
         materialised = update.state.materialised
         update.overdeleted.add(materialised.at(own) - self._held)
         update.added.add(self._held - materialised)
-        old, new = self._equality.representatives.renaming, self._renamed.renaming
+        old, new = self._equality.representatives.union_find, self._rewritten.union_find
         touched = np.unique(np.concatenate([*old.others(), *new.others()]))
         self._equality.rename_to(touched, new)
         update.release(self._held, self._delta.held)
@@ -231,9 +233,9 @@ class Proofs:
         self._representatives = equality.representatives
         self._below, self._blocked = below, blocked
         schema, update = self._representatives.schema, self._update
-        self._schema, self._pi = schema, self._representatives.renamed
-        self._gamma = Renamed(schema, Renaming(schema.dictionary))
-        self.rules = NormalRules(equality.stratum.written, self._gamma.renaming.normal)
+        self._schema, self._pi = schema, self._representatives.rewritten
+        self._gamma = RewrittenFacts(schema, UnionFind(schema.dictionary))
+        self.rules = NormalRules(equality.stratum.written, self._gamma.union_find.normal)
         self.checked, self.complete = update.new("C"), update.new("complete")
         self._proved, self._found = update.new("P"), update.new("NP")
         self._delta = _Delta(update.new("ΔP"))
@@ -294,7 +296,7 @@ class Proofs:
         merged = self._gamma.merge(delta)
         if merged is None:
             return None
-        np.add.at(self._merged, self._pi.renaming.of(merged.losers), 1)
+        np.add.at(self._merged, self._pi.union_find.of(merged.losers), 1)
         moved = self._schema.mentioning(self._proved, merged.losers)
         for name in list(moved.names):
             self._count(name, self._pi.normal_rows(name, moved.rows(name)), -1)
@@ -303,14 +305,14 @@ class Proofs:
         delta = delta.listed()
         new = self._prove().listed()
         # With fewer different terms, fewer facts are needed for what they represent to be complete.
-        self._complete(self._schema.mentioning(self._proved, self._gamma.renaming.of(merged.winners)))
+        self._complete(self._schema.mentioning(self._proved, self._gamma.union_find.of(merged.winners)))
         return self._delta.renew(delta, moved, new)
 
     def _count(self, name: str, homes: Rows, amount: int) -> None:
         counts = self._counts.get(name)
         size = self._schema.tables[name].count
         if counts is None or len(counts) < size:
-            grown = np.zeros(2 * size, np.int32)  # pages that nobody writes to cost nothing
+            grown = np.zeros(2 * size, np.int32)  # pages that are not written to cost nothing
             if counts is not None:
                 grown[: len(counts)] = counts
             counts = self._counts[name] = grown
@@ -322,11 +324,11 @@ class Proofs:
         for name in list(proved.names):
             homes = self._pi.normal_rows(name, proved.rows(name))
             needed = np.ones(len(homes), np.int64)
-            if self._pi.renaming and name in self._schema.columns:
+            if self._pi.union_find and name in self._schema.columns:
                 batch = self._schema.tables[name].take(homes)
                 for column in self._schema.columns[name]:
                     terms = batch[column]
-                    needed *= self._pi.renaming.sizes(terms) - self._merged_of(terms)
+                    needed *= self._pi.union_find.sizes(terms) - self._merged_of(terms)
             found[name] = [homes[self._counts[name][homes] == needed]]
         self.complete.add(Listed(self._schema.tables, found))
 
@@ -350,9 +352,9 @@ class Proofs:
         update = self._update
         doubtful = update.overdeleted.at(self._equality.stratum.stratum).listed()
         terms = self._schema.reflexive_terms(doubtful)
-        names, _ = self._pi.renaming.names(terms[self._pi.renaming.sizes(terms) > 1])
+        names, _ = self._pi.union_find.names(terms[self._pi.union_find.sizes(terms) > 1])
         update.overdeleted.discard((doubtful & self._proved).listed())
-        self._equality.rename_to(names, self._gamma.renaming)
+        self._equality.rename_to(names, self._gamma.union_find)
         new = (update.state.materialised - update.overdeleted) | update.added
         update.added.add((self._pi.normal(self._proved) - new).listed())
         update.release(self.checked, self.complete, self._proved, self._found, self._delta.held)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.equality.rewritten_facts import Renamed
-from evermat.columns.equality.union_find import Changed, Ids, Renaming
-from evermat.columns.state.views import Dataset, Listed, View
+from evermat.columns.equality.rewritten_facts import RewrittenFacts
+from evermat.columns.equality.union_find import Changed, Ids, UnionFind
+from evermat.columns.state.datasets import Dataset
+from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.table import Batch, Rows
 
 _MANY = 1 << 17  # facts that are made at a time
@@ -18,31 +19,31 @@ Names = tuple[Ids, Ids]
 """Lists of names, one after the other, and where each begins."""
 
 
-def all_names(view: View, renamed: Renamed) -> Listed:
+def all_names(view: View, rewritten: RewrittenFacts) -> Listed:
     """What some facts stand for, as rows."""
     found: dict[str, list[Rows]] = {}
     for name in list(view.names):
-        table, columns = renamed.schema.tables[name], renamed.schema.columns.get(name)
+        table, columns = rewritten.schema.tables[name], rewritten.schema.columns.get(name)
         rows = view.rows(name)
-        if columns is None or not renamed.renaming:
+        if columns is None or not rewritten.union_find:
             found[name] = [rows]
         else:
-            batches = expand(table.take(rows), columns, renamed.renaming)
+            batches = expand_names(table.take(rows), columns, rewritten.union_find)
             found[name] = [table.locate(batch) for batch in batches]
-    return Listed(renamed.schema.tables, found)
+    return Listed(rewritten.schema.tables, found)
 
 
-def count_names(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Ids:
+def count_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Ids:
     """For how many facts each fact stands."""
     found = np.ones(batch.shape[1], np.int64)
     for column in columns:
-        found *= renaming.sizes(batch[column])
+        found *= union_find.sizes(batch[column])
     return found
 
 
-def expand(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _Before) -> Iterator[Batch]:
+def expand_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Iterator[Batch]:
     """What facts stand for, a limited number at a time if no single fact stands for more."""
-    sizes = count_names(batch, columns, renaming)
+    sizes = count_names(batch, columns, union_find)
     if len(sizes) == int(sizes.sum()):
         if len(sizes):
             yield batch
@@ -54,7 +55,7 @@ def expand(batch: Batch, columns: npt.NDArray[np.int64], renaming: Renaming | _B
         end = max(int(np.searchsorted(ends, before + _MANY, side="right")), first + 1)
         part = np.ascontiguousarray(batch[:, first:end])
         for column in columns:
-            part = with_names(part, int(column), renaming.names(part[column]))
+            part = with_names(part, int(column), union_find.names(part[column]))
         yield part
         first = end
 
@@ -68,25 +69,25 @@ def with_names(batch: Batch, column: int, names: Names) -> Batch:
     return made
 
 
-class Naming:
+class Expansion:
     """The names of all facts of a state: how many there are, and which ones an update changes."""
 
-    def __init__(self, renamed: Renamed) -> None:
-        self._renamed = renamed
-        self._counts: dict[str, int] = {}  # as far as somebody has asked
+    def __init__(self, rewritten: RewrittenFacts) -> None:
+        self._rewritten = rewritten
+        self._counts: dict[str, int] = {}  # as far as they were asked for
 
     def count(self, view: View, name: str) -> int:
         """How many facts of a relation the facts of I, a view, stand for."""
-        columns = self._renamed.schema.columns.get(name)
+        columns = self._rewritten.schema.columns.get(name)
         if columns is None:
             return view.count(name)
-        if name not in self._counts and not self._renamed.renaming:
+        if name not in self._counts and not self._rewritten.union_find:
             self._counts[name] = view.count(name)
         elif name not in self._counts:
-            table = self._renamed.schema.tables[name]
+            table = self._rewritten.schema.tables[name]
             lo, hi, truth, _ = view.select(name)
             chunks = (table.take(rows) for rows in table.scan(truth, lo, hi))
-            self._counts[name] = sum(int(count_names(c, columns, self._renamed.renaming).sum()) for c in chunks)
+            self._counts[name] = sum(int(count_names(c, columns, self._rewritten.union_find).sum()) for c in chunks)
         return self._counts[name]
 
     def note(self, name: str, more: int) -> None:
@@ -95,26 +96,26 @@ class Naming:
             self._counts[name] += more
 
     def forget(self) -> None:
-        """Facts have come and gone, nobody knows how many."""
+        """Drops all counts: an unknown number of facts has changed."""
         self._counts.clear()
 
 
-class NamedChange:
+class ExpandedChange:
     """What an update changes in all names, given what it changes in the representatives.
 
     A fact over names is lost iff its old normal form was in I and its new one is not. To be looked at are what facts stood for that I loses, and
     of facts that stay those whose terms have lost a name; likewise for what is gained.
     """
 
-    def __init__(self, renamed: Renamed, materialised: Dataset, lost: Listed, gained: Listed) -> None:
+    def __init__(self, rewritten: RewrittenFacts, materialised: Dataset, lost: Listed, gained: Listed) -> None:
         """Between I, as it is still, and what it will be when it loses and gains facts."""
-        self._renamed, self._lost, self._gained = renamed, lost, gained
+        self._rewritten, self._lost, self._gained = rewritten, lost, gained
         self._present = materialised
         self._old: View = materialised
         self._new: View = (materialised - lost) | gained
-        self._changed = changed = renamed.renaming.changed()
+        self._changed = changed = rewritten.union_find.changed()
         self._touched = np.unique(np.concatenate([changed.old, changed.new]))
-        self._before = _Before(changed, renamed.renaming)
+        self._before = _Before(changed, rewritten.union_find)
 
     def commit(self) -> None:
         """I has lost and gained them by now."""
@@ -123,11 +124,11 @@ class NamedChange:
     def of(self, name: str) -> tuple[Batch, Batch]:
         """The facts of a relation that are lost and gained, in names; until the next update begins."""
         lost, gained = self._lost.rows(name), self._gained.rows(name)
-        table, columns = self._renamed.schema.tables[name], self._renamed.schema.columns.get(name)
-        if columns is None or not (self._renamed.renaming or len(self._changed.terms)):
+        table, columns = self._rewritten.schema.tables[name], self._rewritten.schema.columns.get(name)
+        if columns is None or not (self._rewritten.union_find or len(self._changed.terms)):
             return table.take(lost), table.take(gained)
-        now, before = self._renamed.renaming, self._before
-        staying = self._renamed.schema.mentioning_in(self._present, name, self._touched)
+        now, before = self._rewritten.union_find, self._before
+        staying = self._rewritten.schema.mentioning_in(self._present, name, self._touched)
         staying = staying[~(self._lost | self._gained).mask(name, staying)]
         empty = np.empty((table.arity, 0), np.int64)
         if not len(lost) and not len(gained) and not len(staying):
@@ -137,8 +138,8 @@ class NamedChange:
             return gone_facts, come_facts
         kept = table.take(staying)
         losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
-        gone = [*expand(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
-        come = [*expand(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
+        gone = [*expand_names(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
+        come = [*expand_names(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
         deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
         return (
             deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
@@ -155,9 +156,9 @@ class NamedChange:
         for column in columns:
             terms = normal[column]
             normal[column] = (
-                self._changed.old_of(terms, self._renamed.renaming) if old else self._renamed.renaming.of(terms)
+                self._changed.old_of(terms, self._rewritten.union_find) if old else self._rewritten.union_find.of(terms)
             )
-        rows = self._renamed.schema.tables[name].find(normal)
+        rows = self._rewritten.schema.tables[name].find(normal)
         found = np.zeros(len(rows), np.bool_)
         known = rows >= 0
         found[known] = view.mask(name, rows[known])
@@ -167,14 +168,14 @@ class NamedChange:
 class _Before:
     """The names that representatives had before an update; and the names that those who stay representatives lose and gain."""
 
-    def __init__(self, changed: Changed, now: Renaming) -> None:
+    def __init__(self, changed: Changed, now: UnionFind) -> None:
         self._now, self._changed = now, changed
         members, _ = now.names(np.unique(np.concatenate([changed.old, changed.new])))
         terms = np.unique(np.concatenate([members, changed.terms]))
-        self._renaming = now.like()
+        self._union_find = now.like()
         if len(terms):
-            self._renaming.assign(terms, changed.old_of(terms, now))
-        # Pages that nobody writes to cost nothing.
+            self._union_find.assign(terms, changed.old_of(terms, now))
+        # Pages that are not written to cost nothing.
         self._is_touched, self.loses, self.gains = (np.zeros(now.terms, np.bool_) for _ in range(3))
         for marks, marked in ((self._is_touched, terms), (self.loses, changed.old), (self.gains, changed.new)):
             marks[marked] = True
@@ -189,7 +190,7 @@ class _Before:
         found = self._now.sizes(representatives)
         touched = self._is_touched[representatives]
         if touched.any():
-            found[touched] = self._renaming.sizes(representatives[touched])
+            found[touched] = self._union_find.sizes(representatives[touched])
         return found
 
     def names(self, representatives: Ids) -> Names:
@@ -198,7 +199,7 @@ class _Before:
         if not touched.any():
             return self._now.names(representatives)
         (old, old_starts), (same, same_starts) = (
-            self._renaming.names(representatives[touched]),
+            self._union_find.names(representatives[touched]),
             self._now.names(representatives[~touched]),
         )
         counts = np.empty(len(representatives), np.int64)
@@ -223,7 +224,7 @@ def _mentioning(batch: Batch, columns: npt.NDArray[np.int64], marked: npt.NDArra
 
 
 def _differing(
-    batch: Batch, columns: npt.NDArray[np.int64], names: Renaming | _Before, differing: Callable[[Ids], Names]
+    batch: Batch, columns: npt.NDArray[np.int64], names: UnionFind | _Before, differing: Callable[[Ids], Names]
 ) -> Iterator[Batch]:
     """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
     for column in columns if batch.shape[1] else ():

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.equality.union_find import Ids, Merged, Renaming
-from evermat.columns.state.views import NO_ROWS, Dataset, Listed, View
+from evermat.columns.equality.union_find import Ids, Merged, UnionFind
+from evermat.columns.state.datasets import Dataset
+from evermat.columns.state.views import NO_ROWS, Listed, View
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Rows, Table
 from evermat.core import DataError, Problem
@@ -19,7 +20,7 @@ _QUOTE = ord('"')  # how the spelling of a literal begins
 _FEW_ROWS = 500  # that are looked at one by one rather than by an index
 
 
-class Schema:
+class TermSchema:
     """Which columns of which tables hold terms that are rewritten, and which facts say that terms are equal."""
 
     def __init__(self, program: Program, tables: Mapping[str, Table], dictionary: Dictionary) -> None:
@@ -78,7 +79,7 @@ class Schema:
         if known <= _FEW_ROWS or known <= 4 * keys.size:
             rows = view.rows(name)
             inside = np.zeros(len(rows), np.bool_)
-            wanted = np.zeros(len(self.dictionary), np.bool_)  # pages that nobody writes to cost nothing
+            wanted = np.zeros(len(self.dictionary), np.bool_)  # pages that are not written to cost nothing
             wanted[terms] = True
             for column in self.columns[name]:
                 inside |= wanted[table.rows[rows, column]]
@@ -106,20 +107,20 @@ class Schema:
         return np.flatnonzero(occurs)
 
 
-class Renamed:
+class RewrittenFacts:
     """Facts under one renaming."""
 
-    def __init__(self, schema: Schema, renaming: Renaming) -> None:
-        self.schema, self.renaming = schema, renaming
+    def __init__(self, schema: TermSchema, union_find: UnionFind) -> None:
+        self.schema, self.union_find = schema, union_find
 
     def normal_rows(self, name: str, rows: Rows) -> Rows:
         """The rows of the normal forms of rows of a relation, one for each."""
         columns = self.schema.columns.get(name)
-        if columns is None or not self.renaming or not len(rows):
+        if columns is None or not self.union_find or not len(rows):
             return rows
         table = self.schema.tables[name]
         batch = table.take(rows)
-        changed = self.renaming.rename(batch, columns)
+        changed = self.union_find.rename(batch, columns)
         if not changed.any():
             return rows
         found = rows.copy()
@@ -133,16 +134,16 @@ class Renamed:
     def is_normal(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
         """Which of some rows are in normal form."""
         columns = self.schema.columns.get(name)
-        if columns is None or not self.renaming:
+        if columns is None or not self.union_find:
             return np.ones(len(rows), np.bool_)
-        return ~self.renaming.rename(self.schema.tables[name].take(rows), columns)
+        return ~self.union_find.rename(self.schema.tables[name].take(rows), columns)
 
     def merge(self, facts: View) -> Merged | None:
         """Makes terms equal of which some facts say so; None if nothing is new."""
         left, right = self.schema.equalities(facts)
         if not len(left):
             return None
-        merged = self.renaming.merge(left, right)
+        merged = self.union_find.merge(left, right)
         return merged if len(merged.losers) else None
 
     def refuse_different_values(self, merged: Merged) -> None:
@@ -153,8 +154,8 @@ class Renamed:
         """
         dictionary = self.schema.dictionary
         pool, ends = dictionary.texts
-        roots = np.unique(self.renaming.of(merged.winners))
-        members, starts = self.renaming.names(roots)
+        roots = np.unique(self.union_find.of(merged.winners))
+        members, starts = self.union_find.names(roots)
         literal = pool[ends[members]] == _QUOTE
         if np.count_nonzero(literal) < 2:
             return

@@ -17,7 +17,7 @@ _NO_IDS: Ids = np.empty(0, np.int64)
 
 
 class Merged(NamedTuple):
-    """What a step changed: terms that stood for themselves and do no more, and who took their places then."""
+    """What a step changed: terms that were representatives and are not any more, and their representatives then."""
 
     losers: Ids
     winners: Ids
@@ -39,7 +39,7 @@ class Changed(NamedTuple):
     old: Ids
     new: Ids
 
-    def old_of(self, terms: Ids, now: Renaming) -> Ids:
+    def old_of(self, terms: Ids, now: UnionFind) -> Ids:
         """The representatives that terms had before."""
         found = now.of(terms)
         if len(self.terms):
@@ -49,7 +49,7 @@ class Changed(NamedTuple):
         return found
 
 
-class Renaming:
+class UnionFind:
     """For every term the one that stands for it, its *representative*: the smallest of all names of a thing.
 
     Terms are compared by their texts; owl:sameAs is smaller than all others. Invariant: representatives stand for themselves. Terms that
@@ -64,9 +64,9 @@ class Renaming:
         self.count = 0  # terms that do not stand for themselves
         self._touched: list[tuple[Ids, Ids]] | None = None  # terms whose representatives may change, with those before
 
-    def like(self) -> Renaming:
+    def like(self) -> UnionFind:
         """Another for the same terms, in which everything stands for itself."""
-        return Renaming(self._dictionary)
+        return UnionFind(self._dictionary)
 
     @property
     def terms(self) -> int:
@@ -82,7 +82,7 @@ class Renaming:
         if len(self._shift) < size:
             for name in ("_shift", "_link", "_more"):
                 old = getattr(self, name)
-                grown = np.zeros(max(size, 2 * len(old)), np.int32)  # pages that nobody writes to cost nothing
+                grown = np.zeros(max(size, 2 * len(old)), np.int32)  # pages that are not written to cost nothing
                 grown[: len(old)] = old
                 setattr(self, name, grown)
 

@@ -14,30 +14,30 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation.operators import Sink, locating
-from evermat.columns.evaluation.pipeline import Pipeline, Select, Store
+from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline, Select
+from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import typed
+from evermat.columns.storage.encoding import as_typed
 from evermat.columns.storage.table import Batch, Table
 from evermat.language import AGGREGATES, RANGES, Atom, Rule, Type
 from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
 _HALF = 32
 _LOW = np.int64(0xFFFFFFFF)
-Weights = npt.NDArray[np.int64]
 
 
 class AggregatePipeline:
     """A compiled aggregate rule; `start` is None for all groups, 0 for the changed ones of the atom that lists them."""
 
-    def __init__(self, rule: Rule, start: int | None, store: Store, sizes: Sizes) -> None:
+    def __init__(self, rule: Rule, start: int | None, context: EvaluationContext, sizes: Sizes) -> None:
         assert rule.aggregate is not None
         assert start in (None, 0)
         self.plan = full_plan(rule, sizes) if start is None else delta_plan(rule, start, sizes)
-        self._body = Pipeline(self.plan, store, counted=True)
-        self._rule, self._dictionary = rule, store.dictionary
+        self._body = Pipeline(self.plan, context, counted=True)
+        self._rule, self._dictionary = rule, context.dictionary
         self._groups: Pipeline | None = None
         if lists_groups(rule):
-            self._groups = Pipeline(listing_plan(rule, start, sizes), store, counted=False)
+            self._groups = Pipeline(listing_plan(rule, start, sizes), context, counted=False)
 
     @property
     def matches(self) -> int:
@@ -164,7 +164,7 @@ class _Sum(_Accumulator):
             return
         heavy = weights > 1
         if heavy.any():
-            exact = typed(values, self.type)[heavy].tolist()
+            exact = as_typed(values, self.type)[heavy].tolist()
             for group, value, weight in zip(groups[heavy].tolist(), exact, weights[heavy].tolist(), strict=True):
                 self.extra[group] = self.extra.get(group, 0) + value * weight
             groups, values = groups[~heavy], values[~heavy]

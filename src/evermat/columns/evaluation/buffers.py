@@ -51,7 +51,7 @@ _spare: list[Buffers] = []
 
 @contextmanager
 def borrowed_buffers() -> Iterator[Buffers]:
-    """Buffers that nobody else uses within the block. They are kept for the next one: new memory costs more than a small query."""
+    """Buffers for one user, within the block. They are kept for the next one: new memory costs more than a small query."""
     try:
         buffers = _spare.pop()
     except IndexError:  # none was made yet, or others use them

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import Column, decode_column, encode, typed
+from evermat.columns.storage.encoding import Column, as_typed, decode_column, encode
 from evermat.columns.storage.table import Batch
 from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
@@ -138,7 +138,7 @@ def _unsigned(operation: Callable[..., tuple[Any, Any]]) -> _Operation:
 
 
 def _float(operation: Callable[..., Any]) -> _Operation:
-    """A float operation: NaN is no value, and an infinity that comes from finite numbers is an overflow."""
+    """A float operation: NaN is not a value, and an infinity that comes from finite numbers is an overflow."""
 
     def run(*arguments: Any) -> tuple[Any, Any]:
         numbers = [a.view(np.float64) for a in arguments]
@@ -269,7 +269,7 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
                 return compare(rank[a], rank[b])
 
             return by_rank
-        return lambda a, b: compare(typed(a, type_), typed(b, type_))
+        return lambda a, b: compare(as_typed(a, type_), as_typed(b, type_))
     return _text_test(operator, dictionary)
 
 

@@ -73,7 +73,7 @@ class Emit(Operation):
         self._level, self._pipeline = level, pipeline
         self._size = layout.size
         self._weight = level.rows[WEIGHT][0] if WEIGHT in level.rows else None
-        # An aggregate may hand out an expression that is not a variable.
+        # An aggregate may output an expression that is not a variable.
         self._computed = [
             (row, compile_expression(term, level.first_row, dictionary))
             for row, term in enumerate(layout.output)
@@ -99,31 +99,46 @@ class Emit(Operation):
             self._pipeline.sink(self._view, n, weights)
 
 
-class Filtering(Operation):
+class SelectOperation(Operation):
+    """A step that keeps some of the bindings."""
+
+    __slots__ = ("_level", "_live")
+
+    def __init__(self, step: Filter | Check | Match, level: Level, live: set[Variable]) -> None:
+        if isinstance(step, Filter):
+            super().__init__()
+        else:
+            super().__init__(step.role, step.relation, required=isinstance(step, Match))
+        self._level, self._live = level, live_rows(level, live)
+
+    def keep(self, chosen: npt.NDArray[np.intp], n: int) -> None:
+        """Pushes those of the first n bindings that were chosen."""
+        if len(chosen) < n:
+            n = self._level.compress(self._live, chosen.astype(np.int32))
+        if n:
+            self.next.push(n)
+
+
+class FilterRows(SelectOperation):
     """A test: keeps the bindings for which it holds."""
 
-    __slots__ = ("_level", "_live", "_pipeline", "_test")
+    __slots__ = ("_pipeline", "_test")
 
     def __init__(
         self, step: Filter, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
     ) -> None:
-        super().__init__()
-        self._level, self._pipeline = level, pipeline
+        super().__init__(step, level, live)
+        self._pipeline = pipeline
         self._test = compile_test(step.test, level.first_row, dictionary)
-        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         truth, valid = self._test(self._level.buffer, n)
         if valid is not None:
             self._pipeline.undefined += n - int(np.count_nonzero(np.broadcast_to(valid, (n,))))
-        chosen = np.flatnonzero(truth)
-        if len(chosen) == n:
-            self.next.push(n)
-        elif len(chosen):
-            self.next.push(self._level.compress(self._live, chosen.astype(np.int32)))
+        self.keep(np.flatnonzero(truth), n)
 
 
-class Computing(Operation):
+class ComputeColumn(Operation):
     """A computation: gives a variable its value, and drops bindings for which there is none."""
 
     __slots__ = ("_evaluate", "_level", "_live", "_pipeline", "_rows", "_solved")
@@ -152,43 +167,36 @@ class Computing(Operation):
             self.next.push(n)
 
 
-class Absent(Operation):
+class Absent(SelectOperation):
     """A negated atom: keeps the bindings whose fact is not there."""
 
-    __slots__ = ("_keys", "_level", "_live", "_table")
+    __slots__ = ("_keys", "_table")
 
     def __init__(self, step: Check, level: Level, table: Table, dictionary: Dictionary, live: set[Variable]) -> None:
-        super().__init__(step.role, step.relation)
-        self._level, self._table = level, table
-        self._keys = Keys(step.key, level, dictionary)
-        self._live = live_rows(level, live)
+        super().__init__(step, level, live)
+        self._table, self._keys = table, Keys(step.key, level, dictionary)
 
     def push(self, n: int) -> None:
-        if not self.selection.empty:
-            present = contains(self._table, self._keys.batch(n), n, self.selection)
-            chosen = np.flatnonzero(~present)
-            if len(chosen) < n:
-                n = self._level.compress(self._live, chosen.astype(np.int32))
-        if n:
+        if self.selection.empty:
             self.next.push(n)
+        else:
+            self.keep(np.flatnonzero(~contains(self._table, self._keys.batch(n), n, self.selection)), n)
 
 
-class Exists(Operation):
+class Exists(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    __slots__ = ("_counted", "_full", "_index", "_keys", "_level", "_live", "_table", "_weight")
+    __slots__ = ("_counted", "_full", "_index", "_keys", "_table", "_weight")
 
     def __init__(
         self, step: Match, level: Level, table: Table, dictionary: Dictionary, *, counted: bool, live: set[Variable]
     ) -> None:
-        super().__init__(step.role, step.relation, required=True)
-        self._level, self._table = level, table
-        self._keys = Keys(step.key, level, dictionary)
+        super().__init__(step, level, live)
+        self._table, self._keys = table, Keys(step.key, level, dictionary)
         self._full = len(step.key) == table.arity
         self._index: Index | None = None
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
-        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         if self._full:
@@ -207,10 +215,7 @@ class Exists(Operation):
                 multiply(self._level.buffer[self._weight, :n], found)
             else:
                 chosen = np.flatnonzero(self._index.exists(keys, truth, lo=lo, hi=hi, n=n))
-        if len(chosen) < n:
-            n = self._level.compress(self._live, chosen.astype(np.int32))
-        if n:
-            self.next.push(n)
+        self.keep(chosen, n)
 
     def _push_all(self, n: int) -> None:
         """Any fact of the relation agrees with every binding."""
@@ -229,21 +234,23 @@ def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int
     weights[:] = product
 
 
-class _Scan(Operation):
+class MatchOperation(Operation):
+    """An atom that binds variables: `_binds` are its columns that go to rows of the inner buffer, `_carry` rows of known variables."""
+
+    __slots__ = ("_binds", "_carry", "_equal", "_inner", "_level", "_pipeline", "_weight_row")
+
+    def __init__(self, step: Match, level: Level, inner: Level, pipeline: Figures, *, first: bool = False) -> None:
+        super().__init__(step.role, step.relation, required=True)
+        self._level, self._inner, self._pipeline, self._equal = level, inner, pipeline, step.equal
+        self._carry = [(level.rows[v][0], row) for v, rows in inner.rows.items() if v in level.rows for row in rows]
+        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
+        self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
+
+
+class _Scan(MatchOperation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
-    __slots__ = (
-        "_binds",
-        "_carry",
-        "_equal",
-        "_first",
-        "_inner",
-        "_keys",
-        "_level",
-        "_pipeline",
-        "_table",
-        "_weight_row",
-    )
+    __slots__ = ("_first", "_keys", "_table")
 
     def __init__(
         self,
@@ -256,11 +263,8 @@ class _Scan(Operation):
         *,
         first: bool,
     ) -> None:
-        super().__init__(step.role, step.relation, required=True)
-        self._pipeline = pipeline
-        self._table, self._level, self._inner, self._first = table, level, inner, first
-        self._carry = carried(level, inner)
-        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
+        super().__init__(step, level, inner, pipeline, first=first)
+        self._table, self._first = table, first
         # Known columns of an atom that is scanned are constants, tested on the row itself.
         self._keys = [
             (column, encode(known.value, known.type, dictionary))
@@ -268,8 +272,6 @@ class _Scan(Operation):
             if isinstance(known, Constant)
         ]
         assert len(self._keys) == len(step.key)
-        self._equal = step.equal
-        self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
 
     def push(self, n: int) -> None:
         lo, hi, truth, listed = self.selection
@@ -322,21 +324,16 @@ class _Scan(Operation):
             self.next.push(count * size)
 
 
-class _Join(Operation):
+class _Join(MatchOperation):
     """An atom of which some columns are known: an index gives the rows of each binding."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_index", "_inner", "_keys", "_level", "_pipeline", "_table")
+    __slots__ = ("_index", "_keys", "_table")
 
     def __init__(
         self, step: Match, level: Level, inner: Level, table: Table, dictionary: Dictionary, pipeline: Figures
     ) -> None:
-        super().__init__(step.role, step.relation, required=True)
-        self._pipeline = pipeline
-        self._table, self._level, self._inner = table, level, inner
-        self._keys = Keys(step.key, level, dictionary)
-        self._carry = carried(level, inner)
-        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
-        self._equal = step.equal
+        super().__init__(step, level, inner, pipeline)
+        self._table, self._keys = table, Keys(step.key, level, dictionary)
         self._index: Index | None = None
 
     def push(self, n: int) -> None:
@@ -375,11 +372,6 @@ def matching(
     if step.key and not (first and step.role in STARTING):
         return _Join(step, level, inner, table, dictionary, pipeline)
     return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
-
-
-def carried(level: Level, inner: Level) -> list[tuple[int, int]]:
-    """Rows of variables that both buffers hold."""
-    return [(level.rows[v][0], row) for v, rows in inner.rows.items() if v in level.rows for row in rows]
 
 
 def live_rows(level: Level, live: set[Variable]) -> list[int]:

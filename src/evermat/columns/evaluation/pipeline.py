@@ -14,12 +14,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from evermat.columns.evaluation.buffers import WEIGHT, Buffers, Layout, Level, opens_level
-from evermat.columns.evaluation.operators import Absent, Computing, Emit, Exists, Filtering, Operation, Sink, matching
+from evermat.columns.evaluation.operators import (
+    Absent,
+    ComputeColumn,
+    Emit,
+    Exists,
+    FilterRows,
+    Operation,
+    Sink,
+    matching,
+)
 from evermat.columns.evaluation.scheme_operators import AbsentInScheme, ExistsInScheme, JoinWithScheme
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
-from evermat.engine.run import Jobs
+from evermat.engine import Jobs
 from evermat.language import Relation, Variable, variables_of
 from evermat.plan import Check, Compute, Filter, Match, Plan, Role, Step
 
@@ -27,7 +36,7 @@ Select = Callable[[Role, Relation], Selection]
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class EvaluationContext:
     """What pipelines work on."""
 
     tables: Mapping[str, Table]
@@ -43,8 +52,8 @@ class Pipeline:
     of facts that agree. Without, one such fact is enough.
     """
 
-    def __init__(self, plan: Plan, store: Store, *, counted: bool) -> None:
-        tables, dictionary = store.tables, store.dictionary
+    def __init__(self, plan: Plan, context: EvaluationContext, *, counted: bool) -> None:
+        tables, dictionary = context.tables, context.dictionary
         self.plan = plan
         self.matches = 0  # facts that were looked at
         self.undefined = 0  # bindings dropped because something had no value
@@ -55,14 +64,14 @@ class Pipeline:
         self._steps: list[Operation] = []
         last = max((i for i, step in enumerate(plan.steps) if opens_level(step)), default=-1)
         start = {WEIGHT} if counted else set()
-        level = Level(layout if last == -1 else None, start, plan.steps, store.buffers, 0)
+        level = Level(layout if last == -1 else None, start, plan.steps, context.buffers, 0)
         self._start = level
         for i, step in enumerate(plan.steps):
             live = needed[i]
             if opens_level(step):
                 assert isinstance(step, Match)
                 rest = plan.steps[i + 1 :]
-                inner = Level(layout if i == last else None, live, rest, store.buffers, level.depth + 1)
+                inner = Level(layout if i == last else None, live, rest, context.buffers, level.depth + 1)
                 table = tables[step.relation.name]
                 if table.scheme is None or step.role is Role.ASKED:
                     self._steps.append(matching(step, level, inner, table, dictionary, self, first=i == 0))
@@ -85,9 +94,9 @@ class Pipeline:
                     else AbsentInScheme(step, level, table.scheme, dictionary, live)
                 )
             elif isinstance(step, Compute):
-                self._steps.append(Computing(step, level, dictionary, live, self))
+                self._steps.append(ComputeColumn(step, level, dictionary, live, self))
             else:
-                self._steps.append(Filtering(step, level, dictionary, live, self))
+                self._steps.append(FilterRows(step, level, dictionary, live, self))
         self._steps.append(Emit(level, layout, dictionary, self))
         for operation, following in zip(self._steps, self._steps[1:], strict=False):
             operation.next = following
@@ -110,7 +119,7 @@ def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:
 
 
 def _needed_after(plan: Plan, *, counted: bool) -> list[set[Variable]]:
-    """The variables that are read after each step, or handed out."""
+    """The variables that are read after each step, or are output."""
     needed = set(variables_of(*plan.output))
     if counted:
         needed.add(WEIGHT)

@@ -3,101 +3,82 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation.aggregates import AggregatePipeline
 from evermat.columns.evaluation.operators import Sink, locating
-from evermat.columns.evaluation.pipeline import Pipeline, Select, Store
-from evermat.columns.schemes.scheme import ANY
+from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
 from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.storage.domains import ANY
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Rows, Table
-from evermat.language import Atom, Constant, Relation, Rule, Stratum
-from evermat.plan import STARTING, Extent, Plan, Role, Roles, Start, Starts, plan_from
+from evermat.engine import BaseRules, limited_to
+from evermat.language import Atom, Constant, Relation, Rule
+from evermat.plan import STARTING, Extent, Role, Roles, Start, plan_from
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
 _SAMPLE = 512  # rows that are looked at to tell how many values a column has
 
 
-class Compiled(Protocol):
-    """A rule's plan, ready to run."""
-
-    @property
-    def plan(self) -> Plan:
-        """What it runs."""
-
-    @property
-    def matches(self) -> int:
-        """Facts that were looked at."""
-
-    @property
-    def undefined(self) -> int:
-        """Bindings dropped because something had no value."""
-
-    def run(self, select: Select, sink: Sink) -> None:
-        """Sends what the plan finds to the sink."""
+Compiled: TypeAlias = Pipeline | AggregatePipeline
+"""A rule's plan, ready to run."""
 
 
-class Rules:
+class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
     """A stratum's nonrecursive or recursive rules. Plans are made and compiled when first needed."""
 
-    def __init__(self, rules: Sequence[Rule], own: frozenset[str], store: Store) -> None:
-        self.rules = rules
-        self.jobs = store.jobs
-        self._store = store
-        self._own = own  # relations of the same stratum: still growing, so their size now says nothing
-        self._compiled: dict[tuple[int, int | None, bool], Compiled] = {}
-        self._starts = Starts(rules, own)
+    def __init__(self, rules: Sequence[Rule], own: frozenset[str], context: EvaluationContext) -> None:
+        super().__init__(rules, own, context)
+        self.jobs = context.jobs
+        self.pipelines: dict[tuple[int, int | None, bool], Compiled] = {}
         self._constants: dict[Start, list[tuple[int, int]]] = {}
 
-    def consequences(
-        self,
-        positive: View,
-        negative: View | None = None,
-        *,
-        delta_positive: View | None = None,
-        delta_negative: View | None = None,
-    ) -> Bag:
-        """The heads of rule instances; see the algebra. Rules whose delta is empty are not looked at."""
-        jobs = (
-            self._starts.everything()
-            if delta_positive is None and delta_negative is None
-            else [*self._changed(delta_positive, negated=False), *self._changed(delta_negative, negated=True)]
-        )
-        roles = Roles(positive, positive if negative is None else negative, delta_positive, delta_negative)
-        return Heads(self, jobs, roles, "forward")
+    def revised(self, rules: Sequence[Rule]) -> Self:
+        """Other rules in the place of these, of which some may be the same: their compiled plans are kept."""
+        made = super().revised(rules)
+        same = {number for number, (old, new) in enumerate(zip(self.rules, rules, strict=True)) if old is new}
+        made.pipelines = {key: compiled for key, compiled in self.pipelines.items() if key[0] in same}
+        return made
 
-    def _changed(self, delta: View | None, *, negated: bool) -> Iterator[Start]:
-        if delta is not None:
-            for name in delta.names:
-                starts = self._starts.changed(name, negated=negated)
-                if starts and not (facts := delta.read_first(name)).empty:
-                    yield from self._concerned(facts, name, starts)
+    def _bag(self, starts: Sequence[Start], roles: Roles[View], kind: str) -> Bag:
+        return Heads(self, starts, roles, kind)
 
-    def _concerned(self, facts: Selection, name: str, starts: Sequence[Start]) -> Iterator[Start]:
+    # ── Starts ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _concerned(self, delta: View, name: str, starts: Sequence[Start]) -> Iterable[Start]:
+        facts = delta.read_first(name)
+        return () if facts.empty else self._matching(facts, name, starts)
+
+    def _asked(self, heads: View, starts: Sequence[Start]) -> list[Start]:
+        by_relation: dict[str, list[Start]] = {}
+        for start in starts:
+            by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
+        return [start for name, some in by_relation.items() for start in self._matching(heads.start(name), name, some)]
+
+    def _matching(self, facts: Selection, name: str, starts: Sequence[Start]) -> Iterable[Start]:
         """The starts that some facts of a relation may match: not those with a constant that none of the facts has.
 
         Only where there are many starts and few facts does it pay to look.
         """
-        _, count, truth, rows = facts
-        count -= facts.lo
-        if len(starts) < _MANY_STARTS or count > _FEW_FACTS or truth is not None:
-            yield from starts
-            return
-        table = self._store.tables[name].rows
-        found = table[facts.lo : facts.hi] if rows is None else table[rows]
+        lo, hi, truth, rows = facts
+        if len(starts) < _MANY_STARTS or hi - lo > _FEW_FACTS or truth is not None:
+            return starts
+        table = self.context.tables[name].rows
+        return self._with_constants_of(table[lo:hi] if rows is None else table[rows], starts)
+
+    def _with_constants_of(self, facts: npt.NDArray[Any], starts: Sequence[Start]) -> Iterator[Start]:
         values: dict[int, set[int]] = {}
         for start in starts:
             constants = self._constants_of(start)
             for column, _ in constants:
                 if column not in values:
-                    values[column] = set(found[:, column].tolist())
+                    values[column] = set(facts[:, column].tolist())
             if all(value in values[column] for column, value in constants):
                 yield start
 
@@ -107,132 +88,71 @@ class Rules:
         if known is None:
             atom = self._starts.read_first(start)
             known = self._constants[start] = [
-                (column, encode(term.value, term.type, self._store.dictionary))
+                (column, encode(term.value, term.type, self.context.dictionary))
                 for column, term in enumerate(atom.terms)
                 if isinstance(term, Constant)
             ]
         return known
 
-    def revised(self, rules: Sequence[Rule]) -> Rules:
-        """Others in the place of these, of which some may be the same: what was compiled for those is kept."""
-        made = Rules(rules, self._own, self._store)
-        same = {number for number, (old, new) in enumerate(zip(self.rules, rules, strict=True)) if old is new}
-        made._compiled = {key: compiled for key, compiled in self._compiled.items() if key[0] in same}
-        return made
+    # ── Aggregates ───────────────────────────────────────────────────────────────────────────────────────────────
 
-    def some(self, numbers: Collection[int]) -> Rules:
-        """Those with some numbers."""
-        return Rules([self.rules[number] for number in sorted(numbers)], self._own, self._store)
+    def _groups(self, keys: Relation, bags: Iterable[Bag]) -> Table:
+        groups = Table(keys.arity)
+        for bag in bags:
+            bag.read({keys.name: locating(groups)}, counted=False)
+        return groups
 
-    @property
-    def heads(self) -> set[str]:
-        """The relations that the rules derive."""
-        return {rule.head.relation.name for rule in self.rules}
-
-    def of(self, stratum: Stratum) -> Rules:
-        """The rules that derive relations of a stratum."""
-        own = frozenset(stratum.relations)
-        return Rules([rule for rule in self.rules if rule.head.relation.name in own], own, self._store)
-
-    def derivable(self, heads: View, positive: View, negative: View | None = None) -> Bag:
-        """Those of some heads that an instance derives, once for each instance: rules are evaluated backwards.
-
-        Aggregate rules are left out: their results change only with their groups (see `regroup`).
-        """
-        jobs = self._asked(heads, self._starts.backward(set(heads.names)))
-        return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
-
-    def supports(self, heads: View, positive: View, negative: View | None = None) -> Bag:
-        """The body facts, of the heads' own stratum, of all instances that derive some heads."""
-        jobs = self._asked(heads, self._starts.supports(set(heads.names)))
-        return Heads(self, jobs, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
-
-    def _asked(self, heads: View, starts: Sequence[Start]) -> list[Start]:
-        """The starts from heads that some facts may be."""
-        by_relation: dict[str, list[Start]] = {}
-        for start in starts:
-            by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
-        return [start for name, some in by_relation.items() for start in self._concerned(heads.start(name), name, some)]
-
-    def regroup(self, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> tuple[Listed, Listed]:
-        """Aggregate rules: the results that groups touched by a change lose and gain.
-
-        Touched are the groups of bindings lost or gained; only these are computed, before and after.
-        """
-        lost: dict[str, list[Rows]] = {}
-        gained: dict[str, list[Rows]] = {}
-        for rule in self.rules:
-            if rule.aggregate is not None and (touched := self._touched_groups(rule, old, new, gone, come)).count:
-                name = rule.head.relation.name
-                before = self._results(rule, touched, old)
-                after = self._results(rule, touched, new)
-                lost.setdefault(name, []).append(np.setdiff1d(before, after, assume_unique=True))
-                gained.setdefault(name, []).append(np.setdiff1d(after, before, assume_unique=True))
-        return Listed(self._store.tables, lost), Listed(self._store.tables, gained)
-
-    def _touched_groups(self, rule: Rule, old: View, new: View, gone: dict[str, View], come: dict[str, View]) -> Table:
-        """The keys of all bindings of an aggregate's body, and of its list of groups, that an update breaks or makes."""
-        assert rule.aggregate is not None
-        keys = Table(len(rule.aggregate.keys))
-        head = Atom(rule.head.relation, rule.aggregate.keys)
-        # The list of groups also counts by itself: a group may have no bindings.
-        bodies = {rule.literals, rule.body} if rule.body else {rule.literals}
-        for body in bodies:
-            bindings = Rules([Rule(head, body, rule.span)], frozenset(), self._store)
-            for view, delta in ((old, gone), (new, come)):
-                bag = bindings.consequences(view, **delta)
-                bag.read({rule.head.relation.name: locating(keys)}, counted=False)
-        return keys
-
-    def _results(self, rule: Rule, groups: Table, view: View) -> Rows:
-        """The rows of the results of some groups."""
-        assert rule.aggregate is not None
-        asked = Relation("'groups", rule.head.relation.columns[:-1], hidden=True)
-        store = replace(self._store, tables={**self._store.tables, asked.name: groups})
-        body = (Atom(asked, rule.aggregate.keys), *rule.body)
-        limited = Rule(rule.head, body, rule.span, rule.aggregate)
-        found: list[Rows] = []
-        table = self._store.tables[rule.head.relation.name]
+    def _results(self, rule: Rule, keys: Relation, groups: Table, view: View) -> View:
+        context = replace(self.context, tables={**self.context.tables, keys.name: groups})
+        table, found = self.context.tables[rule.head.relation.name], [NO_ROWS]
 
         def select(_role: Role, relation: Relation) -> Selection:
-            return Selection(0, groups.count) if relation is asked else view.read(relation.name)
+            return Selection(0, groups.count) if relation is keys else view.read(relation.name)
 
-        sizes = {asked.name: groups.count}
-        pipeline = AggregatePipeline(limited, None, store, sizes)
+        pipeline = AggregatePipeline(limited_to(rule, keys), None, context, {keys.name: groups.count})
         pipeline.run(select, lambda batch, n, _weights: found.append(table.locate(batch, n)))
-        return np.concatenate(found) if found else NO_ROWS
+        return Listed(self.context.tables, {rule.head.relation.name: found})
+
+    def _together(self, views: Sequence[View]) -> Listed:
+        found: dict[str, list[Rows]] = {}
+        for view in views:
+            for name in view.names:
+                found.setdefault(name, []).append(view.rows(name))
+        return Listed(self.context.tables, found)
+
+    # ── Plans ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def handed_out(self, start: Start) -> str:
-        """The relation whose facts a plan hands out."""
+        """The relation whose facts a plan yields."""
         return self._starts.handed_out(start)
 
     def compiled(self, number: int, start: int | None, *, counted: bool) -> Compiled:
         """The pipeline of a rule, started from a literal or from nothing."""
         key = (number, start, counted)
-        found = self._compiled.get(key)
+        found = self.pipelines.get(key)
         if found is None:
-            found = self._compiled[key] = self._compile(self.rules[number], start, counted=counted)
+            found = self.pipelines[key] = self._compile(self.rules[number], start, counted=counted)
         return found
 
     def _compile(self, rule: Rule, start: int | None, *, counted: bool) -> Compiled:
         backwards = start is not None and start < 0  # then nothing grows, and a few facts are looked for among many
         measure = _extent if backwards else _size
         sizes = {
-            literal.relation.name: measure(self._store.tables[literal.relation.name])
+            literal.relation.name: measure(self.context.tables[literal.relation.name])
             for literal in rule.literals
             if isinstance(literal, Atom) and (backwards or literal.relation.name not in self._own)
         }
         if rule.aggregate is not None:
-            return AggregatePipeline(rule, start, self._store, sizes)
-        return Pipeline(plan_from(rule, start, sizes), self._store, counted=counted)
+            return AggregatePipeline(rule, start, self.context, sizes)
+        return Pipeline(plan_from(rule, start, sizes), self.context, counted=counted)
 
     def forget_plans(self) -> None:
         """Plans are made again when they are needed."""
-        self._compiled.clear()
+        self.pipelines.clear()
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:
         """Rules in which something had no value, and how often."""
-        for (number, _, _), compiled in self._compiled.items():
+        for (number, _, _), compiled in self.pipelines.items():
             if compiled.undefined:
                 yield self.rules[number], compiled.undefined
 
@@ -299,7 +219,7 @@ class Bag(ABC):
 class Heads(Bag):
     """The heads that some rules derive."""
 
-    def __init__(self, rules: Rules, jobs: list[Start], roles: Roles[View], kind: str) -> None:
+    def __init__(self, rules: Rules, jobs: Sequence[Start], roles: Roles[View], kind: str) -> None:
         self._rules, self._jobs, self._kind = rules, jobs, kind
         self._selections = Selections(roles)
 

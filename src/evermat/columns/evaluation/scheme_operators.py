@@ -8,67 +8,50 @@ import numpy as np
 
 from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
-from evermat.columns.evaluation.operators import Figures, Operation, carried, live_rows, multiply
+from evermat.columns.evaluation.operators import Figures, MatchOperation, SelectOperation, multiply
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.schemes.scheme import Scheme, contains
+from evermat.columns.schemes.scheme import Scheme, in_domain
 from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Rows
 from evermat.language import Variable
 from evermat.plan import Check, Match
 
 
-class _Reading(Operation):
-    """A step that reads a scheme."""
-
-    __slots__ = ("_keys", "_level", "_scheme")
-
-    def __init__(self, step: Match | Check, level: Level, scheme: Scheme, dictionary: Dictionary) -> None:
-        super().__init__(step.role, step.relation, required=isinstance(step, Match))
-        self._level, self._scheme = level, scheme
-        self._keys = Keys(step.key, level, dictionary)
-
-    @property
-    def _domain(self) -> int:
-        """Which facts are read."""
-        return 0 if self.selection.truth is None else self._scheme.domain(self.selection.truth)
-
-
-class AbsentInScheme(_Reading):
+class AbsentInScheme(SelectOperation):
     """A negated atom: keeps the bindings whose fact is not there."""
 
-    __slots__ = ("_live",)
+    __slots__ = ("_keys", "_scheme")
 
     def __init__(self, step: Check, level: Level, scheme: Scheme, dictionary: Dictionary, live: set[Variable]) -> None:
-        super().__init__(step, level, scheme, dictionary)
-        self._live = live_rows(level, live)
+        super().__init__(step, level, live)
+        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
 
     def push(self, n: int) -> None:
-        if domain := self._domain:
-            chosen = np.flatnonzero(~contains(self._scheme, self._keys.batch(n), n, domain))
-            if len(chosen) < n:
-                n = self._level.compress(self._live, chosen.astype(np.int32))
-        if n:
+        if domain := _domain(self._scheme, self.selection):
+            self.keep(np.flatnonzero(~in_domain(self._scheme, self._keys.batch(n), n, domain)), n)
+        else:
             self.next.push(n)
 
 
-class ExistsInScheme(_Reading):
+class ExistsInScheme(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    __slots__ = ("_counted", "_full", "_live", "_weight")
+    __slots__ = ("_counted", "_full", "_keys", "_scheme", "_weight")
 
     def __init__(
         self, step: Match, level: Level, scheme: Scheme, dictionary: Dictionary, *, counted: bool, live: set[Variable]
     ) -> None:
-        super().__init__(step, level, scheme, dictionary)
+        super().__init__(step, level, live)
+        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
         self._full = len(step.key) == step.relation.arity
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
-        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
-        domain = self._domain
+        domain = _domain(self._scheme, self.selection)
         if self._full:
-            chosen = np.flatnonzero(contains(self._scheme, self._keys.batch(n), n, domain))
+            chosen = np.flatnonzero(in_domain(self._scheme, self._keys.batch(n), n, domain))
         else:
             found = (
                 self._scheme.counts(self._keys.columns, self._keys.batch(n), n, domain)
@@ -78,22 +61,19 @@ class ExistsInScheme(_Reading):
             chosen = np.flatnonzero(found)
             if self._counted:
                 multiply(self._level.buffer[self._weight, :n], found)
-        if len(chosen) < n:
-            n = self._level.compress(self._live, chosen.astype(np.int32))
-        if n:
-            self.next.push(n)
+        self.keep(chosen, n)
 
     def _count(self, domain: int) -> int:
-        """How many facts there are; 1 if there are any, where it does not matter."""
+        """Number of facts; 1 if there are any, where it does not matter."""
         if self._counted:
             return self._scheme.count(domain)
         return int(any(batch.shape[1] for batch in self._scheme.scan(domain, 1)))
 
 
-class JoinWithScheme(_Reading):
+class JoinWithScheme(MatchOperation):
     """An atom that binds variables: the facts that agree with each binding, or all."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_inner", "_pipeline", "_weight_row")
+    __slots__ = ("_keys", "_scheme")
 
     def __init__(
         self,
@@ -106,12 +86,8 @@ class JoinWithScheme(_Reading):
         *,
         first: bool,
     ) -> None:
-        super().__init__(step, level, scheme, dictionary)
-        self._inner, self._pipeline = inner, pipeline
-        self._carry = carried(level, inner)
-        self._binds = [(column, row) for column, variable in step.binds for row in inner.rows.get(variable, ())]
-        self._equal = step.equal
-        self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
+        super().__init__(step, level, inner, pipeline, first=first)
+        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
 
     def push(self, n: int) -> None:
         buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
@@ -134,7 +110,7 @@ class JoinWithScheme(_Reading):
 
     def _matches(self, n: int) -> Iterator[tuple[Rows, Batch]]:
         """The facts that agree with each binding, with the positions of the bindings."""
-        domain = self._domain
+        domain = _domain(self._scheme, self.selection)
         if self._keys.columns:
             # A copy: the buffer that keys lie in may be used again before all facts are read.
             keys = np.ascontiguousarray(self._keys.batch(n)[:, :n])
@@ -143,3 +119,8 @@ class JoinWithScheme(_Reading):
         for facts in self._scheme.scan(domain, buffers.CHUNK):
             for position in range(n):
                 yield np.full(facts.shape[1], position, np.int32), facts
+
+
+def _domain(scheme: Scheme, selection: Selection) -> int:
+    """The kinds of facts that a step reads."""
+    return 0 if selection.truth is None else scheme.domain(selection.truth)

@@ -8,20 +8,21 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation.operators import Sink
-from evermat.columns.evaluation.pipeline import Store
+from evermat.columns.evaluation.pipeline import EvaluationContext
 from evermat.columns.evaluation.rules import Bag
 from evermat.columns.graph.delta_reachability import Connections
-from evermat.columns.state.views import Listed, View, facts_in
+from evermat.columns.state.datasets import facts_in
+from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.table import Batch, Table
-from evermat.engine.run import Jobs
+from evermat.engine import Jobs
 from evermat.language import Closure
 
 
-class InMemory:
+class TableAccess:
     """The facts of the in-memory engine; see `closures.Access`."""
 
-    def __init__(self, store: Store) -> None:
-        self._tables, self._jobs = store.tables, store.jobs
+    def __init__(self, context: EvaluationContext) -> None:
+        self._tables, self._jobs = context.tables, context.jobs
 
     def facts(self, view: View, relation: str) -> Batch:
         """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""

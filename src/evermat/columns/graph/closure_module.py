@@ -55,7 +55,7 @@ class ClosureModule:
     `copies`: rules whose heads are external facts without rows; only where a storage scheme holds the closure, or will perhaps.
     """
 
-    only_anew = False
+    only_recomputed = False
 
     def __init__(self, closure: Closure, access: Access, *, isolated: bool) -> None:
         self.closure, self.access, self.isolated = closure, access, isolated
@@ -77,7 +77,7 @@ class ClosureModule:
         if not self._is_told:
             self.clear()
 
-    def anew(self, update: Any, facts: Any) -> ClosureModule:
+    def recomputed(self, update: Any, facts: Any) -> ClosureModule:
         """The same rules, without facts."""
         del update, facts
         return ClosureModule(self.closure, self.access, isolated=self.isolated)
@@ -123,7 +123,7 @@ class ClosureModule:
         return _all(self.edges.insert(number, batch) for number, batch in self.facts_in(facts, below=below))
 
     def remove(self, facts: OwnView, *, below: bool = False) -> Rows:
-        """Facts are that no more; the edges that go by it."""
+        """Makes facts not external; returns the edges that are deleted by it."""
         return _all(self.edges.remove(number, batch) for number, batch in self.facts_in(facts, below=below))
 
     def facts_in(self, view: OwnView, *, below: bool = False) -> Iterator[tuple[int, Batch]]:
@@ -162,7 +162,7 @@ class ClosureUpdate:
         self._gone_steps, self._come_steps = gone, come
         self._gone: list[Rows] = []  # all edges that are gone by this update
         self._deleted: list[tuple[Nodes, Nodes]] = []  # the ends of all facts and steps that were deleted
-        self._forgotten = _NO_EDGES  # those of facts that are external no more, although they may hold
+        self._forgotten = _NO_EDGES  # those of facts that are not external any more, although they may hold
         self._cut, self._cut_facts = _NO_EDGES, update.deleted  # what was cut last
         self._has_lost_steps = False
         self._edges.noted = update.journal.note
@@ -201,7 +201,7 @@ class ClosureUpdate:
     # ── B/F^c-Mod ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def forget(self, facts: OwnView) -> None:
-        """Facts are external no more if only nonrecursive derivations could make them so."""
+        """Makes facts not external if only nonrecursive derivations could make them so."""
         if self._module.isolated:
             self._forgotten = self._lose(facts)
 
@@ -278,7 +278,7 @@ class ClosureUpdate:
         return self._module.pairs(gained(self._edges, self._module.insert(delta)))
 
     def _lose(self, facts: OwnView) -> Rows:
-        """Facts are external no more; the edges that go by it."""
+        """Makes facts not external; returns the edges that are deleted by it."""
         gone = self._module.remove(facts)
         self._gone.append(gone)
         return gone

@@ -191,7 +191,7 @@ def _places(edges: Edges, nodes: Nodes) -> Nodes:
 def _numbered(
     edges: Edges, nodes: Nodes, rows: Rows, kept: npt.NDArray[np.bool_] | None, to: Nodes, away: Nodes
 ) -> Connections:
-    """A part of the graph with nodes numbered anew."""
+    """A part of the graph with nodes renumbered."""
     place, ends = _places(edges, nodes), edges.table.rows[rows]
     return Connections(
         edges.values_of(nodes),

@@ -1,6 +1,6 @@
 """The edges of a closure: a graph that facts enter and leave.
 
-An edge stands for external facts of a closure's members (see `program.closures`) and for steps of its bases. Where a storage scheme holds the closure,
+An edge stands for external facts of a closure's members (see `language.patterns.closures`) and for steps of its bases. Where a storage scheme holds the closure,
 external facts that rules only copy from relations below have no rows of their own: edges stand for the facts that are copied. A linear closure, R = X ∘ B*, has values
 twice: as *sources*, from which external facts lead to the values proper, between which steps lead on. So in every closure
 its facts are the pairs that paths connect, in a linear one those that begin at a source.
@@ -91,7 +91,7 @@ class Edges:
         return self._change(edges, number, present=True)
 
     def remove(self, number: int, facts: Batch) -> Rows:
-        """Facts of a part are edges no more, if they were; the edges that are not there any more."""
+        """Removes facts of a part; returns the edges that are deleted by it."""
         return self._change(self.find(number, facts), number, present=False)
 
     def remove_all(self) -> Rows:
@@ -264,7 +264,7 @@ def _distinct(rows: Rows) -> Rows:
     return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
 
 
-class Backwards:
+class ReverseSearch:
     """Searches one after the other, or several at a time.
 
     The links between edges are followed at first. When all searches together have found more nodes than there are edges, the edges are listed

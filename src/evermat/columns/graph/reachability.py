@@ -159,7 +159,7 @@ class Pairs:
     def __init__(self, more: Graph, less: Graph | None, sources: Nodes, targets: Nodes | None) -> None:
         assert less is None or less.nodes == more.nodes
         targets = more.members if targets is None else targets
-        # Pairs come in the order of their sources, unless these are few: whoever stores them finds those of a source close together.
+        # Pairs come in the order of their sources, unless these are few: a caller that stores them finds those of a source close together.
         self._is_turned = len(sources) * TURN_IF_FEWER >= len(targets)
         if self._is_turned:
             more, less, sources, targets = more.turned, less and less.turned, targets, sources

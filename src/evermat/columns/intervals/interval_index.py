@@ -1,4 +1,4 @@
-"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges come and go, numbered anew.
+"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges come and go, renumbered.
 
 This is the storage scheme for transitive relations of Zhang, Hu, Nenov and Horrocks (*Optimised storage for Datalog reasoning*), and the deletion
 that they leave open. Numbers that nodes own for life take the place of the statuses and sets of fresh numbers there: see `Version`.
@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from evermat.columns.graph.dynamic_graph import LIVE, Edges, Nodes
 from evermat.columns.graph.reachability import Graph
-from evermat.columns.intervals.interval_reader import EMPTY, Reach, Version, covers, table_of
+from evermat.columns.intervals.interval_reader import Reach
+from evermat.columns.intervals.interval_version import EMPTY, Version, covers, table_of
 from evermat.columns.intervals.tree_cover import cover
 from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import interval_build as kernels
@@ -21,7 +22,7 @@ from evermat.columns.storage.table import Rows, as_rows
 
 #: a node gets so many numbers, a power of two, or fewer if there would be too many
 STRIDE = 64
-#: all is built anew if so many times the edges that change, or the nodes that are new, are more than there are
+#: all is rebuilt if so many times the edges that change, or the nodes that are new, are more than there are
 REBUILD_SHARE = 2
 #: or if there are so many times more intervals than when the nodes were numbered, and so many more
 GROWTH = 2
@@ -41,13 +42,13 @@ class _Arena:
         self.low, self.high, self.used = low, high, len(low)
 
     def reserve(self, room: int) -> None:
-        """Room for so many. Whoever has the arrays from before keeps them."""
+        """Makes room for so many. Arrays that were taken from it before stay as they are."""
         if room > len(self.low):
             room = max(room, self.used + self.used // 2, 256)
             self.low, self.high = (_longer(a[: self.used], room) for a in (self.low, self.high))
 
     def trim(self) -> None:
-        """No more room than needed."""
+        """Frees room that is not needed."""
         if self.used < len(self.low):
             self.low, self.high = self.low[: self.used].copy(), self.high[: self.used].copy()
 
@@ -126,7 +127,7 @@ class Intervals:
         return self._numbering
 
     def _compact(self) -> None:
-        """Store the intervals of this version only. Slices are others then, so it counts as numbered anew."""
+        """Stores the intervals of this version only. Slices are others then, so it counts as renumbered."""
         now = self.now
         (filled,) = np.nonzero(now.counts)
         # Nodes that have the same slice, because they are of one component or like each other, keep one.
@@ -228,7 +229,7 @@ class Intervals:
         self._take_over()
 
     def build(self, order: Nodes | None = None) -> None:
-        """All anew, with new numbers; in the order that `cover` finds for all nodes, if it is not known."""
+        """Rebuilds all, with new numbers; in the order that `cover` finds for all nodes, if it is not known."""
         edges, n = self.edges, self.edges.nodes.count
         nodes = np.arange(n, dtype=np.int32)
         tails, heads = _ends(edges, edges.everything())
@@ -325,7 +326,7 @@ class Intervals:
         self.recomputed += int(progress[4])
 
     def _take_over(self) -> None:
-        """Both versions have the intervals that there are, so that nobody holds the arrays that have become too short."""
+        """Both versions have the intervals that there are, so that arrays that have become too short are freed."""
         low, high = self._arena.intervals
         self.now = self.now._replace(low=low, high=high)
         if self.before is not None and self.before.numbering == self.now.numbering:

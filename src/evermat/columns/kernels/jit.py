@@ -62,6 +62,11 @@ def _find_cache_folder() -> Path | None:
 CACHE_FOLDER = None if JIT_DISABLED else _find_cache_folder()
 
 
+def keeps_kernels() -> bool:
+    """Whether compiled kernels are kept for later processes."""
+    return CACHE_FOLDER is not None
+
+
 def compiled(*signatures: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """A numba kernel without the GIL, cached on disk where possible.
 
@@ -91,7 +96,7 @@ def _enable_cache(dispatcher: Any) -> None:
     numba.config.CACHE_DIR = str(CACHE_FOLDER)
     try:
         dispatcher.enable_caching()
-    except (OSError, RuntimeError):  # not cacheable here: compiled anew in each process
+    except (OSError, RuntimeError):  # not cacheable here: compiled again in each process
         pass
     finally:
         numba.config.CACHE_DIR = before

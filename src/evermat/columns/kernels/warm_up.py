@@ -43,7 +43,7 @@ _CLOSURES = (
 )
 
 
-def prepare(*, closures: bool) -> None:
+def prepare_kernels(*, closures: bool) -> None:
     """Load the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
 
     Those that were never compiled on this machine are left alone: it may be that they are not needed.

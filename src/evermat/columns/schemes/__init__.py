@@ -1,13 +1,14 @@
 """Storage schemes: relations whose facts are not rows of a table (*Optimised storage for Datalog reasoning*).
 
-A relation's table then holds only its *inputs*, the facts that are explicit or that rules outside the scheme derive; all facts that there
-are follow from inputs, and are read from the scheme. Whoever evaluates rules does not know: a view says which facts it is about by
+A relation's table then holds only its *inputs*, the facts that are explicit or that rules outside the scheme derive; all its facts
+follow from inputs, and are read from the scheme. The evaluation of rules does not depend on it: a view selects facts by
 their states, and a scheme knows which of its facts have which state.
 
-    scheme      what a scheme offers, and the domains in which facts are read
-    closure     transitive closures, linear ones too, as intervals
-    union       relations that copy others
-    rows        a plain table, read like a scheme
-    directory   which sources of a union mention a value
-    choosing    which scheme a relation gets
+    scheme            the protocol of a scheme and of its leaves
+    interval_scheme   transitive closures, linear ones too, as intervals
+    union_scheme      relations that copy others
+    table_scheme      a plain table, read like a scheme
+    value_directory   which sources of a union mention a value
+    policy            which scheme a relation gets
+    lifecycle         how relations get, follow and lose a scheme
 """

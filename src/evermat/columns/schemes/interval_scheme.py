@@ -1,7 +1,7 @@
 """Closures as intervals: the pairs that a graph connects, without a row for any of them.
 
-The graph is that of the closure's external facts (see `columns.edges`); for each of its nodes the numbers of those that it reaches are kept, as
-intervals (see `columns.intervals`). While an update is under way both versions are there.
+The graph is that of the closure's external facts (see `graph.dynamic_graph`); for each of its nodes the numbers of those that it reaches are kept, as
+intervals (see `intervals.interval_index`). While an update is under way both versions are there.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import numpy.typing as npt
 
 from evermat.columns.graph.dynamic_graph import Edges, Nodes
 from evermat.columns.intervals.interval_index import Intervals
-from evermat.columns.intervals.interval_reader import Reach, Version, covers
+from evermat.columns.intervals.interval_reader import Reach
+from evermat.columns.intervals.interval_version import Version, covers
 from evermat.columns.kernels import interval_scan as kernels
-from evermat.columns.schemes.scheme import ANY, IN_UPDATE, KEPT, Counts, Kinds, contains, domain_of
+from evermat.columns.schemes.scheme import Counts, Kinds, in_domain
 from evermat.columns.schemes.value_directory import Mentions
+from evermat.columns.storage.domains import ANY, IN_UPDATE, KEPT, domain_of
 from evermat.columns.storage.table import Batch, Rows, Truth, as_batch
 
 Values = npt.NDArray[np.int64]
@@ -28,7 +30,7 @@ class ClosedPairs:
     """The pairs of a closure, in the direction of its edges: what its members have in common."""
 
     def __init__(self, edges: Edges, order: Nodes | None = None) -> None:
-        """What the edges connect; `order`: that of `covering.cover`, if it is known."""
+        """What the edges connect; `order`: that of `tree_cover.cover`, if it is known."""
         self.edges = edges
         self.intervals = Intervals(edges)
         self.intervals.build(order)
@@ -141,6 +143,12 @@ class ClosedRelation:
         """All values that its facts have, and had: those of its nodes."""
         return Mentions(self.pairs.edges.nodes, 1)
 
+    def leaves(self) -> tuple[ClosedRelation]:
+        return (self,)
+
+    def as_closure(self) -> ClosedRelation:
+        return self
+
     def about(self, domain: int) -> int:
         return self.count(domain)
 
@@ -219,7 +227,7 @@ class ClosedRelation:
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
         if len(columns) == 2:
-            return contains(self, keys, n, domain).astype(np.int64)
+            return in_domain(self, keys, n, domain).astype(np.int64)
         reach = self.pairs.reach()
         if (columns[0] == 0) != self.flipped:
             return reach.counts(self._tails(keys[0, :n]), domain)
@@ -252,7 +260,7 @@ class ClosedRelation:
 
 
 class ChangedPairs:
-    """Facts of a closure that an update gains, or loses: the two versions say which; see `scheme.Later`."""
+    """Facts of a closure that an update gains, or loses: the two versions say which; see `scheme.DeferredFacts`."""
 
     def __init__(self, relation: ClosedRelation, reach: Reach, kind: int) -> None:
         self._relation, self._reach, self._kind = relation, reach, kind

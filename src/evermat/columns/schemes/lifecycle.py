@@ -10,8 +10,9 @@ import numpy as np
 
 from evermat.columns.graph.dynamic_graph import Nodes
 from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
-from evermat.columns.schemes.scheme import BEFORE, GAINED, KEPT
-from evermat.columns.state.views import InSchemes, View, facts_in
+from evermat.columns.state.datasets import facts_in
+from evermat.columns.state.views import InSchemes, View
+from evermat.columns.storage.domains import BEFORE, GAINED, KEPT
 from evermat.columns.storage.table import ADDED, MATERIALISED, Batch, Rows, Table
 from evermat.language import Atom, Closure, Copy
 
@@ -26,7 +27,7 @@ class StoredClosure:
     """A closure whose members are stored as intervals; see `algebra.Stored`.
 
     Invariant between updates: the edges are those of the members' inputs, which are the rows of their tables, and those of relations below, as steps
-    or because the module says that they are copied: then the rules that copy them are no rules of the stratum.
+    or because the module says that they are copied: then the rules that copy them are not rules of the stratum.
     """
 
     def __init__(self, module: ClosureModule, tables: Mapping[str, Table], order: Nodes | None = None) -> None:
@@ -74,10 +75,10 @@ class RoundsOfClosure:
 
     The paper's three steps: facts that other rules derive are scheduled as inputs, which are rows; `add` derives what follows from them, as
     Δ, which rules read from the intervals; and merges it when it is called again, after all others have had their turn.
-    In an update the stratum is computed again from scratch: what is still connected is no proof, for its edges may depend on it.
+    In an update the stratum is computed again from scratch: what is still connected is not proved by it, for its edges may depend on it.
     """
 
-    only_anew = True
+    only_recomputed = True
     is_valid = True
 
     def __init__(self, module: ClosureModule, tables: Mapping[str, Table]) -> None:
@@ -96,11 +97,11 @@ class RoundsOfClosure:
         """Is always valid."""
 
     def during(self, update: Any, gone: Any, come: Any) -> Any:
-        """Takes no part in updates but to be computed anew."""
+        """Raises: an update only recomputes it."""
         del update, gone, come
-        raise AssertionError(f"{sorted(self.names)} can only be derived anew")
+        raise AssertionError(f"{sorted(self.names)} can only be recomputed")
 
-    def anew(self, update: Any, facts: Any) -> RoundsOfClosure:
+    def recomputed(self, update: Any, facts: Any) -> RoundsOfClosure:
         """Has no facts from now on, and then those that are derived again; the old ones are there until the update is over."""
         module, edges = self.module, self.module.edges
         update.keep(self.pairs)

@@ -19,12 +19,11 @@ from evermat.columns.intervals.tree_cover import cover, estimate_intervals, esti
 from evermat.columns.storage.table import Table
 from evermat.language import Atom, Closure, Negation, Program, Rule, Union, Variable
 
-AUTO, PLAIN = "auto", "plain"
-SCHEMES = (AUTO, PLAIN)
+AUTO_SCHEMES, PLAIN = "auto", "plain"
 #: a closure is stored as intervals from this many facts on; and from this many if a rule reads it by its second column
 LEAST_PAIRS = 1_000_000
 LEAST_PAIRS_IF_READ_BACKWARDS = 10_000_000
-#: a closure that other recursive rules take part in from this many: each update derives it anew then, which is better only than no answer
+#: a closure that other recursive rules take part in from this many: each update recomputes it then, which is better only than no answer
 LEAST_PAIRS_IF_RECURSIVE = 100_000_000
 #: and only if it has so many times more facts than edges
 LEAST_GROWTH = 4

@@ -1,48 +1,22 @@
-"""What a storage scheme offers: its facts, by the domain that they are in.
-
-The paper has the domains I, Δ and I ∪ Δ. With deletion there are three kinds of facts while an update is under way: those that
-hold before and after it, those that hold only before, those that hold only after; and likewise in a round of a stratum that is computed from
-scratch, where what came last is Δ. A *domain* is any of them together; each kind has one state word, so that a view over states is
-a domain.
-"""
+"""The protocol of a storage scheme: its facts, read by domain (see `storage.domains`)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from functools import lru_cache
-from typing import Protocol
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES, Batch, Rows, Truth
+from evermat.columns.storage.table import Batch, Rows, Truth
 
-KEPT, LOST, GAINED = 1, 2, 4
-BEFORE, AFTER, ANY = KEPT | LOST, KEPT | GAINED, KEPT | LOST | GAINED
-#: the state word of each kind, in an update
-IN_UPDATE: Mapping[int, int] = {KEPT: MATERIALISED, LOST: MATERIALISED | DELETED, GAINED: ADDED}
+if TYPE_CHECKING:
+    from evermat.columns.schemes.interval_scheme import ClosedRelation
+    from evermat.columns.schemes.value_directory import Mentions
 
 Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.uint8]
 Counts = npt.NDArray[np.int64]
-
-
-def domain_of(truth: Truth, states: Mapping[int, int] = IN_UPDATE) -> int:
-    """The kinds of facts that satisfy a view over states."""
-    return sum(kind for kind, state in states.items() if truth[state])
-
-
-@lru_cache
-def rows_in(domain: int) -> Truth:
-    """Which states of rows of a plain table are in a domain."""
-    states = np.arange(STATES, dtype=np.uint32)
-    before = (states & MATERIALISED) != 0
-    after = (before & ((states & DELETED) == 0)) | ((states & ADDED) != 0)
-    inside = np.zeros(STATES, np.bool_)
-    for kind, holds in ((KEPT, before & after), (LOST, before & ~after), (GAINED, after & ~before)):
-        if domain & kind:
-            inside |= holds
-    return inside.astype(np.uint8)
 
 
 class Facts(Protocol):
@@ -72,6 +46,17 @@ class Facts(Protocol):
         """How many facts there are."""
 
 
+class Leaf(Facts, Protocol):
+    """Facts that are not made of other sources: a closure, the rows of a table, or a scheme that stands by itself."""
+
+    @property
+    def mentions(self) -> Mentions | None:
+        """All values that its facts have, and had; None if they are not listed anywhere."""
+
+    def as_closure(self) -> ClosedRelation | None:
+        """Itself, if its facts are the pairs of a closure, which can be sent as intervals and expanded elsewhere."""
+
+
 class Scheme(Facts, Protocol):
     """How a relation is stored that has no row for each fact."""
 
@@ -88,7 +73,10 @@ class Scheme(Facts, Protocol):
     def about(self, domain: int) -> int:
         """About how many facts there are in a domain; cheap."""
 
-    def changed(self, kind: int) -> Batch | Later:
+    def leaves(self) -> Sequence[Leaf]:
+        """The leaves that its facts come from, closures first; several may have the same fact."""
+
+    def changed(self, kind: int) -> Batch | DeferredFacts:
         """The facts that the update which is under way gains, or loses."""
 
     @property
@@ -96,8 +84,8 @@ class Scheme(Facts, Protocol):
         """Bytes in use, beside the table of inputs."""
 
 
-class Later(Protocol):
-    """Facts that came or went, listed when somebody asks for them; later updates do not matter."""
+class DeferredFacts(Protocol):
+    """Facts that an update has inserted or deleted, listed when they are asked for; later updates do not matter."""
 
     @property
     def count(self) -> int:
@@ -107,7 +95,7 @@ class Later(Protocol):
         """The facts."""
 
 
-def contains(scheme: Facts, facts: Batch, n: int, domain: int) -> Mask:
+def in_domain(scheme: Facts, facts: Batch, n: int, domain: int) -> Mask:
     """Which of n facts are in a domain."""
     inside: Mask = (scheme.kinds(facts, n) & np.uint8(domain)) != 0
     return inside

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from evermat.columns.schemes.scheme import GAINED, KEPT, LOST, Counts, Kinds, rows_in
+from evermat.columns.schemes.scheme import Counts, Kinds
 from evermat.columns.schemes.value_directory import Mentions
+from evermat.columns.storage.domains import GAINED, KEPT, LOST, rows_in
 from evermat.columns.storage.table import MATERIALISED, STATES, Batch, Rows, Table
 
 
@@ -24,6 +25,9 @@ class StoredRows:
     def mentions(self) -> Mentions:
         """All values that its rows have."""
         return Mentions(self._table, self._table.arity)
+
+    def as_closure(self) -> None:
+        """None: each fact has a row."""
 
     def kinds(self, facts: Batch, n: int) -> Kinds:
         rows = self._table.find(facts, n)

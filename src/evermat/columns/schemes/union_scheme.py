@@ -1,7 +1,7 @@
 """Relations that copy others: a fact holds if it is an input, or a fact of one of the sources.
 
 A view, without a copy of anything (the paper's C_T is not needed): U := L_U ∪ ⋃ sources, in each domain. Sources may be schemes
-themselves; of unions among them it is their sources that are read. A fact that several sources have is handed out by the first of them. Where there
+themselves; of unions among them it is their sources that are read. A fact that several sources have is read from the first of them. Where there
 are many sources, a list of the values that they mention says which of them are looked at.
 """
 
@@ -12,22 +12,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from evermat.columns.schemes.interval_scheme import ClosedRelation
-from evermat.columns.schemes.scheme import (
-    AFTER,
-    ANY,
-    BEFORE,
-    GAINED,
-    KEPT,
-    LOST,
-    Counts,
-    Facts,
-    Kinds,
-    Scheme,
-    contains,
-    domain_of,
-)
+from evermat.columns.schemes.scheme import Counts, Kinds, Leaf, Scheme, in_domain
 from evermat.columns.schemes.table_scheme import StoredRows
 from evermat.columns.schemes.value_directory import Directory, bit_of
+from evermat.columns.storage.domains import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of
 from evermat.columns.storage.table import Batch, Rows, Table, Truth
 
 #: so many sources have a list of the values that they mention; of so many facts only those are looked for in a source whose values it mentions
@@ -63,16 +51,16 @@ class UnionOfRelations:
         """Inputs and sources; first those that have most facts, as far as that is known: the facts of the first are not looked up in others."""
         known = self._found
         if known is None or not known.is_valid:
-            closures: list[ClosedRelation] = []
+            leaves: list[Leaf] = []
             tables: list[StoredRows] = []
             watched: dict[int, tuple[Table, Scheme | None]] = {}
-            self.collect(closures, tables, watched)
+            self.collect(leaves, tables, watched)
             tables.sort(key=len, reverse=True)
-            known = self._found = _Leaves([*_different(closures), *tables], list(watched.values()))
+            known = self._found = _Leaves([*_different(leaves), *tables], list(watched.values()))
         return known
 
     def collect(
-        self, closures: list[ClosedRelation], tables: list[StoredRows], seen: dict[int, tuple[Table, Scheme | None]]
+        self, leaves: list[Leaf], tables: list[StoredRows], seen: dict[int, tuple[Table, Scheme | None]]
     ) -> None:
         """Adds inputs and sources that were not seen before, and those of unions among them."""
         for number, (table, rows) in enumerate(zip(self._tables, self._rows, strict=True)):
@@ -80,13 +68,15 @@ class UnionOfRelations:
                 continue
             seen[id(table)] = table, table.scheme
             scheme = table.scheme if number else None  # the rows of the union itself are its inputs
-            if isinstance(scheme, UnionOfRelations):
-                scheme.collect(closures, tables, seen)
-            elif isinstance(scheme, ClosedRelation):
-                closures.append(scheme)
-            else:
-                assert scheme is None, scheme
+            if scheme is None:
                 tables.append(rows)
+            elif isinstance(scheme, UnionOfRelations):
+                scheme.collect(leaves, tables, seen)  # so that all of its tables are watched
+            else:
+                leaves += scheme.leaves()
+
+    def leaves(self) -> Sequence[Leaf]:
+        return self._leaves.sources
 
     def about(self, domain: int) -> int:
         inputs, *others = self._tables
@@ -142,7 +132,7 @@ class UnionOfRelations:
                     yield positions[chosen], np.ascontiguousarray(facts[:, chosen])
 
     def _chosen(self, leaves: _Leaves, earlier: Sequence[int], facts: Batch, domain: int) -> Rows | None:
-        """Those of a source's facts that are in the domain, and that no earlier source hands out; None: all."""
+        """Those of a source's facts that are in the domain, and that no earlier source has; None: all."""
         n, looked = facts.shape[1], _candidates(domain)
         # What one source gains or loses another may have kept.
         is_certain = looked == domain and domain not in (GAINED, LOST)
@@ -150,7 +140,7 @@ class UnionOfRelations:
             return None
         chosen = (leaves.kinds(earlier, facts, n) & looked) == 0
         if not is_certain:
-            chosen &= contains(self, facts, n, domain)
+            chosen &= in_domain(self, facts, n, domain)
         return None if np.count_nonzero(chosen) == n else np.flatnonzero(chosen).astype(np.int32)
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
@@ -170,7 +160,7 @@ class UnionOfRelations:
 
 
 def _together(parts: Iterable[tuple[Rows, Batch]], chunk: int) -> Iterator[tuple[Rows, Batch]]:
-    """The same matches in as few parts as a chunk allows: each costs whoever reads it as much as many facts."""
+    """The same matches in as few parts as a chunk allows: each costs its reader as much as many facts."""
     held: list[tuple[Rows, Batch]] = []
     size = 0
     for positions, facts in parts:
@@ -193,13 +183,17 @@ class _Leaves:
     """The sources of a union, and those of unions among them, as long as these are stored as they are now.
 
     Attributes:
-        sources: Closures, then tables.
-        directory: Which of them mention a value; None if there are so few that they are asked.
+        sources: Closures, other schemes, then tables.
+        directory: Which of them mention a value; None if there are so few that they are asked, or if one does not list its values.
     """
 
-    def __init__(self, sources: list[ClosedRelation | StoredRows], watched: list[tuple[Table, Scheme | None]]) -> None:
+    def __init__(self, sources: list[Leaf], watched: list[tuple[Table, Scheme | None]]) -> None:
         self.sources, self._watched = sources, watched
-        self.directory = Directory([source.mentions for source in sources]) if len(sources) >= MANY_SOURCES else None
+        self._closures = [source.as_closure() for source in sources]
+        mentions = [source.mentions for source in sources]
+        listed = [one for one in mentions if one is not None]
+        many = len(sources) >= MANY_SOURCES and len(listed) == len(sources)
+        self.directory = Directory(listed) if many else None
 
     @property
     def is_valid(self) -> bool:
@@ -242,27 +236,22 @@ class _Leaves:
 
     def earlier(self, number: int) -> Sequence[int]:
         """The sources before one of them that may have facts which it has, too."""
-        source = self.sources[number]
-        if not isinstance(source, ClosedRelation) or source.pairs.changes:
+        own = self._closures[number]
+        if own is None or own.pairs.changes:
             return range(number)
-        return [i for i in range(number) if not _are_alike(self.sources[i], source)]
+        return [i for i, other in enumerate(self._closures[:number]) if other is None or other.pairs is not own.pairs]
 
 
-def _different(closures: list[ClosedRelation]) -> list[ClosedRelation]:
-    """Closures without those that hold the same pairs as another; and apart from that if turned around, which is then simply told."""
+def _different(leaves: list[Leaf]) -> list[Leaf]:
+    """Closures without those that hold the same pairs as another; those that hold them reversed are read apart from it. Then the other leaves."""
     found: list[ClosedRelation] = []
-    for closure in closures:
-        alike = [other for other in found if _are_alike(other, closure)]
+    for closure in filter(None, (leaf.as_closure() for leaf in leaves)):
+        alike = [other for other in found if other.pairs is closure.pairs]
         if not alike:
             found.append(closure)
         elif all(other.flipped != closure.flipped for other in alike):
             found.append(closure.apart_from_turned())
-    return found
-
-
-def _are_alike(source: Facts, closure: ClosedRelation) -> bool:
-    """Whether a source is a member of the same closure."""
-    return isinstance(source, ClosedRelation) and source.pairs is closure.pairs
+    return [*found, *(leaf for leaf in leaves if leaf.as_closure() is None)]
 
 
 def _candidates(domain: int) -> int:

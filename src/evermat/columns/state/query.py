@@ -14,12 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.equality.expansion import expand
-from evermat.columns.equality.union_find import Renaming
+from evermat.columns.equality.expansion import expand_names
+from evermat.columns.equality.union_find import UnionFind
 from evermat.columns.evaluation.aggregates import AggregatePipeline
 from evermat.columns.evaluation.buffers import Buffers, borrowed_buffers
 from evermat.columns.evaluation.operators import Sink
-from evermat.columns.evaluation.pipeline import Pipeline, Store
+from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
 from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.state import State
 from evermat.columns.state.views import View
@@ -27,7 +27,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Batch, Table
 from evermat.core import pulled
-from evermat.engine.run import Jobs, Run
+from evermat.engine import Jobs, Run
 from evermat.language import (
     Atom,
     Constant,
@@ -80,7 +80,7 @@ def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
             run.derived(n)
             push(batch[:, :n].copy())
 
-        store = Store(state.tables, state.dictionary, Buffers(), Jobs(run))
+        store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
         evaluation = _Evaluation(state, facts, store, {}, Counter())
         (rule,) = query.rules
         evaluation.send(rule, sink)
@@ -141,7 +141,7 @@ def _evaluate(
 ) -> Solutions:
     made = {name: Table(relation.arity) for name, relation in query.relations.items()}
     rules, names = query.rules, state.representatives
-    store = Store({**state.tables, **made}, state.dictionary, buffers, Jobs(run))
+    store = EvaluationContext({**state.tables, **made}, state.dictionary, buffers, Jobs(run))
     if names is not None and query.about_names:
         named = {name: _in_all_names(state, facts, name) for name in query.reads}
         store = replace(store, tables={**store.tables, **named})
@@ -149,16 +149,16 @@ def _evaluate(
     else:
         evaluation = _Evaluation(state, facts, store, made, Counter() if scans is None else scans)
         if names is not None:
-            rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
+            rules = tuple(normal_rule(rule, names.union_find.normal) for rule in rules)
     for rule in rules:
         evaluation.derive(rule)
     table = made[query.answer.name]
-    if names is not None and names.renaming:
+    if names is not None and names.union_find:
         columns = np.array(rewritten_columns(query.answer), np.int64)
         if representatives:
-            table = _renamed(table, columns, names.renaming) if query.about_names else table
+            table = _renamed(table, columns, names.union_find) if query.about_names else table
         elif not query.about_names:
-            table = _table(query.answer.arity, expand(_all(table), columns, names.renaming))
+            table = _table(query.answer.arity, expand_names(_all(table), columns, names.union_find))
     return Solutions(table, evaluation.undefined)
 
 
@@ -167,12 +167,12 @@ def _in_all_names(state: State, facts: View, name: str) -> Table:
     assert state.representatives is not None
     batch = state.tables[name].take(facts.rows(name))
     columns = state.representatives.schema.columns.get(name, np.empty(0, np.int64))
-    return _table(state.tables[name].arity, expand(batch, columns, state.representatives.renaming))
+    return _table(state.tables[name].arity, expand_names(batch, columns, state.representatives.union_find))
 
 
-def _renamed(table: Table, columns: npt.NDArray[np.int64], renaming: Renaming) -> Table:
+def _renamed(table: Table, columns: npt.NDArray[np.int64], union_find: UnionFind) -> Table:
     batch = _all(table)
-    renaming.rename(batch, columns)
+    union_find.rename(batch, columns)
     return _table(table.arity, [batch])
 
 
@@ -194,7 +194,7 @@ class _Evaluation:
         self,
         state: State,
         facts: View,
-        store: Store,
+        store: EvaluationContext,
         made: Mapping[str, Table],
         scans: Scans,
     ) -> None:

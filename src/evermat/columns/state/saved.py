@@ -9,21 +9,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import Counters
+from evermat.columns.state.datasets import contains_facts, facts_in
 from evermat.columns.state.state import State
 from evermat.columns.state.update import Update
-from evermat.columns.state.views import Listed, View, contains_facts, facts_in
-from evermat.columns.storage.encoding import encode_arrow, typed
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.encoding import as_typed, encode_arrow
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, Batch, Rows
-from evermat.engine.saved_rows import (
-    DELETED,
-    INSERTED,
-    NONRECURSIVE,
-    RECURSIVE,
-    UNCHANGED,
-    Mask,
-    Ops,
-    SavedRows,
-)
+from evermat.engine import Op, SavedRows, saved_rows
 from evermat.language import Relation, Type
 
 #: an `unsigned` in a state directory: no table format has 64 bits without a sign
@@ -32,12 +24,12 @@ SAVED_UNSIGNED = pa.decimal128(20, 0)
 
 def all_rows(state: State, name: str, counters: Counters) -> SavedRows:
     """All facts of a relation."""
-    return _saved(state, name, _stored(state).rows(name), counters, INSERTED)
+    return _saved(state, name, _stored(state).rows(name), counters, Op.INSERTED)
 
 
 def deleted_rows(state: State, name: str) -> SavedRows:
     """All facts of a relation, as deleted ones."""
-    return _saved(state, name, state.materialised.rows(name), Counters.NONE, DELETED)
+    return _saved(state, name, state.materialised.rows(name), Counters.NONE, Op.DELETED)
 
 
 def current_rows(state: State, name: str, saved: Iterable[SavedRows], counters: Counters) -> SavedRows:
@@ -45,7 +37,7 @@ def current_rows(state: State, name: str, saved: Iterable[SavedRows], counters: 
     relation = state.program.relations[name]
     found = [state.restore(name, encode_saved(state, relation, rows), distinct=False) for rows in saved]
     rows = np.unique(np.concatenate(found))
-    ops = np.where(_stored(state).mask(name, rows), INSERTED, DELETED).astype(np.int8)
+    ops = np.where(_stored(state).mask(name, rows), Op.INSERTED, Op.DELETED).astype(np.int8)
     return _saved(state, name, rows, counters, ops)
 
 
@@ -67,7 +59,9 @@ def changed_rows(
     explicit = given.mask(name, rows)
     before = _stored(state).mask(name, rows)
     after = ((state.materialised - update.overdeleted) | update.added).mask(name, rows) | explicit
-    ops = np.where(before & ~after, DELETED, np.where(whole | (after & ~before), INSERTED, UNCHANGED)).astype(np.int8)
+    ops = np.where(before & ~after, Op.DELETED, np.where(whole | (after & ~before), Op.INSERTED, Op.UNCHANGED)).astype(
+        np.int8
+    )
     kept = before | after
     if not kept.any():
         return None
@@ -78,12 +72,12 @@ def different_rows(old: State, state: State, name: str, counters: Counters) -> S
     """What turns the facts of a relation in an old state into those of a new one; what the old one has are of the same types."""
     relation = state.program.relations[name]
     rows, before = _stored(state).rows(name), _stored(old).rows(name)
-    saved = _saved(old, name, before, Counters.NONE, INSERTED)
+    saved = _saved(old, name, before, Counters.NONE, Op.INSERTED)
     found = state.restore(name, encode_saved(state, relation, saved), distinct=False)
     kept = _stored(state).mask(name, found)
     new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
     every = np.concatenate([found, new]).astype(np.int32, copy=False)
-    ops = np.r_[np.where(kept, UNCHANGED, DELETED), np.full(len(new), INSERTED)].astype(np.int8)
+    ops = np.r_[np.where(kept, Op.UNCHANGED, Op.DELETED), np.full(len(new), Op.INSERTED)].astype(np.int8)
     return _saved(state, name, every, counters, ops)
 
 
@@ -101,13 +95,13 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
     """Takes in the rows of a relation: those of a snapshot, which are marked, and then changes, the newest last."""
     table = state.tables[name]
     counters = (
-        (state.nonrecursive_counter.counters[name], NONRECURSIVE),
-        (state.recursive_counter.counters[name], RECURSIVE),
+        (state.nonrecursive_counter.counters[name], saved_rows.NONRECURSIVE),
+        (state.recursive_counter.counters[name], saved_rows.RECURSIVE),
     )
     for is_snapshot, saved in parts:
         batch = encode_saved(state, state.program.relations[name], saved)
         rows = state.restore(name, batch, distinct=is_snapshot)
-        gone = saved.ops == DELETED
+        gone = saved.ops == Op.DELETED
         table.clear_bits(rows, EXPLICIT | MATERIALISED)
         table.set_bits(rows[~gone], MATERIALISED)
         table.set_bits(rows[saved.explicit & ~gone], EXPLICIT)
@@ -119,8 +113,8 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
 def undo_rows(state: State, name: str, changes: SavedRows) -> None:
     """Undoes changes that were saved: then only which facts there are is right."""
     rows = state.restore(name, encode_saved(state, state.program.relations[name], changes), distinct=False)
-    state.tables[name].clear_bits(rows[changes.ops == INSERTED], EXPLICIT | MATERIALISED)
-    state.tables[name].set_bits(rows[changes.ops == DELETED], MATERIALISED)
+    state.tables[name].clear_bits(rows[changes.ops == Op.INSERTED], EXPLICIT | MATERIALISED)
+    state.tables[name].set_bits(rows[changes.ops == Op.DELETED], MATERIALISED)
 
 
 def encode_saved(state: State, relation: Relation, saved: SavedRows) -> Batch:
@@ -130,7 +124,7 @@ def encode_saved(state: State, relation: Relation, saved: SavedRows) -> Batch:
 
 def saved_numbers(values: npt.NDArray[np.int64], type_: Type) -> pa.Array:
     """A column of numbers as a state directory has it."""
-    column = pa.array(np.ascontiguousarray(typed(values, type_)))
+    column = pa.array(np.ascontiguousarray(as_typed(values, type_)))
     return column.cast(SAVED_UNSIGNED) if type_ is Type.UNSIGNED else column
 
 
@@ -150,13 +144,18 @@ def _stored(state: State) -> View:
 
 
 def _saved(
-    state: State, name: str, rows: Rows, counters: Counters, ops: Ops | int, explicit: Mask | None = None
+    state: State,
+    name: str,
+    rows: Rows,
+    counters: Counters,
+    ops: saved_rows.Ops | Op,
+    explicit: saved_rows.Mask | None = None,
 ) -> SavedRows:
     if explicit is None:
         explicit = state.given.mask(name, rows)
     kinds = (
-        (Counters.NONRECURSIVE, NONRECURSIVE, state.nonrecursive_counter),
-        (Counters.MODULAR, RECURSIVE, state.recursive_counter),
+        (Counters.NONRECURSIVE, saved_rows.NONRECURSIVE, state.nonrecursive_counter),
+        (Counters.MODULAR, saved_rows.RECURSIVE, state.recursive_counter),
     )
     counts = {kind: counted.counters[name].get(rows) for needed, kind, counted in kinds if counters >= needed}
     codes = ops if isinstance(ops, np.ndarray) else np.full(len(rows), ops, np.int8)

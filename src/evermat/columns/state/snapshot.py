@@ -12,16 +12,16 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.equality.expansion import expand
-from evermat.columns.equality.union_find import Renaming
+from evermat.columns.equality.expansion import expand_names
+from evermat.columns.equality.union_find import UnionFind
+from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.query import Scans, Solutions, evaluate, stream
 from evermat.columns.state.state import State
-from evermat.columns.state.views import facts_in
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import contains
 from evermat.columns.storage.table import Batch
 from evermat.core import ASSERTED, INFERRED, Which
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import Query
 
 
@@ -43,15 +43,15 @@ class Snapshot:
         return self._state.dictionary
 
     @property
-    def renaming(self) -> Renaming | None:
+    def union_find(self) -> UnionFind | None:
         """Which term represents which; None if equal terms are not represented by one."""
         names = self._state.representatives
-        return None if names is None else names.renaming
+        return None if names is None else names.union_find
 
     def count(self, name: str, *, expanded: bool = True) -> int:
         """How many facts a relation has."""
         names = self._state.representatives
-        return self._facts.count(name) if names is None or not expanded else names.naming.count(self._facts, name)
+        return self._facts.count(name) if names is None or not expanded else names.expansion.count(self._facts, name)
 
     def count_explicit(self, name: str) -> int:
         """How many explicit facts a relation has."""
@@ -64,9 +64,9 @@ class Snapshot:
         if which == ASSERTED:
             yield table.take(explicit.rows(name))
             return
-        renaming = self.renaming
+        union_find = self.union_find
         for held in self._held(name):
-            for batch in [held] if columns is None or renaming is None else expand(held, columns, renaming):
+            for batch in [held] if columns is None or union_find is None else expand_names(held, columns, union_find):
                 if which == INFERRED:
                     batch = batch[:, ~contains(table, batch, batch.shape[1], explicit.select(name))]  # noqa: PLW2901
                 yield np.ascontiguousarray(batch)
@@ -84,8 +84,8 @@ class Snapshot:
     def contains(self, name: str, fact: Batch, *, expanded: bool = True) -> bool:
         """Whether a relation has a fact; of an expanded one, its terms are replaced by representatives in `fact`."""
         table, columns = self._state.tables[name], self._renamed_columns(name) if expanded else None
-        if columns is not None and self.renaming is not None:
-            self.renaming.rename(fact, columns)
+        if columns is not None and self.union_find is not None:
+            self.union_find.rename(fact, columns)
         if table.scheme is not None:
             return table.scheme.holds(fact)
         return bool(contains(table, fact, 1, self._facts.select(name))[0])

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from evermat.columns.equality.equality_state import Representatives
-from evermat.columns.evaluation.pipeline import Store
+from evermat.columns.evaluation.pipeline import EvaluationContext
 from evermat.columns.evaluation.rules import Rules
-from evermat.columns.graph.closure_access import InMemory
+from evermat.columns.graph.closure_access import TableAccess
 from evermat.columns.graph.closure_module import ClosureModule, closure_modules
 from evermat.columns.schemes.interval_scheme import ClosedPairs
 from evermat.columns.schemes.lifecycle import RoundsOfClosure, StoredClosure
@@ -22,36 +22,39 @@ from evermat.columns.schemes.policy import (
 )
 from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.columns.state.views import View
-from evermat.language import Copy, NormalRules, Program, Rule, Stratum, Union, find_copies, find_unions, possible_rule
+from evermat.engine import BaseStratumRules, NormalRules
+from evermat.language import Copy, Program, Rule, Stratum, Union, find_copies, find_unions, possible_rule
 
 
-class StratumRules:
+class StratumRules(BaseStratumRules[Rules]):
     """The rules of one stratum.
 
-    What a storage scheme knows by itself is no rule here: of a stored closure only nonrecursive rules are left that do more than copy, and so of
+    What a storage scheme knows by itself is not a rule here: of a stored closure only nonrecursive rules are left that do more than copy, and so of
     a relation that is stored as a union. All of them derive inputs.
     """
 
-    def __init__(self, stratum: Stratum, store: Store, representatives: Representatives | None = None) -> None:
-        self.stratum, self._store = stratum, store
+    def __init__(
+        self, stratum: Stratum, context: EvaluationContext, representatives: Representatives | None = None
+    ) -> None:
+        self._context = context
+        super().__init__(stratum, None if representatives is None else representatives.union_find.normal)
         self.stores: list[StoredClosure] = []
         self.decisions: dict[str, Decision] = {}  # how relations for which there is a scheme are stored
-        own = frozenset(stratum.relations)
-        self.written = Rules(stratum.rules, own, store)
-        self.nonrecursive = Rules(stratum.nonrecursive, own, store)
-        self.recursive = Rules(stratum.recursive, own, store)
-        self.plain = Rules(stratum.plain, own, store)
-        self.modules = closure_modules(stratum.closures, InMemory(store), self.plain.heads)
+        self.modules = closure_modules(stratum.closures, TableAccess(context), self.plain.heads)
         self.closures: list[ClosureModule | RoundsOfClosure] = [*self.modules]
         if representatives is not None:
-            normal = representatives.renaming.normal
-            self._normal = {kind: NormalRules(getattr(self, kind), normal) for kind in _KINDS}
-            for kind, rules in self._normal.items():
-                setattr(self, kind, rules.rules)
-            self.nonrecursive_written = Rules(stratum.nonrecursive, own, store)
-            self.everything = NormalRules(self.written, normal)
-            possible = Rules([possible_rule(rule) for rule in stratum.rules], own, store)
+            self.nonrecursive_written = self._rules(stratum.nonrecursive)
+            possible = self._rules([possible_rule(rule) for rule in stratum.rules])
+            normal = representatives.union_find.normal
             self.possible = NormalRules(possible, normal) if stratum.equality else self.everything
+
+    def _rules(self, rules: Sequence[Rule]) -> Rules:
+        return Rules(rules, frozenset(self.stratum.relations), self._context)
+
+    def refresh(self) -> bool:
+        changed = super().refresh()
+        self.possible.refresh()
+        return changed
 
     # ── Storage ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -59,13 +62,13 @@ class StratumRules:
         """Decides which relations are stored as unions, now that all below is complete."""
         for union in self.unions:
             if _may_be_stored(program, union.relation):
-                self.decisions[union.relation] = made = decide_union(asked, program, union, self._store.tables)
+                self.decisions[union.relation] = made = decide_union(asked, program, union, self._context.tables)
                 if made.stored:
                     self.store_union(union)
 
     def store_union(self, union: Union) -> None:
         """Stores a relation as a union from now on."""
-        tables = self._store.tables
+        tables = self._context.tables
         scheme = UnionOfRelations(tables[union.relation], {name: tables[name] for name in union.sources})
         tables[union.relation].scheme = scheme
         left = [rule for rule in self.nonrecursive.rules if rule not in union.rules]
@@ -95,8 +98,8 @@ class StratumRules:
 
     def store_closures(self, asked: str, program: Program, external: View, present: View) -> bool:
         """Decides whether closures are stored as intervals. If the stratum is nothing but one that is, all is done."""
-        tables, alone = self._store.tables, self.is_one_closure
-        if not alone and self._store.jobs.run.room is not None:
+        tables, alone = self._context.tables, self.is_one_closure
+        if not alone and self._context.jobs.run.room is not None:
             return False  # it might be left in the middle, to go on elsewhere
         for number, module in enumerate(self.modules):
             if not all(_may_be_stored(program, name) for name in module.names):
@@ -148,7 +151,7 @@ class StratumRules:
     @property
     def unions_stored(self) -> set[str]:
         """Relations that are."""
-        tables = self._store.tables
+        tables = self._context.tables
         return {union.relation for union in self.unions if tables[union.relation].scheme is not None}
 
     @property
@@ -173,7 +176,7 @@ class StratumRules:
 
     def restore(self, stored: Collection[str], copied: Collection[str], facts: View, decision: Decision) -> None:
         """Relations whose inputs are there again have their schemes again; what some rules, given as text, copied is not among the inputs."""
-        tables = self._store.tables
+        tables = self._context.tables
         for number, module in enumerate(self.modules):
             if module.names.issubset(stored):
                 if self.is_one_closure:
@@ -196,22 +199,6 @@ class StratumRules:
         """Plans are made again when they are needed: relations are stored in another way."""
         for rules in (self.written, self.nonrecursive, self.recursive, self.plain):
             rules.forget_plans()
-
-    def _rules(self, rules: Sequence[Rule]) -> Rules:
-        return Rules(rules, frozenset(self.stratum.relations), self._store)
-
-    def refresh(self) -> bool:
-        """Brings the rules into normal form, where terms have other representatives than before; whether any has changed."""
-        changed = bool(self.everything.refresh())
-        self.possible.refresh()
-        for kind, normal in self._normal.items():
-            if normal.refresh():
-                changed = True
-                setattr(self, kind, normal.rules)
-        return changed
-
-
-_KINDS = ("nonrecursive", "recursive", "plain")
 
 
 def _may_be_stored(program: Program, name: str) -> bool:

@@ -1,25 +1,22 @@
-"""Sets of facts over tables: bits of the state word, ranges of rows, and expressions over them.
+"""Views: sets of facts over tables, and expressions over them.
 
 A view answers one question: which rows of a relation's table belong to it (`select`); or, which is the same unless the relation
-has a storage scheme, which facts (`read`). Two forms of set make that cheap: a
-`Dataset` is a bit of the state word, and knows how many rows of each table have it; `Fresh` is what was appended last,
-a range of rows. As long as every row of a table is in I, reading I costs no look at states at all.
+has a storage scheme, which facts (`read`). The sets that expressions are made of are in `datasets`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.schemes.scheme import Scheme, contains
+from evermat.columns.schemes.scheme import Scheme
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import ADDED, STATES, Batch, Rows, Table, Truth
+from evermat.columns.storage.table import ADDED, STATES, Rows, Table, Truth
 from evermat.language import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
@@ -44,7 +41,7 @@ class View(ABC):
         raise AssertionError(f"which facts of {name} belong to this view does not follow from the state word")
 
     def read(self, name: str) -> Selection:
-        """The facts of a relation that belong to it, for whoever looks facts up: of one with a scheme not the rows, but what follows."""
+        """The facts of a relation that belong to it, to look facts up: of one with a scheme not the rows, but what follows from them."""
         table = self.tables[name]
         return self.select(name) if table.scheme is None else _in_scheme(table.scheme, self.truth_for(name))
 
@@ -129,63 +126,6 @@ def listed(rows: Rows) -> Selection:
     return Selection(0, len(rows), None, rows)
 
 
-def facts_in(view: View, name: str, chunk: int = 1 << 17) -> Iterator[Batch]:
-    """The facts of a relation that belong to a view, however the relation is stored; never all at once."""
-    table = view.tables[name]
-    if table.scheme is not None:
-        yield from table.scheme.scan(table.scheme.domain(view.truth_for(name)), chunk)
-        return
-    rows = view.rows(name)
-    for first in range(0, len(rows), chunk):
-        yield table.take(rows[first : first + chunk])
-
-
-def contains_facts(view: View, name: str, facts: Batch) -> npt.NDArray[np.bool_]:
-    """Which facts of a relation belong to a view, however the relation is stored."""
-    table, n = view.tables[name], facts.shape[1]
-    if table.scheme is not None:
-        return contains(table.scheme, facts, n, table.scheme.domain(view.truth_for(name)))
-    rows = table.find(facts, n)
-    inside = rows >= 0
-    inside[inside] = view.mask(name, rows[inside])
-    return inside
-
-
-class Fresh(View):
-    """Facts that were appended last: a range of rows for each relation."""
-
-    def __init__(self, tables: Mapping[str, Table], ranges: dict[str, tuple[int, int]]) -> None:
-        self.tables = tables
-        self.ranges = ranges
-
-    def select(self, name: str) -> Selection:
-        lo, hi = self.ranges.get(name, (0, 0))
-        return Selection(lo, hi)
-
-    @property
-    def names(self) -> Iterable[str]:
-        return self.ranges
-
-    def listed(self) -> Any:
-        """Itself: rows do not move."""
-        return self
-
-    def __bool__(self) -> bool:
-        return bool(self.ranges)
-
-    def __or__(self, other: View) -> View:
-        """What was appended in two steps, one right after the other, is one range again."""
-        if not isinstance(other, Fresh):
-            return super().__or__(other)
-        ranges = dict(self.ranges)
-        for name, (lo, hi) in other.ranges.items():
-            before = ranges.get(name)
-            if before is not None and before[1] != lo:
-                return super().__or__(other)
-            ranges[name] = (before[0] if before else lo, hi)
-        return Fresh(self.tables, ranges)
-
-
 class Listed(View):
     """Rows that were found or touched; a row may be listed repeatedly."""
 
@@ -206,7 +146,7 @@ class Listed(View):
     def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
         if name not in self._found or not len(rows):
             return np.zeros(len(rows), np.bool_)
-        inside = np.zeros(self.tables[name].count, np.bool_)  # pages that nobody writes to cost nothing
+        inside = np.zeros(self.tables[name].count, np.bool_)  # pages that are not written to cost nothing
         for some in self._found[name]:
             inside[some] = True
         found: npt.NDArray[np.bool_] = inside[rows]
@@ -227,7 +167,7 @@ class InSchemes(View):
         return self._relations
 
     def truth_for(self, name: str) -> Truth:
-        return _truth_of(ADDED) if name in self._relations else _NEVER
+        return truth_of(ADDED) if name in self._relations else _NEVER
 
     def select(self, name: str) -> Selection:
         del name
@@ -245,43 +185,8 @@ class InSchemes(View):
         return self
 
 
-class Dataset(View):
-    """A named set of facts: one bit of the state word.
-
-    Invariant: `sizes[name]` is the number of rows of that table whose state has the bit.
-    """
-
-    def __init__(self, name: str, bit: int, tables: Mapping[str, Table]) -> None:
-        self.name, self.bit, self.tables = name, bit, tables
-        self.sizes: defaultdict[str, int] = defaultdict(int)
-
-    @property
-    def truth(self) -> Truth:
-        """Membership as a function of the state word."""
-        return _truth_of(self.bit)
-
-    def truth_for(self, name: str) -> Truth:
-        del name
-        return self.truth
-
-    def select(self, name: str) -> Selection:
-        size, rows = self.sizes[name], self.tables[name].count
-        if size == 0:
-            return NOTHING
-        return Selection(0, rows, None if size == rows else self.truth)
-
-    def count(self, name: str) -> int:
-        scheme = self.tables[name].scheme
-        domain = 0 if scheme is None else scheme.domain(self.truth)
-        return scheme.count(domain) if scheme is not None and domain else self.sizes[name]  # E has rows in any case
-
-    def holds_all(self, name: str) -> bool:
-        """Whether every row of a table is in the set."""
-        return self.sizes[name] == self.tables[name].count
-
-
 @cache
-def _truth_of(bit: int) -> Truth:
+def truth_of(bit: int) -> Truth:
     """Which states have a bit."""
     truth: Truth = ((_STATES & bit) != 0).astype(np.uint8)
     return truth
@@ -299,6 +204,10 @@ class _Combination(View):
         self.left, self.right = left, right
         self.tables = left.tables
         self._truths: list[tuple[Truth, Truth, Truth]] = []
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self.left.names
 
     def truth_for(self, name: str) -> Truth:
         left, right = self.left.truth_for(name), self.right.truth_for(name)
@@ -363,10 +272,6 @@ class Intersection(_Combination):
     def _combine(left: Truth, right: Truth) -> Truth:
         return left & right
 
-    @property
-    def names(self) -> Iterable[str]:
-        return self.left.names
-
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
         return rows[self.right.mask(name, rows)]
@@ -388,10 +293,6 @@ class Difference(_Combination):
     @staticmethod
     def _combine(left: Truth, right: Truth) -> Truth:
         return left & (1 - right)
-
-    @property
-    def names(self) -> Iterable[str]:
-        return self.left.names
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)

@@ -113,7 +113,7 @@ class Counter:
         return touched[:found], before[:found]
 
     def settle(self, rows: Rows) -> None:
-        """The rows are marked no more."""
+        """Takes the marks off the rows."""
         row_kernels.settle_counts(self._counts, as_rows(rows))
 
     def restore(self, rows: Rows, counts: Counts) -> None:

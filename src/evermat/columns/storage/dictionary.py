@@ -33,7 +33,7 @@ class Dictionary:
         self._pool = np.empty(1 << 10, np.uint8)
         self._ends = np.zeros(1 << 6, np.int64)
         self._slots = np.zeros(1 << 7, np.uint64)
-        self._symbols: list[str] = []  # the first ones, as far as somebody has asked for them
+        self._symbols: list[str] = []  # the first ones, as far as they were asked for
         self._rank: Ids | None = None
         self._hashes = np.empty(0, np.uint64)  # of the first ones
         # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,30 +18,33 @@ from evermat.language import MAX_NUMBER, Relation, Type, Value
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Column = npt.NDArray[np.int64]
+    from evermat.columns.storage.table import Batch
+
+Column: TypeAlias = npt.NDArray[np.int64]
+"""The values of one column."""
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
 
 
 class Encodable(ABC):
-    """Facts of a relation that somebody has read and checked, and that are yet to be encoded."""
+    """Facts of a relation that were read and checked, and that are yet to be encoded."""
 
     @abstractmethod
-    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         """The facts, encoded; can be asked for once."""
 
 
-class Tables(Encodable):
+class ArrowTables(Encodable):
     """The facts of a relation in Arrow tables with its columns."""
 
     def __init__(self, tables: Sequence[pa.Table]) -> None:
         self.tables = tables
 
-    def with_table(self, table: pa.Table) -> Tables:
+    def with_table(self, table: pa.Table) -> ArrowTables:
         """These facts and some more."""
-        return Tables([*self.tables, table])
+        return ArrowTables([*self.tables, table])
 
-    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Column]:
+    def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         for table in self.tables:
             yield encode_table(table, relation, dictionary)
         dictionary.forget_arrow()
@@ -58,7 +61,7 @@ def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:
     return int(value)
 
 
-def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictionary: Dictionary) -> Column:
+def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictionary: Dictionary) -> Batch:
     """Rows of values of the right types, as a batch [arity, n]."""
     listed = rows if isinstance(rows, list) else list(rows)
     out = np.empty((len(types), len(listed)), np.int64)
@@ -75,7 +78,7 @@ def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictiona
     return out
 
 
-def decode_rows(batch: Column, types: Sequence[Type], dictionary: Dictionary) -> list[tuple[Value, ...]]:
+def decode_rows(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> list[tuple[Value, ...]]:
     """The rows of a batch as tuples of Python values."""
     if not types:
         return [()] * batch.shape[1]
@@ -87,10 +90,10 @@ def decode_column(column: Column, type_: Type, dictionary: Dictionary) -> list[V
     """A column as Python values."""
     if type_ in _BY_ID:
         return list(dictionary.decode(column.astype(np.int32)))
-    return typed(column, type_).tolist()  # type: ignore[no-any-return]
+    return as_typed(column, type_).tolist()  # type: ignore[no-any-return]
 
 
-def typed(column: Column, type_: Type) -> npt.NDArray[np.generic]:
+def as_typed(column: Column, type_: Type) -> npt.NDArray[np.generic]:
     """A number column with the type that it stands for."""
     if type_ is Type.FLOAT:
         return column.view(np.float64)
@@ -109,7 +112,7 @@ def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -
     return values.astype(np.int64, copy=False)
 
 
-def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Column:
+def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
     """The facts in Arrow columns of a relation as a batch [arity, n]."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -127,4 +130,4 @@ def decode_arrow(column: Column, type_: Type, dictionary: Dictionary) -> pa.Chun
 
     if type_ in _BY_ID:
         return dictionary.decode_arrow(column.astype(np.int32)).cast(pa.string())
-    return pa.chunked_array([pa.array(np.ascontiguousarray(typed(column, type_)))])
+    return pa.chunked_array([pa.array(np.ascontiguousarray(as_typed(column, type_)))])

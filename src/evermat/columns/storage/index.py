@@ -43,7 +43,7 @@ class _Bulk:
 
 @dataclass
 class _Recent:
-    """The rows from `base` on. Its arrays are extended or replaced; a join reads them anew for each chunk."""
+    """The rows from `base` on. Its arrays are extended or replaced; a join reads them again for each chunk."""
 
     base: int
     heads: npt.NDArray[np.int32]

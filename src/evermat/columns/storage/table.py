@@ -1,6 +1,6 @@
 """The facts of one relation: rows of integers, a state word per row, and the means to find a tuple.
 
-Batches of tuples are handed over as int64 arrays of shape [arity, capacity], C-contiguous, so that each column is
+Batches of tuples are int64 arrays of shape [arity, capacity], C-contiguous, so that each column is
 contiguous; `n` says how many tuples are in it (default: all). A buffer that is reused is passed whole with `n`:
 a slice of it would not be contiguous and would be copied. Row ids are int32 arrays. Results are new arrays
 unless it says otherwise.
@@ -8,10 +8,8 @@ unless it says otherwise.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
-from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +17,20 @@ import numpy.typing as npt
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.membership import (
+    INT32,
+    INT64,
+    Bitmap,
+    DirectRows,
+    Form,
+    HashedRows,
+    Membership,
+    Tallied,
+    Tally,
+    most_positions,
+    most_tallies,
+    possible_tuples,
+)
 
 #: what outlives an update. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
 EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
@@ -38,22 +50,9 @@ Rows: TypeAlias = npt.NDArray[np.int32]
 Truth: TypeAlias = npt.NDArray[np.uint8]
 
 STATES = 1 << 16
-#: a bitmap may have so many bits per fact, and this many in any case
-BITS_PER_FACT = 64
-BITS_ALWAYS = 1 << 20
-#: a list of the rows of all possible tuples may be this many times as long as there are facts; more so if it is short
-PLACES_PER_FACT = 4
-PLACES_PER_FACT_IF_SHORT = 32
-SHORT = 1 << 22
-#: a tally may have so many bytes per fact; as many as a bitmap has bits while it is small
-TALLY_PER_FACT = 16
-TALLY_ALWAYS = 1 << 24
 
-_INT32 = np.iinfo(np.int32)
-_INT64 = np.iinfo(np.int64)
-_MAX_ROWS = int(_INT32.max)
+_MAX_ROWS = int(INT32.max)
 _NO_ROWS: Rows = np.empty(0, np.int32)
-_LEAST_SLOT_BITS = 6
 
 
 def as_batch(batch: Batch) -> Batch:
@@ -74,29 +73,12 @@ class TableFullError(MemoryError):
     """A relation has more facts than a row id can number."""
 
 
-class _Form(Enum):
-    """How a table may represent dense facts: not at all, by bits as long as nobody asks for rows, or by their rows."""
-
-    HASH = auto()
-    BITMAP = auto()
-    ROWS = auto()
-
-
-class Tallied(Protocol):
-    """Whoever has tuples counted by a tally."""
-
-    def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
-        """Takes over the counts of the first `count` rows."""
-
-
 class Table:
     """The facts of one relation.
 
     Invariants: rows 0 … count are pairwise distinct tuples and never move or change; `rows` and `state` are
-    replaced when the table grows or widens, so they are fetched anew after every operation that may append.
-    Exactly one of four representations of tuple membership is in use, and covers all rows: `_words`, a bitmap over all
-    possible tuples within [low, high], which does not know their rows; `_tally`, the same with a small number instead of a bit, while
-    tuples are counted as they come; `_ids`, a list of the rows of all possible tuples; or `_slots`, a hash of rows.
+    replaced when the table grows or widens, so they are fetched again after every operation that may append.
+    Exactly one representation of membership (see `membership`) is in use, and covers all rows.
     With a `scheme` the rows are not the relation's facts but its inputs, from which these follow; see `columns.schemes`.
     """
 
@@ -107,22 +89,14 @@ class Table:
         self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
         self._indexes: dict[tuple[int, ...], Index] = {}
-        self._form = _Form.BITMAP if dense else _Form.HASH
-        self._words: npt.NDArray[np.uint64] | None = None
-        self._ids: npt.NDArray[np.int32] | None = None
-        self._tally: npt.NDArray[np.uint8] | None = None
-        self._tallied: Tallied | None = None  # whose tally it is
+        self._form = Form.BITMAP if dense else Form.HASH
+        self._members: Membership = HashedRows(self)
         self._next_try = 64  # number of facts at which to look again whether a tally is possible
         self._next_look = 1  # number of facts at which to look again whether they are dense
-        self._slots: npt.NDArray[np.uint32] = np.zeros(1 << _LEAST_SLOT_BITS, np.uint32)
-        self._slot_bits = _LEAST_SLOT_BITS
-        # What each column may hold without a change of representation or width.
-        self._low: npt.NDArray[np.int64] = np.full(arity, _INT32.min, np.int64)
-        self._high: npt.NDArray[np.int64] = np.full(arity, _INT32.max, np.int64)
 
     def clear(self) -> None:
-        """Becomes empty. Whoever has noted rows or indexes must forget them."""
-        self.__init__(self.arity, dense=self._form is not _Form.HASH)  # type: ignore[misc]
+        """Becomes empty. Row numbers and indexes that were taken from it are not valid any more."""
+        self.__init__(self.arity, dense=self._form is not Form.HASH)  # type: ignore[misc]
 
     def __len__(self) -> int:
         return self.count
@@ -136,11 +110,10 @@ class Table:
     def nbytes(self) -> int:
         """Bytes in use: rows and states as far as they are filled, membership and indexes in full."""
         rows = self.count * (self.arity * self.rows.itemsize + self.state.itemsize)
-        members = sum(part.nbytes for part in (self._words, self._tally, self._ids, self._slots) if part is not None)
-        return rows + members + sum(index.nbytes for index in self._indexes.values())
+        return rows + self._members.nbytes + sum(index.nbytes for index in self._indexes.values())
 
     def index(self, columns: tuple[int, ...]) -> Index:
-        """The index on these columns, made when first asked for."""
+        """The index on these columns, built when first asked for."""
         found = self._indexes.get(columns)
         if found is None:
             from evermat.columns.storage.index import Index  # noqa: PLC0415  (indexes are over tables)
@@ -151,8 +124,9 @@ class Table:
     # ── Finding and appending ────────────────────────────────────────────────────────────────────────────────────
 
     def add_new(self, batch: Batch, bits: int, n: int | None = None) -> tuple[int, int]:
-        """Append the tuples that are not in the table, each once, with state `bits`: (first new row, how many)."""
+        """Appends the tuples that are not in the table, each once, with state `bits`; returns the first new row and their number."""
         batch = as_batch(batch)
+        self.end_tally()
         first = self.count
         self._append(batch, batch.shape[1] if n is None else n, bits, _NO_ROWS)
         return first, self.count - first
@@ -172,10 +146,7 @@ class Table:
         n = batch.shape[1] if n is None else n
         self._need_rows()
         out = np.empty(n, np.int32)
-        if self._ids is not None:
-            dense.find_direct(batch, n, self._low, self._high, self._ids, out)
-        else:
-            tuples.find_hashed(batch, n, self.rows, self._slots, self._slot_bits, tuples.scratch(), out)
+        self._members.find(self, batch, n, out)
         return out
 
     def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> npt.NDArray[np.bool_]:
@@ -183,10 +154,8 @@ class Table:
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
         self.end_tally()
-        if view is None and self._words is not None:
-            out = np.empty(n, np.bool_)
-            dense.test_bitmap(batch, n, self._low, self._high, self._words, out)
-            return out
+        if view is None and isinstance(self._members, Bitmap):
+            return self._members.contains(batch, n)
         rows = self.find(batch, n)
         present = rows >= 0
         if view is not None and self.count:
@@ -194,26 +163,10 @@ class Table:
         return present
 
     def _append(self, batch: Batch, n: int, bits: int, out: Rows) -> None:
-        self.end_tally()
+        """Appends absent tuples and writes the rows of all to `out`, if it has room; there must not be a tally."""
         start = 0
         while start < n:
-            if self._words is not None:
-                at, self.count = dense.insert_bitmap(
-                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
-                    self._low, self._high, self._words, bits,
-                )  # fmt: skip
-            elif self._ids is not None:
-                at, self.count = dense.insert_direct(
-                    batch, start, n, self.rows, self.state, self.count, len(self.rows),
-                    self._low, self._high, self._ids, bits, tuples.scratch(), out,
-                )  # fmt: skip
-            else:
-                # One slot must stay empty for searches to end, whatever the load.
-                limit = min(len(self.rows), int(tuples.MAX_LOAD * len(self._slots)))
-                at, self.count = tuples.insert_hashed(
-                    batch, start, n, self.rows, self.state, self.count, limit,
-                    self._low, self._high, self._slots, self._slot_bits, bits, tuples.scratch(), out,
-                )  # fmt: skip
+            at, self.count = self._members.insert(self, batch, start, n, bits, out)
             if at == n:
                 return
             if at < 0:
@@ -221,106 +174,92 @@ class Table:
             else:
                 start = at
                 # A bitmap would not know the rows that are asked for.
-                self._make_room(n - at, stay_hashed=out.size > 0 and self._form is _Form.BITMAP)
+                self._make_room(n - at, stay_hashed=out.size > 0 and self._form is Form.BITMAP)
 
     def direct(self, coming: int) -> tuple[Any, ...] | None:
         """Arrays for kernels that find rows of dense facts by themselves, with room for so many new ones; None if there are none."""
         self._need_rows(at_all_times=False)
-        if self._ids is None or self.wide or not self._has_room(coming):
+        members = self._members
+        if not isinstance(members, DirectRows) or self.wide or not self._has_room(coming):
             return None
-        return self.rows, self.state, self.count, self._low, self._high, self._ids
+        return self.rows, self.state, self.count, *members.arrays
 
     def look_for_places(self) -> None:
-        """List the rows of all possible tuples, if the facts are dense: they may not have been when there were few. Rows are asked for then."""
+        """Lists the rows of all possible tuples, if the facts are dense: they may not have been when there were few."""
         self._need_rows()
-        if self._ids is None and self.count >= self._next_look:
+        if not isinstance(self._members, DirectRows) and self.count >= self._next_look:
             self._next_look = 2 * self.count
             self._try_dense()
 
     def places(self) -> tuple[Any, Any, Any] | None:
         """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
-        return None if self._ids is None else (self._low, self._high, self._ids)
+        return self._members.arrays if isinstance(self._members, DirectRows) else None
 
     def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
-        """Count the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
+        """Counts the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
 
-        Returns how many have been counted. The owner learns the counts when the tally ends, at the latest when somebody asks for rows.
+        Returns how many have been counted. The owner gets the counts when the tally ends, at the latest when rows are asked for.
         """
-        done = -1
-        while done < 0:
-            if not self._has_room(n) or (self._tallied is not owner and not self._begin_tally(owner)):
-                return 0
-            done, self.count = dense.count_tally(
-                batch, n, self.rows, self.state, self.count, self._low, self._high, self._tally, tuples.scratch()
-            )
-            if done < 0 and not self._widen_tally(batch, n):
+        while self._has_room(n) and (tally := self._tally_of(owner)) is not None:
+            done, self.count = tally.count(self, batch, n)
+            if done >= 0:
+                return done
+            if not self._widen_tally(tally, batch, n):
                 self.end_tally()
                 self._make_fit(batch, 0, n)
-        return done
+        return 0
 
-    def _begin_tally(self, owner: Tallied) -> bool:
-        """Where the facts are dense, and a list of rows would not lie in a near cache."""
+    def _tally_of(self, owner: Tallied) -> Tally | None:
+        """A tally, where the facts are dense and a list of rows would not lie in a near cache."""
+        if isinstance(self._members, Tally) and self._members.owner is owner:
+            return self._members
         self.end_tally()
-        if self._form is not _Form.BITMAP or self.wide or (self._words is None and self.count < self._next_try):
-            return False
+        is_bitmap = isinstance(self._members, Bitmap)
+        if self._form is not Form.BITMAP or self.wide or (not is_bitmap and self.count < self._next_try):
+            return None
         self._next_try = 2 * self.count
         low, high = self._range()
-        size = math.prod(int(h) + 1 for h in high)
+        size = possible_tuples(high)
         if size <= dense.FAR and int(low.min(initial=0)) >= 0:
-            self._form = _Form.ROWS
-            if not self._use_dense(low, high) and self._words is not None:
+            self._form = Form.ROWS
+            if not self._use_dense(low, high) and is_bitmap:
                 self._use_hash(self.count)
-        if not dense.FAR < size <= self._most_tallies or int(low.min(initial=0)) < 0:
-            return False
-        self._words, self._slots = None, np.zeros(0, np.uint32)
-        self._low, self._high = np.zeros(self.arity, np.int64), high
-        self._tally = np.zeros(size, np.uint8)
-        dense.fill_tally(self.rows, self.count, high, self._tally)
-        self._tallied = owner
-        return True
+        if not dense.FAR < size <= most_tallies(self.count) or int(low.min(initial=0)) < 0:
+            return None
+        self._members.release()
+        self._members = tally = Tally(self, high, owner)
+        return tally
 
-    @property
-    def _most_tallies(self) -> int:
-        return min(BITS_PER_FACT * self.count, max(TALLY_PER_FACT * self.count, TALLY_ALWAYS))
-
-    def _widen_tally(self, batch: Batch, n: int) -> bool:
-        """Make the tally fit the values of the first n tuples."""
-        assert self._tally is not None
+    def _widen_tally(self, tally: Tally, batch: Batch, n: int) -> bool:
+        """Makes a tally fit the values of the first n tuples; returns whether that is possible."""
         low, ample = self._ample_range(batch, 0, n)
-        size = math.prod(int(h) + 1 for h in ample)
-        if size > self._most_tallies or int(low.min(initial=0)) < 0 or int(ample.max(initial=0)) > _INT32.max:
+        too_large = possible_tuples(ample) > most_tallies(self.count) or int(ample.max(initial=0)) > INT32.max
+        if too_large or int(low.min(initial=0)) < 0:
             return False
-        wider = np.zeros(size, np.uint8)
-        before = self._tally.reshape([int(h) + 1 for h in self._high])
-        wider.reshape([int(h) + 1 for h in ample])[tuple(map(slice, before.shape))] = before
-        self._tally, self._high = wider, ample
+        tally.widen(ample)
         return True
 
     def end_tally(self) -> None:
-        """Hand the counts to their owner and go on with a bitmap."""
-        if self._tally is not None and self._tallied is not None:
-            owner, tally = self._tallied, self._tally
-            self._tally = self._tallied = None
-            owner.take_tally(self.rows, self.count, self._high, tally)
-            bits = np.packbits(tally, bitorder="little")
-            self._words = np.zeros((len(bits) + 7) // 8, np.uint64)
-            self._words.view(np.uint8)[: len(bits)] = bits
+        """Gives the counts of a tally, if there is one, to their owner and goes on with a bitmap."""
+        tally = self._members
+        if isinstance(tally, Tally):
+            self._members = Bitmap.of_tally(tally)
+            tally.owner.take_tally(self.rows, self.count, tally.high, tally.counts)
 
     def _make_room(self, coming: int, *, stay_hashed: bool) -> None:
-        """Grow whatever is full, for some of `coming` tuples."""
+        """Grows whatever is full, for some of `coming` tuples."""
         wanted = self.count + coming
         if self.count == len(self.rows):
             self._reserve(max(wanted, 2 * self.count))
-        full = not self._dense and self.count >= int(tuples.MAX_LOAD * len(self._slots))
-        if full and (stay_hashed or not self._try_dense()):
+        if self._members.is_full(self.count) and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
     def expect(self, coming: int, greatest: tuple[int, ...]) -> None:
-        """Make room for so many tuples, with values that are not greater than these: growing step by step costs more than adding."""
+        """Makes room for so many tuples, with values that are not greater than these: growing step by step costs more than adding."""
         self.end_tally()
         if len(self.rows) < self.count + coming:
             self._reserve(self.count + coming)
-        if not self._dense:
+        if not self._members.is_dense:
             low, high = self._range()
             self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + coming)
 
@@ -343,8 +282,8 @@ class Table:
         self.state = state
 
     def _make_fit(self, batch: Batch, start: int, n: int) -> None:
-        """Change the representation so that it can hold the values of the tuples start … n."""
-        if self._dense:
+        """Changes the representation so that it can hold the values of the tuples start … n."""
+        if self._members.is_dense:
             if not self._use_dense(*self._ample_range(batch, start, n)):
                 self._use_hash(self.count)
         else:
@@ -355,95 +294,72 @@ class Table:
 
         A column that outgrew its range gets more than it needs, so that rebuilding is rare.
         """
-        low, high = self._low.copy(), self._high.copy()
+        known = self._members.high
+        low, high = self._members.low.copy(), known.copy()
         tuples.range_of_batch(batch, start, n, low, high)
-        spare = np.where(self._high < 1024, self._high + 1, self._high // 8)
-        return low, np.where(high > self._high, np.maximum(high, self._high + spare), high)
+        spare = np.where(known < 1024, known + 1, known // 8)
+        return low, np.where(high > known, np.maximum(high, known + spare), high)
 
     # ── Representations of membership ────────────────────────────────────────────────────────────────────────────
 
-    @property
-    def _dense(self) -> bool:
-        return self._words is not None or self._ids is not None
-
     def _try_dense(self) -> bool:
-        """Go over to one of the representations for dense facts, if they are."""
+        """Goes over to one of the representations for dense facts, if they are."""
         return self.count > 0 and self._use_dense(*self._range())
 
     def _range(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """The least and the greatest value of each column, or what a representation allows for."""
-        if self._dense:
-            return self._low, self._high
-        low = np.full(self.arity, _INT64.max, np.int64)
-        high = np.full(self.arity, _INT64.min, np.int64)
+        if self._members.is_dense:
+            return self._members.low, self._members.high
+        low = np.full(self.arity, INT64.max, np.int64)
+        high = np.full(self.arity, INT64.min, np.int64)
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
         return low, high
 
     def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], facts: int | None = None) -> bool:
-        """Build the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it for so many facts."""
+        """Builds the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it for so many facts."""
         facts = self.count if facts is None else facts
-        if self._form is _Form.HASH or (self.arity and int(low.min()) < 0):
+        if self._form is Form.HASH or (self.arity and int(low.min()) < 0):
             return False
-        size = math.prod(int(h) + 1 for h in high)
-        bitmap = self._form is _Form.BITMAP
-        if bitmap:
-            most = max(BITS_ALWAYS, BITS_PER_FACT * facts)
-        else:
-            most = max(PLACES_PER_FACT * facts, min(PLACES_PER_FACT_IF_SHORT * facts, SHORT))
-        if size > most or not (self.wide or all(int(h) <= _INT32.max for h in high)):
+        if possible_tuples(high) > most_positions(self._form, facts):
             return False
-        self._words = self._ids = None  # freed before the new one is made; filled at once, as in `_use_hash`
-        if bitmap:
-            self._words = np.empty((size + 63) // 64, np.uint64)
-            self._words.fill(0)
-            dense.fill_bitmap(self.rows, self.count, high, self._words)
-        else:
-            self._ids = np.empty(size, np.int32)
-            self._ids.fill(0)
-            dense.fill_direct(self.rows, self.count, high, self._ids)
-        self._slots = np.zeros(0, np.uint32)
-        self._low = np.zeros(self.arity, np.int64)
-        self._high = high
+        if not (self.wide or all(int(h) <= INT32.max for h in high)):
+            return False
+        self._members.release()
+        self._members = (Bitmap if self._form is Form.BITMAP else DirectRows).of(self, high)
         return True
 
     def _use_hash(self, capacity: int) -> None:
-        """(Re)build the hash with room for `capacity` rows."""
-        slots = math.ceil((max(capacity, self.count) + 1) / tuples.MAX_LOAD)
-        self._slot_bits = min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
-        self._slots = np.zeros(0, np.uint32)  # freed before the new one is made
-        # Not np.zeros: filled at once, a large array lies in large pages, which searches at random need.
-        self._slots = np.empty(1 << self._slot_bits, np.uint32)
-        self._slots.fill(0)
-        tuples.fill_slots(self.rows, self.count, self._slots, self._slot_bits, tuples.scratch())
-        self._words = self._ids = None
-        limits = _INT64 if self.wide else _INT32
-        self._low = np.full(self.arity, limits.min, np.int64)
-        self._high = np.full(self.arity, limits.max, np.int64)
+        """(Re)builds the hash with room for `capacity` rows."""
+        self._members.release()
+        self._members = HashedRows(self, capacity)
 
     def _need_rows(self, *, at_all_times: bool = True) -> None:
-        """Who asks for rows once will ask again: the bitmap, which does not know them, is given up for good."""
+        """Gives up the bitmap, which does not know rows, for good: a caller that asks for rows once will ask again."""
         self.end_tally()
-        if self._form is _Form.BITMAP and (at_all_times or self._words is not None):
-            self._form = _Form.ROWS
-            if self._words is not None and not self._use_dense(self._low, self._high):
-                self._use_hash(self.count)
+        if self._form is Form.BITMAP:
+            members = self._members
+            is_bitmap = isinstance(members, Bitmap)
+            if at_all_times or is_bitmap:
+                self._form = Form.ROWS
+                if is_bitmap and not self._use_dense(members.low, members.high):
+                    self._use_hash(self.count)
 
     def widen(self) -> None:
-        """Hold rows as int64 from now on."""
+        """Holds rows as int64 from now on."""
         if self.wide:
             return
         self.end_tally()
         rows = np.empty((len(self.rows), self.arity), np.int64)
         rows[: self.count] = self.rows[: self.count]
         self.rows = rows
-        if not self._dense:
-            self._low.fill(_INT64.min)
-            self._high.fill(_INT64.max)
+        if not self._members.is_dense:
+            self._members.low.fill(INT64.min)
+            self._members.high.fill(INT64.max)
 
     # ── States ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def claim(self, rows: Rows, blocked: Truth, bits: int) -> Rows:
-        """Set `bits` in each row whose state is not blocked; the rows that were, each once, in order.
+        """Sets `bits` in each row whose state is not blocked; the rows that were, each once, in order.
 
         `blocked` is true for every state that has `bits`.
         """
@@ -452,19 +368,19 @@ class Table:
         return out[: row_kernels.claim_rows(self.state, rows, blocked, bits, out)]
 
     def set_bits(self, rows: Rows, bits: int) -> None:
-        """Put the rows into the datasets `bits`."""
+        """Puts the rows into the datasets `bits`."""
         row_kernels.change_bits(self.state, as_rows(rows), STATES - 1, bits)
 
     def clear_bits(self, rows: Rows, bits: int) -> None:
-        """Take the rows out of the datasets `bits`."""
+        """Takes the rows out of the datasets `bits`."""
         row_kernels.change_bits(self.state, as_rows(rows), STATES - 1 - bits, 0)
 
     def set_bits_between(self, first: int, end: int, bits: int) -> None:
-        """Put the rows first … end into the datasets `bits`."""
+        """Puts the rows first … end into the datasets `bits`."""
         self.state[first : min(end, self.count)] |= np.uint16(bits)
 
     def clear_bits_between(self, first: int, end: int, bits: int) -> None:
-        """Take the rows first … end out of the datasets `bits`."""
+        """Takes the rows first … end out of the datasets `bits`."""
         self.state[first : min(end, self.count)] &= np.uint16(STATES - 1 - bits)
 
     def filter(self, rows: Rows, view: Truth | None) -> Rows:

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.graph.delta_reachability import Connections
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch, Table
+from evermat.columns import Batch, Connections, Dictionary, Table
 from evermat.language import Closure
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
-from evermat.spark.engine.job_runner import Found
+from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.scan import facts_of
-from evermat.spark.engine.tasks.expand_closure import Connecting, ConnectingHere, GraphFile
-from evermat.spark.engine.tasks.merge import Absorbing, Target
+from evermat.spark.engine.tasks.expand_closure import ExpandClosureTask, ExpandLocallyTask, GraphFile
+from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, combined
 from evermat.spark.engine.tasks.worker import Channel
 
-if TYPE_CHECKING:
-    from evermat.spark.engine.state import Workshop
 
-
-class OnCluster:
+class ClusterAccess:
     """The facts of the Spark engine; see `Access` of `columns.graph.closure_module`. Those that are asked for come to the driver."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self._workshop = workshop
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
         self._dictionary = Dictionary()
 
     def facts(self, view: View, relation: str) -> Batch:
@@ -43,15 +38,15 @@ class OnCluster:
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> FactSet:
         """Facts, by relation, as a set."""
-        found = FactSet("listed", self._workshop)
+        found = FactSet("listed", self._context)
         for name, batches in facts.items():
             table = Table(2)
             for batch in batches:
                 table.add_new(np.ascontiguousarray(batch), 0)
             if table.count:
                 rows = table.take(np.arange(table.count, dtype=np.int32))
-                shape = self._workshop.shapes[name]
-                found.append(name, list(self._workshop.cluster.write(shape, rows, self._dictionary)))
+                shape = self._context.shapes[name]
+                found.append(name, list(self._context.cluster.write(shape, rows, self._dictionary)))
         return found
 
     def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
@@ -64,29 +59,31 @@ class OnCluster:
 
     def pairs(self, closure: Closure, connections: Connections) -> Pairs:
         """The facts of the members of a closure that are connected."""
-        return Pairs(closure, connections, self._workshop, self._dictionary)
+        return Pairs(closure, connections, self._context, self._dictionary)
 
 
 class Pairs:
     """Facts of the members of a closure, which tasks expand when they are added to a set."""
 
-    def __init__(self, closure: Closure, connections: Connections, workshop: Workshop, dictionary: Dictionary) -> None:
+    def __init__(
+        self, closure: Closure, connections: Connections, context: EngineContext, dictionary: Dictionary
+    ) -> None:
         self._closure, self._connections = closure, connections
-        self._workshop, self._dictionary = workshop, dictionary
+        self._context, self._dictionary = context, dictionary
 
     def derive(self, into: FactSet, counting: Counting | None) -> Mapping[str, Found]:
         """What of it is new to a set, in files."""
         assert counting is None, "closures do not count derivations"
         if not self._connections:
             return {}
-        workshop, cluster = self._workshop, self._workshop.cluster
+        context, cluster = self._context, self._context.cluster
         members = self._closure.members
         names = [member.relation for member in members]
-        shapes = [workshop.shapes[name] for name in names]
-        targets = tuple(
+        shapes = [context.shapes[name] for name in names]
+        targets = [
             Target(name, shape, combined("-", ARRIVED, into.expression(name)))
             for name, shape in zip(names, shapes, strict=True)
-        )
+        ]
         path = Path(cluster.folder) / f"graph-{uuid4().hex}.npz"
         what = f"close {', '.join(names)[:60]}"
         try:
@@ -94,19 +91,15 @@ class Pairs:
             stays = all(shape.home == (int(member.flipped),) for shape, member in zip(shapes, members, strict=True))
             if stays:  # facts are in the bucket of their source
                 home = Shape((shapes[0].texts[int(members[0].flipped)],), (0,))
-                here = ConnectingHere(graph, targets, home, str(cluster.folder), cluster.buckets)
-                rows = cluster.execute(what, cluster.buckets, [here], workshop.jobs.run.look)
+                here = ExpandLocallyTask(graph, tuple(targets), home, str(cluster.folder), cluster.buckets)
+                found, figures = context.execute(what, cluster.buckets, [here], len(targets))
+                context.report(figures, "closure")
             else:
-                channels = tuple(Channel(shape, number) for number, shape in enumerate(shapes))
-                connecting = Connecting(graph, channels, cluster.buckets, cluster.buckets)
-                absorbing = Absorbing(targets, channels, str(cluster.folder), cluster.buckets, receives=True)
-                rows = cluster.execute(what, cluster.buckets, [connecting, absorbing], workshop.jobs.run.look)
-            found, figures = cluster.gather(rows, len(targets))
+                channels = [Channel(shape, number) for number, shape in enumerate(shapes)]
+                first = ExpandClosureTask(tuple(channels), cluster.buckets, cluster.buckets, graph)
+                found = context.run(Job(what, targets, channels, tasks=cluster.buckets, first=first), "closure")
         finally:
             path.unlink(missing_ok=True)
-        workshop.sent += figures.sent
-        workshop.sent_bytes += figures.sent_bytes
-        workshop.report(figures, "closure")
         return dict(zip(names, found, strict=True))
 
     def _written(self, path: Path, shape: Shape) -> GraphFile:

@@ -8,7 +8,7 @@ a loop has the same node at both. Each operation replaces every edge by one, whi
 
 What was connected stays connected, and no end of an edge ever rises: so edges do not move for ever. When none has moved in a large-star
 and in the small-star after it, every node has at most one lower neighbour, and that has none: a star around the least node of each
-component. So nobody has to compare sets of edges. Loops are edges like any other; of a node without other edges its loop is left.
+component. So sets of edges need not be compared. Loops are edges like any other; of a node without other edges its loop is left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from evermat.core import EvermatError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import Atom, Closure, Column, Relation, Rule, Type, Variable
 from evermat.spark.dataframes import frame_files
 from evermat.spark.engine.fact_sets import FactSet, View
@@ -34,7 +34,7 @@ from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import frame_of
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import Shape
-from evermat.spark.engine.transfer import load
+from evermat.spark.engine.transfer import load_files
 from evermat.spark.jobs import failure, named, run_watched
 from evermat.spark.scratch import Scratch
 
@@ -74,7 +74,7 @@ def close_by_stars(closure: Closure, state: State, run: Run) -> None:
     x, y, root = (Variable(name, same.types[0]) for name in ("x", "y", "root"))
     body = (Atom(same, (x, root)), Atom(same, (y, root)))
     rules = [Rule(Atom(relation, (x, y)), body, closure.rules[0].span) for relation in relations]
-    state.materialised.add(Rules(rules, frozenset(), state.workshop).consequences(found))
+    state.materialised.add(Rules(rules, frozenset(), state.context).consequences(found))
 
 
 def components(view: View, members: Sequence[str], state: State, run: Run) -> FactSet:
@@ -92,10 +92,10 @@ def components(view: View, members: Sequence[str], state: State, run: Run) -> Fa
     """
     relations = [state.program.relations[name] for name in members]
     found = components_relation(relations)
-    shape = state.workshop.shapes[found.name] = Shape.of(found.types, (1,))
-    assert all(state.workshop.shapes[name].texts == shape.texts for name in members)
+    shape = state.context.shapes[found.name] = Shape.of(found.types, (1,))
+    assert all(state.context.shapes[name].texts == shape.texts for name in members)
     if not any(map(view.most, members)):
-        return FactSet(found.name, state.workshop)
+        return FactSet(found.name, state.context)
     # Numbers of all types are the integers that stand for them: these are equal if the numbers are, and any order will do.
     type_ = Type.SYMBOL if shape.texts[0] else Type.NUMBER
     session, buckets = state.cluster.session, str(state.cluster.buckets)
@@ -104,7 +104,7 @@ def components(view: View, members: Sequence[str], state: State, run: Run) -> Fa
         with _configured(session, {**_SETTINGS, "spark.sql.shuffle.partitions": buckets}):
             given = [frame_of(view, _with_columns(relation, type_), session) for relation in relations]
             files = stars.find(given, _with_columns(found, type_))
-        return load(state.workshop, {found.name: _with_columns(found, type_)}, {found.name: files}, found.name)
+        return load_files(state.context, {found.name: _with_columns(found, type_)}, {found.name: files}, found.name)
 
 
 class _Stars:

@@ -5,8 +5,8 @@ Proofs are not looked for here: B/F≈ checks a few facts at a time, and every s
 
 from __future__ import annotations
 
-from evermat.columns.equality.union_find import Renaming
-from evermat.language import NormalRules
+from evermat.columns import UnionFind
+from evermat.engine import NormalRules
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.rules import Bag, Rules
@@ -23,8 +23,8 @@ class StateEquality:
 
     def materialised(self, stratum: StratumRules) -> Materialised:
         """I of a stratum, and π."""
-        materialised, renaming = self._state.materialised, self._representatives.renaming
-        return Materialised(self._representatives, renaming, materialised, materialised, stratum.everything, stratum)
+        materialised, union_find = self._state.materialised, self._representatives.union_find
+        return Materialised(self._representatives, union_find, materialised, materialised, stratum.everything, stratum)
 
     def settle(self) -> None:
         """The equalities are known: other strata may follow."""
@@ -37,19 +37,19 @@ class Materialised:
     def __init__(
         self,
         representatives: Representatives,
-        renaming: Renaming,
+        union_find: UnionFind,
         held: FactSet,
         facts: View,
         rules: NormalRules[Rules],
         stratum: StratumRules,
     ) -> None:
-        self._representatives, self._renaming, self._held = representatives, renaming, held
+        self._representatives, self._union_find, self._held = representatives, union_find, held
         self._own = stratum.stratum
         self.facts, self.rules = facts, rules
 
     def add(self, *facts: View | Bag) -> FactSet:
         """Adds facts; the new ones."""
-        new = FactSet("Δ", self._held.workshop)
+        new = FactSet("Δ", self._held.context)
         for found in map(self._held.add, facts):
             for name in found.names:
                 added, gone = found.files(name)
@@ -59,7 +59,7 @@ class Materialised:
 
     def merge(self, delta: View) -> View | None:
         """Makes terms equal of which Δ says so; Δ in normal form, with what is new in M."""
-        pairs = self._representatives.merge(delta, self._renaming)
+        pairs = self._representatives.merge(delta, self._union_find)
         if pairs is None:
             return None
         # What mentions a term that has lost its place does not come again: neither facts nor rules do so from now on.
@@ -76,9 +76,9 @@ class Again(Materialised):
     def __init__(self, update: Update, stratum: StratumRules, below: View) -> None:
         representatives = update.state.representatives
         assert representatives is not None
-        renaming, held = representatives.renaming.like(), update.new("again")
-        rules = NormalRules(stratum.written, renaming.normal)
-        super().__init__(representatives, renaming, held, held | below, rules, stratum)
+        union_find, held = representatives.union_find.like(), update.new("again")
+        rules = NormalRules(stratum.written, union_find.normal)
+        super().__init__(representatives, union_find, held, held | below, rules, stratum)
         self._update, self._stratum = update, stratum
 
     def adopt(self) -> None:
@@ -86,7 +86,7 @@ class Again(Materialised):
         update, materialised = self._update, self._update.state.materialised
         update.overdeleted.add(materialised.at(self._own) - self._held)
         update.added.add(self._held - materialised)
-        self._representatives.rename_to(self._renaming, update.journal)
+        self._representatives.rename_to(self._union_find, update.journal)
         self._stratum.everything.refresh()
 
 

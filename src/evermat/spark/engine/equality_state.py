@@ -1,8 +1,8 @@
 """What a state on a cluster knows of equal terms: π, the explicit facts behind normal forms, and facts in all names.
 
-π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation EQUALITY_CLASSES, which tasks read.
-Invariants between updates: I and E are in normal form for π, and EQUALITY_CLASSES in I says what π says; a fact is in E iff it is the normal
-form of a given one. Only facts that mention a term that loses its place are ever written anew.
+π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation CLASSES, which tasks read.
+Invariants between updates: I and E are in normal form for π, and CLASSES in I says what π says; a fact is in E iff it is the normal
+form of a given one. Only facts that mention a term that loses its place are ever rewritten.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.equality.expansion import expand
-from evermat.columns.equality.rewritten_facts import Renamed, Schema
-from evermat.columns.equality.union_find import Assigned, Changed, Ids, Renaming
-from evermat.columns.state.views import NO_ROWS
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns import (
+    NO_ROWS,
+    Assigned,
+    Batch,
+    Changed,
+    Dictionary,
+    Ids,
+    RewrittenFacts,
+    Rows,
+    TermSchema,
+    UnionFind,
+    expand_names,
+)
 from evermat.core import Span
-from evermat.engine.journal import Journal
+from evermat.engine import Journal
 from evermat.language import (
     EQUALITY_CLASSES,
     SAME_AS,
@@ -37,17 +44,26 @@ from evermat.language import (
     Wildcard,
     terms_of,
 )
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import FactSet, View
-from evermat.spark.engine.job_runner import Found, Stage
+from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import facts_of
-from evermat.spark.engine.tasks.merge import Absorbing, Target
-from evermat.spark.engine.tasks.rename_terms import PAIR, CountingNames, Named, Naming, Rewriting, give_representatives
+from evermat.spark.engine.tasks.merge import Target
+from evermat.spark.engine.tasks.rename_terms import (
+    PAIR,
+    CountNamesTask,
+    ExpandNamesTask,
+    RenameInput,
+    RenameTask,
+    RewriteTask,
+    give_representatives,
+)
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, Expression, combined, most
 from evermat.spark.engine.tasks.worker import Channel
 
 if TYPE_CHECKING:
-    from evermat.spark.engine.state import State, Workshop
+    from evermat.spark.engine.state import State
     from evermat.spark.engine.update import Update
 
 _SMALL = 20_000  # facts that one task renames rather than many
@@ -61,25 +77,25 @@ _X, _Y = (Variable(name, Type.TERM) for name in "xy")
 class Representatives:
     """π of a state, and what depends on it."""
 
-    def __init__(self, program: Program, workshop: Workshop, dictionary: Dictionary) -> None:
-        self._program, self._workshop = program, workshop
-        self.schema = Schema(program, {}, dictionary)
-        self.renaming = Renaming(dictionary)
+    def __init__(self, program: Program, context: EngineContext, dictionary: Dictionary) -> None:
+        self._program, self._context = program, context
+        self.schema = TermSchema(program, {}, dictionary)
+        self.union_find = UnionFind(dictionary)
         self._lists_names = TERM_NAMES.name in program.relations
         for relation in (_PAIRS, _EQUAL):
-            workshop.shapes[relation.name] = PAIR
-        self._equations = Rules([_equation(program.relations[self.schema.same])], frozenset(), workshop)
-        self._counts: dict[str, int] | None = None  # of facts in all names, if somebody has asked
-        self._named = FactSet("all names", workshop)  # of relations of which somebody has asked for them
+            context.shapes[relation.name] = PAIR
+        self._equations = Rules([_equation(program.relations[self.schema.same])], frozenset(), context)
+        self._counts: dict[str, int] | None = None  # of facts in all names, if they were asked for
+        self._named = FactSet("all names", context)  # of relations for which they were asked for
 
     def share(self, other: Representatives) -> None:
         """Knows what another knows."""
-        self.renaming = other.renaming
+        self.union_find = other.union_find
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: View, rules: Iterable[Rule] = ()) -> FactSet:
-        """The facts of TERM_NAMES that given facts and rules bring along: every term has its own name."""
-        found = FactSet("names", self._workshop)
+        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        found = FactSet("names", self._context)
         if not self._lists_names:
             return found
         mentioned = self.schema.dictionary.encode(sorted({term for rule in rules for term in terms_of(rule)}))
@@ -90,42 +106,42 @@ class Representatives:
             if name != TERM_NAMES.name
             for column in self.schema.columns.get(name, ())
         ]
-        found.add(Rules(naming, frozenset(), self._workshop).consequences(given))
+        found.add(Rules(naming, frozenset(), self._context).consequences(given))
         return found
 
     # --- equalities --------------------------------------------------------------------------------------------------
-    def merge(self, facts: View, renaming: Renaming) -> FactSet | None:
+    def merge(self, facts: View, union_find: UnionFind) -> FactSet | None:
         """Makes terms equal of which some facts say so; None if nothing is new.
 
-        Hands back pairs: who has lost its place, and who stands for it now.
+        Returns pairs: a term that has lost its place, and its representative now.
 
         Raises:
             DataError: they are literals of different values.
         """
         if self.schema.same not in facts.names:
             return None
-        said = FactSet("equal terms", self._workshop)
+        said = FactSet("equal terms", self._context)
         said.add(self._equations.consequences(facts))
         pairs = self._read(said, _EQUAL)
         if not pairs.shape[1]:
             return None
-        merged = renaming.merge(pairs[0], pairs[1])
+        merged = union_find.merge(pairs[0], pairs[1])
         if not len(merged.losers):
             return None
-        Renamed(self.schema, renaming).refuse_different_values(merged)
-        return self._listed(_PAIRS, merged.losers, renaming.of(merged.losers))
+        RewrittenFacts(self.schema, union_find).refuse_different_values(merged)
+        return self._listed(_PAIRS, merged.losers, union_find.of(merged.losers))
 
-    def rename_to(self, renaming: Renaming, journal: Journal) -> None:
+    def rename_to(self, union_find: UnionFind, journal: Journal) -> None:
         """All terms have the representatives that another renaming gives them."""
-        terms = np.unique(np.concatenate([*self.renaming.others(), *renaming.others()]))
+        terms = np.unique(np.concatenate([*self.union_find.others(), *union_find.others()]))
         if len(terms):
-            journal.note(self, NO_ROWS, self.renaming.assign(terms, renaming.of(terms)))
+            journal.note(self, NO_ROWS, self.union_find.assign(terms, union_find.of(terms)))
 
     def restore(self, rows: Rows, values: Any) -> None:
         """Undoes a step; for a journal."""
         del rows
         assert isinstance(values, Assigned)
-        self.renaming.take_back(values)
+        self.union_find.take_back(values)
 
     # --- facts under other names -------------------------------------------------------------------------------------
     def rewrite(self, facts: FactSet, names: Iterable[str], pairs: FactSet) -> tuple[FactSet, FactSet]:
@@ -157,69 +173,66 @@ class Representatives:
             *((name, ARRIVED) for name in named),
             *((name, combined("-", ARRIVED, e)) for name, e in known.items()),
         ]
-        found = self._run("rewrite", Rewriting, named, pairs, wanted)
+        found = self._run("rewrite", RewriteTask, named, pairs, wanted)
         return self._set("moved", named, found[: len(named)]), self._set("normal forms", named, found[len(named) :])
 
     def _mentioning(self, view: View, names: Iterable[str], terms: Ids) -> FactSet:
         """Those facts of some relations that mention one of some terms."""
         named, pairs = self._facts(view, names), self._listed(_PAIRS, terms, terms)
-        found = self._run("find", Rewriting, named, pairs.expression(_PAIRS.name), [(name, ARRIVED) for name in named])
+        found = self._run(
+            "find", RewriteTask, named, pairs.expression(_PAIRS.name), [(name, ARRIVED) for name in named]
+        )
         return self._set("mentioning", named, found)
 
     def _in_all_names(self, view: View, pairs: Expression | None, names: Iterable[str]) -> FactSet:
         """What facts of some relations, whose terms are renamed, stand for."""
         named = self._facts(view, names)
-        return self._set("named", named, self._run("name", Naming, named, pairs, [(name, ARRIVED) for name in named]))
+        return self._set(
+            "named", named, self._run("name", ExpandNamesTask, named, pairs, [(name, ARRIVED) for name in named])
+        )
 
-    def _facts(self, view: View, names: Iterable[str]) -> dict[str, Named]:
+    def _facts(self, view: View, names: Iterable[str]) -> dict[str, RenameInput]:
         """The facts of relations that a renaming concerns."""
         return {
-            name: Named(self._workshop.shapes[name], tuple(map(int, self.schema.columns[name])), expression)
+            name: RenameInput(self._context.shapes[name], tuple(map(int, self.schema.columns[name])), expression)
             for name in names
             if name in self.schema.columns and (expression := view.expression(name)) is not None
         }
 
-    def _tasks(self, named: Mapping[str, Named]) -> int:
+    def _tasks(self, named: Mapping[str, RenameInput]) -> int:
         few = sum(most(facts.expression) for facts in named.values()) <= _SMALL
-        return 1 if few else self._workshop.cluster.buckets
+        return 1 if few else self._context.cluster.buckets
 
     def _run(
         self,
         what: str,
-        stage: type[Rewriting | Naming],
-        named: Mapping[str, Named],
+        stage: type[RenameTask],
+        named: Mapping[str, RenameInput],
         pairs: Expression | None,
         wanted: Sequence[tuple[str, Expression | None]],
     ) -> list[Found]:
         """A job that renames terms: for each channel, in order, what is wanted of the facts of a relation that arrive."""
         if not named:
             return []
-        workshop, cluster = self._workshop, self._workshop.cluster
-        shapes, tasks = [workshop.shapes[name] for name, _ in wanted], self._tasks(named)
-        channels = tuple(Channel(shape, number) for number, shape in enumerate(shapes))
-        targets = tuple(Target(name, shape, e) for shape, (name, e) in zip(shapes, wanted, strict=True))
-        stages: list[Stage] = [
-            stage(tuple(named.values()), pairs, channels, cluster.buckets, tasks),
-            Absorbing(targets, channels, str(cluster.folder), cluster.buckets, receives=True),
-        ]
-        rows = cluster.execute(f"{what} {', '.join(named)[:60]}", tasks, stages, workshop.jobs.run.look)
-        found, figures = cluster.gather(rows, len(targets))
-        workshop.sent += figures.sent
-        workshop.sent_bytes += figures.sent_bytes
-        return found
+        context, cluster = self._context, self._context.cluster
+        shapes, tasks = [context.shapes[name] for name, _ in wanted], self._tasks(named)
+        channels = [Channel(shape, number) for number, shape in enumerate(shapes)]
+        targets = [Target(name, shape, e) for shape, (name, e) in zip(shapes, wanted, strict=True)]
+        first = stage(tuple(channels), cluster.buckets, tasks, tuple(named.values()), pairs)
+        return context.run(Job(f"{what} {', '.join(named)[:60]}", targets, channels, tasks=tasks, first=first))
 
     def _set(self, what: str, names: Iterable[str], found: Sequence[Found]) -> FactSet:
-        made = FactSet(what, self._workshop)
+        made = FactSet(what, self._context)
         for name, one in zip(names, found, strict=True):
             made.append(name, one.facts)
         return made
 
     def _listed(self, relation: Relation, left: Ids, right: Ids) -> FactSet:
         """Pairs of terms of the driver, none of them twice, as facts."""
-        found = FactSet("listed", self._workshop)
+        found = FactSet("listed", self._context)
         if len(left):
-            shape, pairs = self._workshop.shapes[relation.name], np.array([left, right])
-            found.append(relation.name, list(self._workshop.cluster.write(shape, pairs, self.schema.dictionary)))
+            shape, pairs = self._context.shapes[relation.name], np.array([left, right])
+            found.append(relation.name, list(self._context.cluster.write(shape, pairs, self.schema.dictionary)))
         return found
 
     def _read(self, facts: View, relation: Relation) -> Batch:
@@ -230,13 +243,13 @@ class Representatives:
 
     # --- the materialisation from scratch ------------------------------------------------------------------------
     def settle(self, state: State) -> None:
-        """After the equalities are known: EQUALITY_CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
-        state.materialised.add(self._listed(EQUALITY_CLASSES, *self.renaming.others()))
+        """After the equalities are known: CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
+        state.materialised.add(self._listed(EQUALITY_CLASSES, *self.union_find.others()))
         self._settle_given(state)
 
     def take_over(self, state: State, *, stored: bool) -> None:
         """After facts have been loaded from elsewhere: π and E follow. Of what is `stored`, given facts may be among those of I."""
-        give_representatives(self.renaming, self._read(state.materialised, EQUALITY_CLASSES))
+        give_representatives(self.union_find, self._read(state.materialised, EQUALITY_CLASSES))
         moved = self._settle_given(state)
         if stored:
             state.materialised.take_out(moved)
@@ -250,16 +263,12 @@ class Representatives:
 
     # --- updates ---------------------------------------------------------------------------------------------------
     def settle_update(self, update: Update) -> None:
-        """After the equalities of an update are known: E⁻, E⁺ and EQUALITY_CLASSES, in normal form, and rules in normal form."""
-        changed = self.renaming.changed()
+        """Brings E⁻, E⁺ and CLASSES into normal form, after the equalities of an update are known."""
+        changed = self.union_find.changed()
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives
             target.add(self._listed(EQUALITY_CLASSES, changed.terms[others], representatives[others]))
         self._settle_explicit(update, changed)
-        if self.renaming.touched:
-            for stratum in update.state.strata:
-                if stratum.refresh():
-                    update.renewed.add(stratum.stratum)
 
     def _settle_explicit(self, update: Update, changed: Changed) -> None:
         """E⁻ and E⁺ become what changes in the normal forms of the given facts."""
@@ -271,7 +280,7 @@ class Representatives:
             new = self._normal(given, pairs)
             gone, come = explicit - new, new - explicit
         elif pairs is not None:
-            # A fact that is given no more has the normal form of another one, perhaps.
+            # A fact that is not given any more has the normal form of another one, perhaps.
             lost = self._normal(update.given_deleted.only(names), pairs)
             gone = lost - self._normal(given.only(lost.names), pairs)
             come = self._normal(update.given_inserted.only(names), pairs) - explicit
@@ -288,7 +297,7 @@ class Representatives:
         To be looked at is what facts stood for that I loses, or that mention a term that has lost or gained names; and what facts stand for now
         that I gains, or that mention such a term. What is among both has not changed.
         """
-        before, after, changed = update.state.materialised, update.after, self.renaming.changed()
+        before, after, changed = update.state.materialised, update.after, self.union_find.changed()
         if not before.count(EQUALITY_CLASSES.name) and not len(changed.terms):
             return lost, gained
         names = [name for name in self.schema.columns if not self._program.relations[name].hidden]
@@ -319,7 +328,7 @@ class Representatives:
         pairs, wanted = _classes(facts), [name for name in names if name in self.schema.columns]
         if pairs is None:
             return facts
-        named = self._named if facts is materialised else FactSet("named", self._workshop)
+        named = self._named if facts is materialised else FactSet("named", self._context)
         made = self._in_all_names(facts, pairs, [name for name in wanted if not named.count(name)])
         named.share(made, made.names)
         return named.only(wanted) | facts.only([name for name in names if name not in wanted])
@@ -335,13 +344,12 @@ class Representatives:
         return self._counts[name]
 
     def _count(self, view: View, pairs: Expression, names: Iterable[str]) -> dict[str, int]:
-        named, cluster = self._facts(view, names), self._workshop.cluster
+        named, cluster = self._facts(view, names), self._context.cluster
         if not named:
             return {}
         tasks = self._tasks(named)
-        stage = CountingNames(tuple(named.values()), pairs, cluster.buckets, tasks)
-        rows = cluster.execute("count facts in all names", tasks, [stage], self._workshop.jobs.run.look)
-        found, _ = cluster.gather(rows, len(named))
+        stage = CountNamesTask(tuple(named.values()), pairs, cluster.buckets, tasks)
+        found, _ = self._context.execute("count facts in all names", tasks, [stage], len(named))
         return {name: one.rows for name, one in zip(named, found, strict=True)}
 
     def expanded(self, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
@@ -351,7 +359,7 @@ class Representatives:
             if columns is None:
                 yield batch
             else:
-                yield from expand(batch, columns, self.renaming)
+                yield from expand_names(batch, columns, self.union_find)
 
 
 def _classes(view: View) -> Expression | None:

@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evermat.language import Stratum
-from evermat.spark.engine.job_runner import Found, Job, total_rows
-from evermat.spark.engine.tasks.merge import Target
-from evermat.spark.engine.tasks.serialization import FactFile, Shape
+from evermat.spark.engine.context import EngineContext
+from evermat.spark.engine.job_runner import Found, total_rows
+from evermat.spark.engine.tasks.serialization import FactFile
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined, most
 
 if TYPE_CHECKING:
     from evermat.spark.engine.rules import Bag
-    from evermat.spark.engine.state import Workshop
 
 _MOST_FILES = 16  # of one bucket, before they are put together
 
@@ -27,8 +26,8 @@ _MOST_FILES = 16  # of one bucket, before they are put together
 class View(ABC):
     """Facts that can be read."""
 
-    def __init__(self, workshop: Workshop) -> None:
-        self.workshop = workshop
+    def __init__(self, context: EngineContext) -> None:
+        self.context = context
 
     @abstractmethod
     def expression(self, name: str) -> Expression | None:
@@ -78,7 +77,7 @@ class View(ABC):
 
     def _counts(self, names: Iterable[str]) -> int:
         expressions = {name: self.expression(name) for name in names}
-        found = self.workshop.evaluate("count facts", expressions, write=False)
+        found = self.context.evaluate("count facts", expressions, write=False)
         return sum(one.rows for one in found.values())
 
     def about(self, name: str) -> int:
@@ -87,18 +86,18 @@ class View(ABC):
 
     def in_schemes(self) -> FactSet:
         """On a cluster every fact is in a file."""
-        return FactSet("none", self.workshop)
+        return FactSet("none", self.context)
 
     def listed(self) -> FactSet:
         """The facts in it now, whatever becomes of the sets that it is made of."""
-        made = FactSet("listed", self.workshop)
+        made = FactSet("listed", self.context)
         made.replace(self)
         return made
 
 
 class _Combination(View):
     def __init__(self, operator: str, left: View, right: View) -> None:
-        super().__init__(left.workshop)
+        super().__init__(left.context)
         self._operator, self._left, self._right = operator, left, right
 
     def expression(self, name: str) -> Expression | None:
@@ -113,7 +112,7 @@ class _Combination(View):
 
 class _Restricted(View):
     def __init__(self, view: View, relations: frozenset[str], *, inside: bool) -> None:
-        super().__init__(view.workshop)
+        super().__init__(view.context)
         self._view, self._relations, self._inside = view, relations, inside
 
     def expression(self, name: str) -> Expression | None:
@@ -149,8 +148,8 @@ class _Parts:
 class FactSet(View):
     """A set of facts that grows."""
 
-    def __init__(self, name: str, workshop: Workshop) -> None:
-        super().__init__(workshop)
+    def __init__(self, name: str, context: EngineContext) -> None:
+        super().__init__(context)
         self.name = name
         self._parts: dict[str, _Parts] = {}
 
@@ -175,10 +174,10 @@ class FactSet(View):
         return parts.added, parts.gone
 
     def add(self, facts: View | Bag | Counting) -> FactSet:
-        """Adds facts and hands back those that were new."""
+        """Adds facts and returns those that were new."""
         counting = facts if isinstance(facts, Counting) else None
         source = facts.facts if isinstance(facts, Counting) else facts
-        new = FactSet(f"new in {self.name}", self.workshop)
+        new = FactSet(f"new in {self.name}", self.context)
         if isinstance(source, View):
             if counting is None and not self._parts and isinstance(source, FactSet):
                 for known in (self, new):
@@ -195,9 +194,9 @@ class FactSet(View):
         expressions = {name: source.expression(name) for name in source.names}
         fresh = {name: combined("-", e, self.expression(name)) for name, e in expressions.items()}
         if counting is None:
-            return self.workshop.evaluate(f"add to {self.name}", fresh)
+            return self.context.evaluate(f"add to {self.name}", fresh)
         touched = {name: e for name, e in expressions.items() if e is not None}
-        found = self.workshop.evaluate(f"count for {self.name}", fresh, touched=touched, sign=counting.sign)
+        found = self.context.evaluate(f"count for {self.name}", fresh, touched=touched, sign=counting.sign)
         counting.counter.take(found)
         return found
 
@@ -205,24 +204,24 @@ class FactSet(View):
         """Takes in files with facts that are not in the set."""
         parts = self._parts.setdefault(name, _Parts())
         parts.added, parts.known = (*parts.added, *files), None
-        if len(parts.added) > _MOST_FILES * self.workshop.cluster.buckets:
+        if len(parts.added) > _MOST_FILES * self.context.cluster.buckets:
             self._put_together(name, parts)
 
     def _put_together(self, name: str, parts: _Parts) -> None:
         """Writes the many small files of a relation as few; the large ones stay."""
-        half = total_rows(parts.added) / self.workshop.cluster.buckets / 2
+        half = total_rows(parts.added) / self.context.cluster.buckets / 2
         small = tuple(file for file in parts.added if file.rows <= half)
         large = tuple(file for file in parts.added if file.rows > half)
         if not small:
             return
-        parts.added, parts.known = (*large, *self.workshop.put_together(name, small)), None
+        parts.added, parts.known = (*large, *self.context.put_together(name, small)), None
 
     def replace(self, facts: View) -> bool:
         """Holds exactly these facts from now on; whether there are any."""
         if isinstance(facts, FactSet):
             self.take_over(facts)
         else:
-            found = self.workshop.evaluate(f"fill {self.name}", {name: facts.expression(name) for name in facts.names})
+            found = self.context.evaluate(f"fill {self.name}", {name: facts.expression(name) for name in facts.names})
             self._parts = {}
             self._fill(found)
         return any(parts.rows for parts in self._parts.values())
@@ -238,8 +237,8 @@ class FactSet(View):
             coming = gained.expression(name)
             added[name] = combined("-", coming, taken_out)  # what was taken out before is in the files still
             gone[name] = combined("|", combined("-", taken_out, coming), lost.expression(name))
-        new = self.workshop.evaluate("commit what comes", added)
-        out_now = self.workshop.evaluate("commit what goes", gone)
+        new = self.context.evaluate("commit what comes", added)
+        out_now = self.context.evaluate("commit what goes", gone)
         for name in names:
             parts = self._parts.setdefault(name, _Parts())
             parts.gone = tuple(out_now[name].facts) if name in out_now else ()
@@ -256,13 +255,13 @@ class FactSet(View):
             parts = self._parts[name]
             parts.gone, parts.known = (*parts.gone, *added), None
             self._write_anew(name, parts)
-            if len(parts.gone) > _MOST_FILES * self.workshop.cluster.buckets:
-                parts.gone, parts.known = tuple(self.workshop.put_together(name, parts.gone)), None
+            if len(parts.gone) > _MOST_FILES * self.context.cluster.buckets:
+                parts.gone, parts.known = tuple(self.context.put_together(name, parts.gone)), None
 
     def _write_anew(self, name: str, parts: _Parts) -> None:
         """Writes the facts of a relation without those that are gone, if these are many."""
         if 2 * total_rows(parts.gone) > total_rows(parts.added):
-            found = self.workshop.evaluate("write a set anew", {name: parts.expression()})
+            found = self.context.evaluate("rewrite a set", {name: parts.expression()})
             parts.added, parts.gone, parts.known = tuple(found[name].facts) if name in found else (), (), None
 
     def share(self, other: FactSet, names: Iterable[str]) -> None:
@@ -274,7 +273,7 @@ class FactSet(View):
 
     def copy(self) -> FactSet:
         """A set that holds the same now."""
-        made = FactSet(self.name, self.workshop)
+        made = FactSet(self.name, self.context)
         made.share(self, self._parts)
         return made
 
@@ -301,13 +300,13 @@ class FactSet(View):
 class CountedFacts:
     """A derivation counter: files of amounts, which may name a fact repeatedly; its count is the sum."""
 
-    def __init__(self, name: str, workshop: Workshop) -> None:
-        self.name, self.workshop = name, workshop
+    def __init__(self, name: str, context: EngineContext) -> None:
+        self.name, self.context = name, context
         self.files: dict[str, tuple[FactFile, ...]] = {}
 
     def add(self, facts: View | Bag) -> FactSet:
         """Counts every occurrence; the facts touched."""
-        touched = FactSet(f"counted by {self.name}", self.workshop)
+        touched = FactSet(f"counted by {self.name}", self.context)
         touched.add(Counting(self, facts, 1))
         return touched
 
@@ -325,8 +324,8 @@ class CountedFacts:
     def put_together(self) -> None:
         """Where there are many files, writes few that say the same."""
         for name, files in self.files.items():
-            if len(files) > _MOST_FILES * self.workshop.cluster.buckets:
-                self.files[name] = tuple(self.workshop.sum_up(name, files))
+            if len(files) > _MOST_FILES * self.context.cluster.buckets:
+                self.files[name] = tuple(self.context.sum_up(name, files))
 
     def drop(self, name: str) -> None:
         """All counts of a relation become 0."""
@@ -345,8 +344,8 @@ class Counting:
 class Positive(View):
     """Facts that are counted at least once: only to be intersected with, or taken from, something small."""
 
-    def __init__(self, workshop: Workshop, *counters: CountedFacts) -> None:
-        super().__init__(workshop)
+    def __init__(self, context: EngineContext, *counters: CountedFacts) -> None:
+        super().__init__(context)
         self._counters = counters
         self._known: dict[str, tuple[tuple[FactFile, ...], Counted]] = {}
 
@@ -360,19 +359,3 @@ class Positive(View):
     @property
     def names(self) -> Iterable[str]:
         raise AssertionError("facts that are counted are never enumerated")
-
-
-def evaluation(
-    what: str,
-    expressions: Mapping[str, Expression | None],
-    shapes: Mapping[str, Shape],
-    *,
-    write: bool = True,
-    touched: Mapping[str, Expression] | None = None,
-    sign: int = 0,
-) -> tuple[Job, list[str]]:
-    """The job that evaluates expressions, by relation; those that are surely empty are left out."""
-    touched = touched or {}
-    names = [n for n, e in expressions.items() if (e is not None and most(e)) or n in touched]
-    targets = [Target(n, shapes[n], expressions[n], write, sign if n in touched else 0, touched.get(n)) for n in names]
-    return Job(what, targets), names

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.core import EvermatError, Problem, ResourceError, allow_pandas, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.spark.engine.tasks.derive import Derivation, Deriving, Given, Grouping, Loading
-from evermat.spark.engine.tasks.merge import Absorbing, Target
+from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GivenFile, GroupTask, LoadTask
+from evermat.spark.engine.tasks.merge import MergeTask, Target
 from evermat.spark.engine.tasks.serialization import (
     Amounts,
     FactFile,
@@ -27,7 +26,7 @@ from evermat.spark.engine.tasks.serialization import (
     to_arrow,
     write_file,
 )
-from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, figures_of
+from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, SendTask, figures_of
 from evermat.spark.jobs import failure, is_connect, named, run_watched
 from evermat.spark.scratch import Scratch
 
@@ -41,7 +40,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What a task sends is the same facts at every attempt, but not the same bytes: that is no reason to give a job up.
+    # What a task sends is the same facts at every attempt, but not the same bytes: that is not a reason to give a job up.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
 }
@@ -55,8 +54,9 @@ class Job:
     targets: list[Target]
     channels: list[Channel] = field(default_factory=list)
     derivations: list[Derivation] = field(default_factory=list)
-    given: list[Given] = field(default_factory=list)
+    given: list[GivenFile] = field(default_factory=list)
     tasks: int = 1
+    first: SendTask | None = None  # what finds facts, if rules and files do not
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Cluster:
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress
         self.jobs = 0
-        self._known: set[str] = set()  # paths of files that somebody refers to
+        self._known: set[str] = set()  # paths of files that are referred to
         self._has_failed = False
         self.folder = scratch.folder("facts")
 
@@ -115,20 +115,22 @@ class Cluster:
             yield self.adopt(write_file(table, Path(self.folder), bucket))
 
     def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
-        """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, absorb; `look` as for `execute`.
+        """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, merge; `look` as for `execute`.
 
         Raises:
             ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
         """
         channels, targets = tuple(job.channels), tuple(job.targets)
-        absorbing = Absorbing(targets, channels, str(self.folder), self.buckets, receives=bool(channels))
-        stages: list[Stage] = [absorbing]
+        merge_task = MergeTask(targets, channels, str(self.folder), self.buckets, receives=bool(channels))
+        stages: list[Stage] = [merge_task]
         if any(channel.groups is not None for channel in channels):
-            stages.insert(0, Grouping(channels, self.buckets))
-        if job.given:
-            stages.insert(0, Loading(tuple(job.given), channels, self.buckets, job.tasks))
+            stages.insert(0, GroupTask(channels, self.buckets))
+        if job.first is not None:
+            stages.insert(0, job.first)
+        elif job.given:
+            stages.insert(0, LoadTask(channels, self.buckets, job.tasks, tuple(job.given)))
         elif channels:
-            stages.insert(0, Deriving(tuple(job.derivations), channels, self.buckets, job.tasks))
+            stages.insert(0, DeriveTask(channels, self.buckets, job.tasks, tuple(job.derivations)))
         tasks = job.tasks if channels else self.buckets
         return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
 
@@ -153,7 +155,7 @@ class Cluster:
     ) -> list[Any]:
         """Runs stages one after the other, with a shuffle to the buckets in between; what the last one tells.
 
-        `look` is called meanwhile, again and again, and raises to stop it: limits and signals hold for whoever has asked.
+        `look` is called meanwhile, again and again, and raises to stop it: limits and signals hold for the caller.
         """
 
         def check() -> None:
@@ -185,14 +187,14 @@ class Cluster:
                     end()
 
     def _sweep(self) -> None:
-        """Removes files that nobody has heard of: tasks of a job that failed have left them."""
+        """Removes files that the driver does not know: tasks of a job that failed have left them."""
         with suppress(OSError):  # the folder may be what failed
             for path in self.folder.iterdir():
                 if str(path) not in self._known:
                     _remove(str(path), self._known)
 
     def adopt(self, file: FactFile) -> FactFile:
-        """A file that somebody has written; it goes when nobody refers to it any more."""
+        """A file that a task has written; it is removed when nothing refers to it any more."""
         try:
             Path(file.path).stat()
         except OSError as error:

@@ -6,10 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from evermat.columns.equality.expansion import expand
-from evermat.columns.state.query import Solutions
-from evermat.columns.storage.table import Table
-from evermat.engine.run import Run
+from evermat.columns import Solutions, Table, expand_names
+from evermat.engine import Run
 from evermat.language import Query, normal_rule, rewritten_columns
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.rules import Rules
@@ -24,30 +22,30 @@ def evaluate(query: Query, state: State, facts: View, run: Run, *, representativ
     Raises:
         LimitError: a limit was reached.
     """
-    names, workshop, rules = state.representatives, state.workshop, query.rules
+    names, context, rules = state.representatives, state.context, query.rules
     state.jobs.run = run
     if names is not None and query.about_names:
         facts = names.all_names(facts, query.reads, state.materialised)
     elif names is not None:
-        rules = tuple(normal_rule(rule, names.renaming.normal) for rule in rules)
-    known, workshop.undefined = workshop.undefined, Counter()  # what a query drops is not the state's
-    made = FactSet("an answer", workshop)
+        rules = tuple(normal_rule(rule, names.union_find.normal) for rule in rules)
+    known, context.undefined = context.undefined, Counter()  # what a query drops is not the state's
+    made = FactSet("an answer", context)
     for name, relation in query.relations.items():
-        workshop.shapes[name] = Shape.of(relation.types)
+        context.shapes[name] = Shape.of(relation.types)
     try:
         for rule in rules:  # in an order in which all that a rule reads is complete
-            made.add(Rules([rule], frozenset(), workshop).consequences(facts | made))
+            made.add(Rules([rule], frozenset(), context).consequences(facts | made))
     finally:
-        undefined, workshop.undefined = sum(workshop.undefined.values()), known
+        undefined, context.undefined = sum(context.undefined.values()), known
     table = Table(query.answer.arity)
     columns = np.array(rewritten_columns(query.answer), np.int64)
     for batch in facts_of(made, query.answer.name, state.dictionary):
         if names is None or representatives != query.about_names:
             table.add_new(batch, 0)
         elif representatives:
-            names.renaming.rename(batch, columns)
+            names.union_find.rename(batch, columns)
             table.add_new(batch, 0)
         else:
-            for part in expand(batch, columns, names.renaming):
+            for part in expand_names(batch, columns, names.union_find):
                 table.add_new(part, 0)
     return Solutions(table, undefined)

@@ -1,7 +1,7 @@
 """Between buckets and a state directory: rows of its files become files of sets, and facts are told as rows that it keeps.
 
-`Opening` reads data files of a state and sends their rows to buckets, where `Restoring` keeps of each fact what the newest version says. The other way,
-`Describing` tells of facts in a bucket whether they came or went, where they come from, and how often they are derived.
+`OpenTask` reads data files of a state and sends their rows to buckets, where `RestoreTask` keeps of each fact what the newest version says. The other way,
+`DescribeTask` tells of facts in a bucket whether they came or went, where they come from, and how often they are derived.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import encode_table
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns import Batch, Dictionary, Rows, Table, encode_table
 from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 from evermat.language import Relation, Type
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.job_runner import Stage
-from evermat.spark.engine.state import Workshop
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import (
     Amounts,
@@ -38,8 +36,8 @@ from evermat.spark.engine.tasks.serialization import (
     write_file,
 )
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, most
-from evermat.spark.engine.tasks.task_table import Holding
-from evermat.spark.engine.tasks.worker import Sending, outcome
+from evermat.spark.engine.tasks.task_table import TaskTable
+from evermat.spark.engine.tasks.worker import Outbox, outcome
 from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, Columns, Part, damaged, read_part, table_schema
 
 GONE, COME, SAME = range(3)  # what there is to tell of a fact
@@ -95,7 +93,7 @@ class Restored:
     recursive: list[FactFile] = field(default_factory=list)
 
 
-def restore(workshop: Workshop, relations: Sequence[Stored]) -> list[Restored]:
+def restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restored]:
     """The facts and counts of relations of a state. Few jobs do it: small relations go together.
 
     Raises:
@@ -103,22 +101,22 @@ def restore(workshop: Workshop, relations: Sequence[Stored]) -> list[Restored]:
         ResourceError: Spark gave up, or executors do not see the state.
     """
     restored: list[Restored] = []
-    for together in _portions([sum(f.size for f in r.files) for r in relations], _TOGETHER * workshop.cluster.buckets):
-        restored += _restore(workshop, [relations[i] for i in together])
+    for together in _portions([sum(f.size for f in r.files) for r in relations], _TOGETHER * context.cluster.buckets):
+        restored += _restore(context, [relations[i] for i in together])
     return restored
 
 
-def _restore(workshop: Workshop, relations: Sequence[Stored]) -> list[Restored]:
-    cluster = workshop.cluster
+def _restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restored]:
+    cluster = context.cluster
     sources = tuple((number, file) for number, stored in enumerate(relations) for file in stored.files)
     if not sources:
         return [Restored() for _ in relations]
     count = min(len(sources), cluster.buckets)
-    opening = Opening(tuple(relations), sources, cluster.buckets, count)
+    opening = OpenTask(tuple(relations), sources, cluster.buckets, count)
     names = ", ".join(stored.relation.name for stored in relations)
-    stages: list[Stage] = [opening, Restoring(opening, str(cluster.folder))]
-    rows = cluster.execute(f"open {names[:60]}", count, stages, workshop.jobs.run.look)
-    found, _ = cluster.gather(rows, 2 * len(relations))  # first of all, for then files go that nobody needs
+    stages: list[Stage] = [opening, RestoreTask(opening, str(cluster.folder))]
+    rows = cluster.execute(f"open {names[:60]}", count, stages, context.jobs.run.look)
+    found, _ = cluster.gather(rows, 2 * len(relations))  # first of all, so that files that are not needed are removed
     for row in rows:
         if row["what"] == "problem":
             _complain(bytes(row["payload"]))
@@ -152,7 +150,7 @@ def _portions(sizes: Sequence[int], most_together: int) -> Iterator[range]:
 
 
 @dataclass(frozen=True, eq=False)
-class Opening:
+class OpenTask:
     """Sends rows of a state to their buckets; task i of n has the files i, i + n and so on. The number of a file is the channel of its rows."""
 
     relations: tuple[Stored, ...]
@@ -161,24 +159,24 @@ class Opening:
     tasks: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        for number in worker.numbers_of(batches):
             for channel in range(number, len(self.sources), self.tasks):
                 waiting: list[pa.RecordBatch] = []
                 dictionary = Dictionary()
-                self._send(channel, dictionary, Sending(self.buckets, dictionary, waiting.append))
+                self._send(channel, dictionary, Outbox(self.buckets, dictionary, waiting.append))
                 yield from waiting
         worker.settle()
 
-    def _send(self, channel: int, dictionary: Dictionary, sending: Sending) -> None:
+    def _send(self, channel: int, dictionary: Dictionary, outbox: Outbox) -> None:
         position, file = self.sources[channel]
         stored, path = self.relations[position], Path(file.folder, file.path)
         try:
             rows = _read(stored, file) if _exists(path) else None
         except StateError as error:
-            sending.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
+            outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
         if rows is None:
-            sending.packet(0, _PROBLEM, pickle.dumps((path, [])))
+            outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
             return
         batch = _encode(rows, stored.relation, dictionary)
         flags, counts = _flags(rows), {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
@@ -188,7 +186,7 @@ class Opening:
                 packed = to_arrow(np.ascontiguousarray(batch[:, chosen]), stored.shape, dictionary)
                 for name, values in {_FLAGS: flags, **counts}.items():
                     packed = packed.append_column(name, pa.array(values[chosen]))
-                sending.packet(bucket, channel, pack(packed))
+                outbox.packet(bucket, channel, pack(packed))
 
 
 def _exists(path: Path) -> bool:
@@ -220,10 +218,10 @@ def _flags(rows: pa.Table) -> Flags:
 
 
 @dataclass(frozen=True, eq=False)
-class Restoring:
+class RestoreTask:
     """Keeps in one bucket what the newest version says of each fact, and leaves it in files: target 2n is E of relation n, with C_nr; 2n + 1 is I, with C_r."""
 
-    opening: Opening
+    opening: OpenTask
     folder: str
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -317,23 +315,22 @@ class Described:
         return most(self.gone) + most(self.come) + most(self.same)
 
 
-def describe(workshop: Workshop, wanted: Sequence[Described], most_together: int) -> Iterator[list[list[FactFile]]]:
+def describe(context: EngineContext, wanted: Sequence[Described], most_together: int) -> Iterator[list[list[FactFile]]]:
     """Portions of files that tell of facts, for one after the other; a job is run when its portion is asked for.
 
     Beside the facts the files have the columns `OP` (`GONE`, `COME` or `SAME`), `EXPLICIT`, and `NONRECURSIVE` and `RECURSIVE` if they are told.
     """
-    cluster = workshop.cluster
+    cluster = context.cluster
     for together in _portions([described.most for described in wanted], most_together):
         some = tuple(wanted[i] for i in together)
         names = ", ".join(described.relation.name for described in some)
-        what, describing = f"describe {names[:60]}", Describing(some, str(cluster.folder))
-        rows = cluster.execute(what, cluster.buckets, [describing], workshop.jobs.run.look)
-        found, _ = cluster.gather(rows, len(some))
+        task = DescribeTask(some, str(cluster.folder))
+        found, _ = context.execute(f"describe {names[:60]}", cluster.buckets, [task], len(some))
         yield [one.facts for one in found]
 
 
 @dataclass(frozen=True, eq=False)
-class Describing:
+class DescribeTask:
     """Tells of facts in one bucket."""
 
     wanted: tuple[Described, ...]
@@ -360,7 +357,7 @@ def _told(described: Described, bucket: int) -> pa.Table | None:
         everything = combined("|", everything, expression)
     # Of the explicit facts, which may be many, only those among the others are wanted.
     explicit = combined("&", everything, described.explicit)
-    holding = Holding(name, described.shape, dictionary)
+    holding = TaskTable(name, described.shape, dictionary)
     holding.load([e for e in (*told.values(), explicit) if e is not None], (bucket,))
     found = {op: holding.view(expression).rows(name) for op, expression in told.items() if expression is not None}
     rows = np.concatenate([np.zeros(0, np.int32), *found.values()]).astype(np.int32, copy=False)

@@ -12,18 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
-from evermat.columns.state.saved import saved_numbers
+from evermat.columns import saved_numbers
 from evermat.core import StateError
-from evermat.engine import saved_rows
-from evermat.engine.saved_rows import Difference, SavedRows
+from evermat.engine import Difference, SavedRows, saved_rows
 from evermat.language import Program, Type
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet
 from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, StoredFile, describe, restore
-from evermat.spark.engine.state import State, Workshop
+from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined
 from evermat.spark.engine.update import Update
-from evermat.store import NONRECURSIVE, OP, RECURSIVE, Part, Store, stored_columns
+from evermat.store import NONRECURSIVE, OP, RECURSIVE, Part, VersionReader, stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes
@@ -35,45 +35,45 @@ Rows = dict[str, Iterator[SavedRows]]
 def all_rows(state: State, wanted: Mapping[str, Counters]) -> Rows:
     """All facts of some relations."""
     whole = {name: _described(state, name, counters, come=_facts(state, name)) for name, counters in wanted.items()}
-    return _pieces(state.workshop, whole)
+    return _pieces(state.context, whole)
 
 
 def changed_rows(update: Update, result: tuple[FactSet, FactSet], wanted: Mapping[str, Counters]) -> Rows:
     """What an update changes of some relations: facts deleted and inserted, and those whose origin or counters change."""
     changes = {name: _changed(update, name, result, counters) for name, counters in wanted.items()}
-    return _pieces(update.state.workshop, changes)
+    return _pieces(update.state.context, changes)
 
 
 def current_rows(
-    state: State, store: Store, parts: Mapping[str, Sequence[Part]], wanted: Mapping[str, Counters]
+    state: State, store: VersionReader, parts: Mapping[str, Sequence[Part]], wanted: Mapping[str, Counters]
 ) -> Rows:
     """What there is to say now about all facts in some data files of the newest version."""
     number, stored = store.latest.number, []
     for name in parts:
         paths = {part.path for part in parts[name]}
-        whole = _stored(store, number, state.program, name, state.workshop.shapes[name], every=True)
+        whole = _stored(store, number, state.program, name, state.context.shapes[name], every=True)
         some = tuple(file for file in whole.files if file.path in paths)
         stored.append(Stored(whole.relation, whole.shape, whole.columns, some, every=True))
     told = {}
-    for name, found in zip(parts, restore(state.workshop, stored), strict=True):
+    for name, found in zip(parts, restore(state.context, stored), strict=True):
         files, facts = _files(found.materialised), _facts(state, name)
         come, gone = combined("&", files, facts), combined("-", files, facts)
         told[name] = _described(state, name, wanted[name], come=come, gone=gone)
-    return _pieces(state.workshop, told)
+    return _pieces(state.context, told)
 
 
 def difference(
-    state: State, store: Store, before: Program, dropped: Collection[str], wanted: Mapping[str, Counters]
+    state: State, store: VersionReader, before: Program, dropped: Collection[str], wanted: Mapping[str, Counters]
 ) -> Difference:
     """What turns the facts of the newest version, which has the program `before`, into those of a state.
 
     Of `dropped` relations the state's program has none, or one with other types.
     """
     shapes = {
-        name: Shape.of(relation.types) if name in dropped else state.workshop.shapes[name]
+        name: Shape.of(relation.types) if name in dropped else state.context.shapes[name]
         for name, relation in before.relations.items()
     }
-    old = _restored(store, store.latest.number, before, shapes, state.workshop, {})
+    old = _restored(store, store.latest.number, before, shapes, state.context, {})
     same = {name: found.materialised for name, found in old.items() if name not in dropped}
     told = {name: _difference(state, name, kept, same.get(name, [])) for name, kept in wanted.items()}
     counts = _counts(state, told)
@@ -84,12 +84,12 @@ def difference(
             if name not in state.program.relations:
                 gone, explicit = _files(found.materialised), _files(found.explicit)
                 told[name] = Described(relation, shapes[name], gone=gone, explicit=explicit)
-    return Difference(_pieces(state.workshop, told), **counts)
+    return Difference(_pieces(state.context, told), **counts)
 
 
-def restore_state(state: State, store: Store, number: int, counters: Mapping[str, Counters]) -> None:
+def restore_state(state: State, store: VersionReader, number: int, counters: Mapping[str, Counters]) -> None:
     """Takes in the facts of a version, and those of its counters that are wanted; the state is empty."""
-    restored = _restored(store, number, state.program, state.workshop.shapes, state.workshop, counters)
+    restored = _restored(store, number, state.program, state.context.shapes, state.context, counters)
     for name, found in restored.items():
         state.given.append(name, found.explicit)
         state.materialised.append(name, found.materialised)
@@ -104,11 +104,11 @@ def restore_state(state: State, store: Store, number: int, counters: Mapping[str
 
 
 def _restored(
-    store: Store,
+    store: VersionReader,
     number: int,
     program: Program,
     shapes: Mapping[str, Shape],
-    workshop: Workshop,
+    context: EngineContext,
     counters: Mapping[str, Counters],
 ) -> dict[str, Restored]:
     """The facts of all relations of a version, and those of the counters that are wanted."""
@@ -122,7 +122,7 @@ def _restored(
     wanted = stored()
     while True:
         try:
-            return dict(zip(program.relations, restore(workshop, wanted), strict=True))
+            return dict(zip(program.relations, restore(context, wanted), strict=True))
         except StateError:
             before, wanted = wanted, stored()  # files that a vacuum has removed have others in their place now
             if [one.files for one in before] == [one.files for one in wanted]:
@@ -130,7 +130,7 @@ def _restored(
 
 
 def _stored(
-    store: Store,
+    store: VersionReader,
     number: int,
     program: Program,
     name: str,
@@ -170,7 +170,7 @@ def _counts(state: State, told: Mapping[str, Described]) -> dict[str, int]:
         ("inserted", {name: one.come for name, one in told.items() if not one.relation.hidden}),
         ("deleted", {name: one.gone for name, one in told.items() if not one.relation.hidden}),
     ):
-        found = state.workshop.evaluate("count what changes", expressions, write=False)
+        found = state.context.evaluate("count what changes", expressions, write=False)
         counts[what] = sum(one.rows for one in found.values())
     return counts
 
@@ -202,7 +202,7 @@ def _described(
             (Counters.MODULAR, state.recursive_counter),
         )
     )
-    relation, shape = state.program.relations[name], state.workshop.shapes[name]
+    relation, shape = state.program.relations[name], state.context.shapes[name]
     return Described(relation, shape, gone, come, same, state.given.expression(name), nonrecursive, recursive)
 
 
@@ -231,14 +231,14 @@ def _changed(update: Update, name: str, result: tuple[FactSet, FactSet], counter
 
     nonrecursive = sums(state.nonrecursive_counter, changes[0]) if counters >= Counters.NONRECURSIVE else None
     recursive = sums(state.recursive_counter, changes[1]) if counters.recursive else None
-    relation, shape = state.program.relations[name], state.workshop.shapes[name]
+    relation, shape = state.program.relations[name], state.context.shapes[name]
     return Described(relation, shape, gone, come, same, explicit, nonrecursive, recursive)
 
 
-def _pieces(workshop: Workshop, described: Mapping[str, Described]) -> Rows:
+def _pieces(context: EngineContext, described: Mapping[str, Described]) -> Rows:
     """Saved rows by relation; the jobs that describe them run when rows are read."""
     wanted = {name: one for name, one in described.items() if one.most}
-    portions = describe(workshop, list(wanted.values()), _TOGETHER)
+    portions = describe(context, list(wanted.values()), _TOGETHER)
     waiting: dict[str, list[FactFile]] = {}
     ahead = iter(wanted)
 

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.equality.expansion import expand
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import decode_arrow
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, decode_arrow, expand_names
 from evermat.io import arrow_schema, parquet_schema
 from evermat.language import Relation
 from evermat.spark.dataframes import from_tasks
 from evermat.spark.engine.fact_sets import View
-from evermat.spark.engine.tasks.rename_terms import renaming_of
+from evermat.spark.engine.tasks.rename_terms import union_find_of
 from evermat.spark.engine.tasks.serialization import Shape, buckets_of
 from evermat.spark.engine.tasks.set_expressions import Expression, Files
 from evermat.spark.engine.tasks.task_table import batches_of
-from evermat.spark.engine.tasks.worker import settle, worker_dictionary
+from evermat.spark.engine.tasks.worker import numbers_of, settle, worker_dictionary
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +29,7 @@ _SHOWN = 1 << 16  # facts in a batch for Spark
 
 
 @dataclass(frozen=True, eq=False)
-class Showing:
+class ScanTask:
     """Facts of a relation, in all names if there are some, with the columns and types that users see; each task has one bucket."""
 
     relation: Relation
@@ -44,10 +41,10 @@ class Showing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
-        renaming = renaming_of(self.names, dictionary, self.buckets)
-        for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        union_find = union_find_of(self.names, dictionary, self.buckets)
+        for bucket in numbers_of(batches):
             for held in batches_of(self.expression, self.shape, dictionary, (bucket,)):
-                for facts in expand(held, np.array(self.columns, np.int64), renaming):
+                for facts in expand_names(held, np.array(self.columns, np.int64), union_find):
                     for first in range(0, facts.shape[1], _SHOWN):
                         yield from self._shown(facts[:, first : first + _SHOWN], dictionary)
         settle()
@@ -64,8 +61,8 @@ class Showing:
 
 def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
     """The facts of a relation; no more than a bucket is held at a time."""
-    shape, expression = view.workshop.shapes[name], view.expression(name)
-    for bucket in range(view.workshop.cluster.buckets):
+    shape, expression = view.context.shapes[name], view.expression(name)
+    for bucket in range(view.context.cluster.buckets):
         yield from batches_of(expression, shape, dictionary, (bucket,))
 
 
@@ -76,19 +73,21 @@ def frame_of(
 
     Terms in some columns may have other names, of which there are files too.
     """
-    workshop, expression = view.workshop, view.expression(relation.name)
-    shape, buckets = workshop.shapes[relation.name], workshop.cluster.buckets
+    context, expression = view.context, view.expression(relation.name)
+    shape, buckets = context.shapes[relation.name], context.cluster.buckets
     facts = Files(()) if expression is None else expression
-    showing = Showing(relation, shape, facts, buckets, tuple(columns), names)
+    showing = ScanTask(relation, shape, facts, buckets, tuple(columns), names)
     frame = from_tasks(spark, relation, showing.__call__, buckets)
-    weakref.finalize(frame, lambda _files: None, (expression, names))  # files go when nobody refers to them any more
+    weakref.finalize(
+        frame, lambda _files: None, (expression, names)
+    )  # files are removed when nothing refers to them any more
     return frame
 
 
 def holds(view: View, name: str, fact: Batch, dictionary: Dictionary) -> bool:
     """Whether a fact is in a view; only its bucket is read."""
-    workshop = view.workshop
-    shape, expression = workshop.shapes[name], view.expression(name)
-    bucket = int(buckets_of(fact, shape, workshop.cluster.buckets, dictionary)[0])
+    context = view.context
+    shape, expression = context.shapes[name], view.expression(name)
+    bucket = int(buckets_of(fact, shape, context.cluster.buckets, dictionary)[0])
     found = batches_of(expression, shape, dictionary, (bucket,))
     return any(bool(np.all(batch == fact, axis=0).any()) for batch in found)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evermat.columns.equality.union_find import Renaming
-from evermat.columns.state.query import Solutions
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, Solutions, UnionFind
 from evermat.core import ASSERTED, INFERRED, Which
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import EQUALITY_CLASSES, Query
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import View
@@ -34,10 +31,10 @@ class Snapshot:
         return self._state.dictionary
 
     @property
-    def renaming(self) -> Renaming | None:
+    def union_find(self) -> UnionFind | None:
         """Which term represents which; None if equal terms are not represented by one."""
         names = self._state.representatives
-        return None if names is None else names.renaming
+        return None if names is None else names.union_find
 
     def count(self, name: str, *, expanded: bool = True) -> int:
         """How many facts a relation has."""
@@ -65,7 +62,7 @@ class Snapshot:
         """Whether a relation has a fact; only its bucket is read."""
         names = self._names(name) if expanded else None
         if names is not None:
-            names.renaming.rename(fact, names.schema.columns[name])
+            names.union_find.rename(fact, names.schema.columns[name])
         return holds(self._facts, name, fact, self.dictionary)
 
     def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:

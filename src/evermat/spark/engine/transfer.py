@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evermat.algebra import Counters
-from evermat.columns.state.state import State as ColumnsState
-from evermat.columns.state.views import View as ColumnsView
-from evermat.columns.state.views import facts_in
-from evermat.columns.storage.table import Rows
+from evermat.columns import Rows, facts_in
+from evermat.columns import State as ColumnsState
+from evermat.columns import View as ColumnsView
 from evermat.language import Relation
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import FactSet
 from evermat.spark.engine.job_runner import Job
-from evermat.spark.engine.state import State, Workshop
-from evermat.spark.engine.tasks.derive import Given
+from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.derive import GivenFile
 from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import (
     Amounts,
@@ -27,7 +27,7 @@ from evermat.spark.engine.tasks.worker import Channel
 _ROWS = 1 << 22  # facts that are written at a time
 
 
-def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactSet:
+def move_state(source: ColumnsState, target: State, left: ColumnsView | None) -> FactSet:
     """Gives an empty state on a cluster all that a state in memory has; `left` in files."""
     for name in source.tables:
         target.given.append(name, list(_written(source, target, name, source.given.rows(name))))
@@ -47,7 +47,7 @@ def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactS
         stratum, valid = rules.stratum, source.counters[rules.stratum]
         target.record_counters(stratum, valid if rules.counts_copies else Counters.NONE)
         target.record_work(stratum, source.work(stratum))
-    waiting = FactSet("left", target.workshop)
+    waiting = FactSet("left", target.context)
     if left is not None:
         for name in left.names:
             waiting.append(name, list(_written(source, target, name, left.rows(name))))
@@ -56,31 +56,33 @@ def move(source: ColumnsState, target: State, left: ColumnsView | None) -> FactS
 
 def _all_written(source: ColumnsState, target: State, name: str) -> Iterator[FactFile]:
     for batch in facts_in(source.materialised, name, _ROWS):
-        yield from target.cluster.write(target.workshop.shapes[name], batch, source.dictionary)
+        yield from target.cluster.write(target.context.shapes[name], batch, source.dictionary)
 
 
 def _written(
     source: ColumnsState, target: State, name: str, rows: Rows, amounts: Amounts | None = None
 ) -> Iterator[FactFile]:
-    shape: Shape = target.workshop.shapes[name]
+    shape: Shape = target.context.shapes[name]
     for first in range(0, len(rows), _ROWS):
         batch = source.tables[name].take(rows[first : first + _ROWS])
         own = None if amounts is None else amounts[first : first + _ROWS]
         yield from target.cluster.write(shape, batch, source.dictionary, own)
 
 
-def load(
-    workshop: Workshop, relations: Mapping[str, Relation], given: Mapping[str, Sequence[Path]], what: str
+def load_files(
+    context: EngineContext, relations: Mapping[str, Relation], given: Mapping[str, Sequence[Path]], what: str
 ) -> FactSet:
     """A set of the facts in some files, by relation."""
-    loaded = FactSet(what, workshop)
+    loaded = FactSet(what, context)
     names = [name for name, files in given.items() if files]
     if names:
-        shapes = workshop.shapes
+        shapes = context.shapes
         job = Job(f"load {', '.join(names)[:60]}", [Target(name, shapes[name], ARRIVED) for name in names])
         job.channels = [Channel(shapes[name], number) for number, name in enumerate(names)]
-        job.given = [Given(str(p), relations[name], number) for number, name in enumerate(names) for p in given[name]]
-        job.tasks = min(len(job.given), workshop.cluster.buckets)
-        for name, found in zip(names, workshop.run(job), strict=True):
+        job.given = [
+            GivenFile(str(p), relations[name], number) for number, name in enumerate(names) for p in given[name]
+        ]
+        job.tasks = min(len(job.given), context.cluster.buckets)
+        for name, found in zip(names, context.run(job), strict=True):
             loaded.append(name, found.facts)
     return loaded

@@ -8,32 +8,31 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from evermat.columns.storage.encoding import Encodable, Tables, encode_table
+from evermat.columns import ArrowTables, Encodable, encode_table
 from evermat.core import Problem, ResourceError
 from evermat.core import error_catalogue as errors
 from evermat.language import Relation
 from evermat.spark.input.read_task import Outcome, write_facts
 
 if TYPE_CHECKING:
-    from evermat.columns.storage.dictionary import Dictionary
-    from evermat.columns.storage.table import Batch
+    from evermat.columns import Batch, Dictionary
 
 
-class Several(Encodable):
+class ConcatenatedFacts(Encodable):
     """The facts of a relation that come in several ways."""
 
-    def __init__(self, parts: Sequence[Tables | Exchanged]) -> None:
+    def __init__(self, parts: Sequence[ArrowTables | ArrowFileFacts]) -> None:
         self.parts = parts
 
-    def with_table(self, table: pa.Table) -> Several:
+    def with_table(self, table: pa.Table) -> ConcatenatedFacts:
         """These facts and some more."""
-        return Several([*self.parts, Tables([table])])
+        return ConcatenatedFacts([*self.parts, ArrowTables([table])])
 
     @property
     def rows(self) -> int:
         """How many facts there are."""
         return sum(
-            part.rows if isinstance(part, Exchanged) else sum(table.num_rows for table in part.tables)
+            part.rows if isinstance(part, ArrowFileFacts) else sum(table.num_rows for table in part.tables)
             for part in self.parts
         )
 
@@ -41,7 +40,7 @@ class Several(Encodable):
         """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
         files: list[Path] = []
         for part in self.parts:
-            if isinstance(part, Exchanged):
+            if isinstance(part, ArrowFileFacts):
                 files += part.files
             else:
                 for table in part.tables:
@@ -54,7 +53,7 @@ class Several(Encodable):
             yield from part.batches(relation, dictionary)
 
 
-class Exchanged(Encodable):
+class ArrowFileFacts(Encodable):
     """The facts of a relation in files, in their order."""
 
     def __init__(self, files: Sequence[Path], rows: int) -> None:
@@ -77,6 +76,6 @@ class Exchanged(Encodable):
         dictionary.forget_arrow()
 
 
-def exchanged(outcomes: Sequence[Outcome]) -> Exchanged:
+def exchanged(outcomes: Sequence[Outcome]) -> ArrowFileFacts:
     """What tasks have written."""
-    return Exchanged([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))
+    return ArrowFileFacts([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from evermat.columns.storage.encoding import Tables
+from evermat.columns import ArrowTables
 from evermat.core import DataError, EvermatError, Problem, ResourceError, Source
 from evermat.core import error_catalogue as errors
 from evermat.io import (
@@ -31,7 +31,7 @@ from evermat.io import (
 )
 from evermat.language import Io, Program
 from evermat.spark import dataframes
-from evermat.spark.input.arrow_files import Exchanged, Several, exchanged
+from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.jobs import essential, failure, named, run_watched
 from evermat.spark.scratch import Scratch
@@ -54,7 +54,7 @@ def read_inputs(
     spread: bool = False,
     graphs: GraphFiles | None = None,
     triples: pa.Table | None = None,
-) -> dict[str, Several]:
+) -> dict[str, ConcatenatedFacts]:
     """The facts of all inputs, and of RDF files, by relation; they are in the scratch folder until they are encoded.
 
     With `spread` the driver does not see those of tables and databases either.
@@ -73,7 +73,7 @@ def read_inputs(
         reading.plan_graph(path, router)
     found = reading.facts()
     for name, table in router.route(triples)[0].items() if triples is not None else ():
-        found[name] = found.get(name, Several(())).with_table(table)
+        found[name] = found.get(name, ConcatenatedFacts(())).with_table(table)
     return found
 
 
@@ -95,7 +95,7 @@ class _Reading:
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
         self._shown: dict[str, str] = {}  # files as the user calls them
-        self._found: dict[int, Tables | Exchanged] = {}
+        self._found: dict[int, ArrowTables | ArrowFileFacts] = {}
         self._routed: list[Outcome] = []  # of RDF files that were read before the job
         self._problems: dict[int, list[Problem]] = {}
 
@@ -106,7 +106,7 @@ class _Reading:
         what = f"relation `{io.relation.name}` is"
         try:
             if io.medium == "stdin":
-                self._found[number] = Tables([read_relation(io, Path())])
+                self._found[number] = ArrowTables([read_relation(io, Path())])
             elif io.medium == "table":
                 name = dict(io.options)["name"]
                 self._found[number] = self._frame(
@@ -136,13 +136,13 @@ class _Reading:
             self._problems[number] = list(error.problems)
 
     def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
-        for ref in input_files(io, folder):
-            with failing(ref.path, f"relation `{io.relation.name}` is"):
-                size = ref.path.stat().st_size
-            path = str(ref.path.absolute())  # tasks have another working directory
-            self._shown[path] = str(ref.path)
-            options = self._graphs.options_for(ref.path)
-            if can_split(ref, io) and size > _PIECE:
+        for place in input_files(io, folder):
+            with failing(place.path, f"relation `{io.relation.name}` is"):
+                size = place.path.stat().st_size
+            path = str(place.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(place.path)
+            options = self._graphs.options_for(place.path)
+            if can_split(place, io) and size > _PIECE:
                 cuts = [*range(0, size, _PIECE), size]
                 pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
             else:
@@ -175,7 +175,7 @@ class _Reading:
             self._graphs.skip(outcome.path, outcome.skipped)
         return outcomes
 
-    def _frame(self, io: Io, frame: DataFrame, name: str) -> Tables | Exchanged:
+    def _frame(self, io: Io, frame: DataFrame, name: str) -> ArrowTables | ArrowFileFacts:
         what = f"read {name} for {io.relation.name}"
         try:
             with named(self._spark, what):
@@ -188,9 +188,9 @@ class _Reading:
             raise
         except Exception as error:
             raise failure(error, what, self._scratch.path) from error
-        return Tables(tables)
+        return ArrowTables(tables)
 
-    def facts(self) -> dict[str, Several]:
+    def facts(self) -> dict[str, ConcatenatedFacts]:
         """What all inputs hold."""
         outcomes = self._read_splits() if self._splits else []
         for number in range(len(self._inputs)):
@@ -203,14 +203,14 @@ class _Reading:
                 self._found[number] = exchanged(own)
         if self._problems:
             raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
-        found: dict[str, list[Tables | Exchanged]] = {}
+        found: dict[str, list[ArrowTables | ArrowFileFacts]] = {}
         for number, io in enumerate(self._inputs):
             if number in self._found:
                 found.setdefault(io.relation.name, []).append(self._found[number])
         for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
-                found.setdefault(name, []).append(Exchanged([Path(file)], rows))
-        return {name: Several(parts) for name, parts in found.items()}
+                found.setdefault(name, []).append(ArrowFileFacts([Path(file)], rows))
+        return {name: ConcatenatedFacts(parts) for name, parts in found.items()}
 
     def _read_splits(self) -> list[Outcome]:
         """The outcomes of all splits, in their order."""

@@ -32,7 +32,7 @@ def check_stream(frame: DataFrame) -> None:
         raise DataError(Problem(errors.NO_STREAM, {"why": "it is an ordinary one, which `update` takes"}))
 
 
-def start(
+def start_query(
     frame: DataFrame,
     process: Process,
     *,

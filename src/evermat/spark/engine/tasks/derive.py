@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,32 +10,37 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.evaluation.aggregates import Groups
-from evermat.columns.evaluation.buffers import Buffers
-from evermat.columns.evaluation.operators import Sink
-from evermat.columns.evaluation.pipeline import Pipeline, Store
-from evermat.columns.storage.counter import Counter
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import encode_table
-from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Table
-from evermat.engine.run import Jobs, Run
+from evermat.columns import (
+    Batch,
+    Buffers,
+    Counter,
+    Dictionary,
+    EvaluationContext,
+    Groups,
+    Pipeline,
+    Selection,
+    Sink,
+    Table,
+    encode_table,
+)
+from evermat.engine import Jobs, Run
 from evermat.language import Relation, Rule
 from evermat.plan import STARTING, Plan, Role
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Part, Shape, from_arrow, unpack
 from evermat.spark.engine.tasks.set_expressions import Expression, Files
-from evermat.spark.engine.tasks.task_table import Holding
+from evermat.spark.engine.tasks.task_table import TaskTable
 from evermat.spark.engine.tasks.worker import (
     FIGURES,
     Channel,
     Figures,
-    Sending,
+    Outbox,
+    SendTask,
     packets_of,
     streamed,
     worker_dictionary,
 )
-from evermat.spark.engine.tasks.worker_cache import kept
+from evermat.spark.engine.tasks.worker_cache import cached
 
 _FLUSH = 1 << 22  # distinct heads that a task holds before it sends them
 
@@ -72,11 +77,11 @@ class Derivation:
 class _Outgoing:
     """What is found for one channel: each fact once, with how often it was found if that is counted."""
 
-    def __init__(self, number: int, channel: Channel, sending: Sending, figures: Figures, *, counted: bool) -> None:
+    def __init__(self, number: int, channel: Channel, outbox: Outbox, figures: Figures, *, counted: bool) -> None:
         self._number, self._channel, self._sending, self._figures, self._counted = (
             number,
             channel,
-            sending,
+            outbox,
             figures,
             counted,
         )
@@ -107,44 +112,29 @@ class _Outgoing:
 
 
 @dataclass(frozen=True, eq=False)
-class Deriving:
-    """Evaluates rules. Of n tasks, task i has the i-th of n parts of all facts."""
+class DeriveTask(SendTask):
+    """Evaluates rules."""
 
     derivations: tuple[Derivation, ...]
-    channels: tuple[Channel, ...]
-    buckets: int
-    tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-
-        def derive(send: Callable[[pa.RecordBatch], None]) -> None:
-            for number in numbers:
-                self._derive(number, send)
-
-        return streamed(derive)
-
-    def _derive(self, number: int, send: Callable[[pa.RecordBatch], None]) -> None:
-        dictionary = worker_dictionary()
-        own = Part(self.buckets, self.tasks, number)
-        sending, figures = Sending(self.buckets, dictionary, send), Figures()
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         outgoing = {
-            (d.channel, d.counted): _Outgoing(d.channel, self.channels[d.channel], sending, figures, counted=d.counted)
+            (d.channel, d.counted): _Outgoing(d.channel, self.channels[d.channel], outbox, figures, counted=d.counted)
             for d in self.derivations
         }
-        held = self._held(number, own, dictionary)
-        for derivation in self.derivations:
-            if derivation.own is not None or number == 0:
-                sink = outgoing[derivation.channel, derivation.counted].sink
-                self._evaluate(derivation, held, sink, figures, dictionary)
+        for number in numbers:
+            held = self._held(number, Part(self.buckets, self.tasks, number), dictionary)
+            for derivation in self.derivations:
+                if derivation.own is not None or number == 0:
+                    sink = outgoing[derivation.channel, derivation.counted].sink
+                    self._evaluate(derivation, held, sink, figures, dictionary)
         for waiting in outgoing.values():
             waiting.flush()
-        sending.figures(figures)
 
-    def _held(self, number: int, own: Part, dictionary: Dictionary) -> dict[str, Holding]:
+    def _held(self, number: int, own: Part, dictionary: Dictionary) -> dict[str, TaskTable]:
         """The facts that all derivations read, but for those that are too many to be held."""
         wanted: dict[str, list[Expression]] = {}
-        held: dict[str, Holding] = {}
+        held: dict[str, TaskTable] = {}
         everything = Part(self.buckets, 1, 0)
         mine: set[str] = set()
         for derivation in self.derivations:
@@ -152,7 +142,7 @@ class Deriving:
                 continue
             for read in derivation.reads:
                 if read.name != derivation.chunked:
-                    held.setdefault(read.name, Holding(read.name, read.shape, dictionary))
+                    held.setdefault(read.name, TaskTable(read.name, read.shape, dictionary))
                     if read.expression is not None:
                         wanted.setdefault(read.name, []).append(read.expression)
             if derivation.own is not None:
@@ -161,26 +151,31 @@ class Deriving:
             part = own if name in mine else everything
             first = expressions[0]
             if isinstance(first, Files) and all(expression is first for expression in expressions):
-                held[name] = kept(name, held[name].shape, first, part, dictionary)
+                held[name] = cached(name, held[name].shape, first, part, dictionary)
             else:
                 held[name].load(expressions, part)
         return held
 
     def _evaluate(
-        self, derivation: Derivation, held: Mapping[str, Holding], sink: Sink, figures: Figures, dictionary: Dictionary
+        self,
+        derivation: Derivation,
+        held: Mapping[str, TaskTable],
+        sink: Sink,
+        figures: Figures,
+        dictionary: Dictionary,
     ) -> None:
         if derivation.chunked is None:
             _run(derivation, held, sink, figures, dictionary)
             return
         reads = [read for read in derivation.reads if read.name == derivation.chunked]
         for first in range(0, self.buckets, derivation.chunk):
-            chunk = Holding(derivation.chunked, reads[0].shape, dictionary)
+            chunk = TaskTable(derivation.chunked, reads[0].shape, dictionary)
             chunk.load([r.expression for r in reads if r.expression], range(first, first + derivation.chunk))
             _run(derivation, {**held, derivation.chunked: chunk}, sink, figures, dictionary)
 
 
 def _run(
-    derivation: Derivation, held: Mapping[str, Holding], sink: Sink, figures: Figures, dictionary: Dictionary
+    derivation: Derivation, held: Mapping[str, TaskTable], sink: Sink, figures: Figures, dictionary: Dictionary
 ) -> None:
     """Evaluates one plan over what is held."""
     selections: dict[tuple[Role, str], Selection] = {}
@@ -197,7 +192,9 @@ def _run(
         return selections[role, relation.name]
 
     tables = {name: holding.table for name, holding in held.items()}
-    pipeline = Pipeline(derivation.plan, Store(tables, dictionary, Buffers(), Jobs(Run())), counted=derivation.counted)
+    pipeline = Pipeline(
+        derivation.plan, EvaluationContext(tables, dictionary, Buffers(), Jobs(Run())), counted=derivation.counted
+    )
     pipeline.run(select, sink)
     figures.matches += pipeline.matches
     if pipeline.undefined:
@@ -209,7 +206,7 @@ def _run(
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenFile:
     """An Arrow file with facts of a relation, as `reader` writes them, and the channel that they go to."""
 
     path: str
@@ -218,40 +215,27 @@ class Given:
 
 
 @dataclass(frozen=True, eq=False)
-class Loading:
+class LoadTask(SendTask):
     """Sends given facts to their buckets; task i of n has the files i, i + n and so on."""
 
-    given: tuple[Given, ...]
-    channels: tuple[Channel, ...]
-    buckets: int
-    tasks: int
+    given: tuple[GivenFile, ...]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-
-        def load(send: Callable[[pa.RecordBatch], None]) -> None:
-            sending = Sending(self.buckets, worker_dictionary(), send)
-            for number in numbers:
-                for given in self.given[number :: self.tasks]:
-                    self._send(given, sending)
-            sending.figures(Figures())
-
-        return streamed(load)
-
-    def _send(self, given: Given, sending: Sending) -> None:
-        with pa.memory_map(given.path) as source:
-            reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                facts = encode_table(reader.get_batch(number), given.relation, worker_dictionary())
-                sending.facts(given.channel, facts, self.channels[given.channel].shape, None)
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
+        del figures
+        for given in (file for number in numbers for file in self.given[number :: self.tasks]):
+            with pa.memory_map(given.path) as source:
+                reader = pa.ipc.open_file(source)
+                for number in range(reader.num_record_batches):
+                    facts = encode_table(reader.get_batch(number), given.relation, dictionary)
+                    outbox.facts(given.channel, facts, self.channels[given.channel].shape, None)
 
 
 # --- grouping ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
-    """Turns the bindings of aggregates into heads: all bindings of a group are in one task. What else comes is handed on."""
+class GroupTask:
+    """Turns the bindings of aggregates into heads: all bindings of a group are in one task. All else is sent on."""
 
     channels: tuple[Channel, ...]
     buckets: int
@@ -261,7 +245,7 @@ class Grouping:
 
     def _group(self, batches: Iterable[pa.RecordBatch], send: Callable[[pa.RecordBatch], None]) -> None:
         dictionary, bucket = worker_dictionary(), worker.bucket_of_task()
-        sending = Sending(self.buckets, dictionary, send)
+        outbox = Outbox(self.buckets, dictionary, send)
         groups: dict[int, tuple[Groups, int]] = {}
 
         def group_of(channel: Channel) -> Groups:
@@ -278,7 +262,7 @@ class Grouping:
         for number, payload in packets_of(batches):
             channel = None if number == FIGURES else self.channels[number]
             if channel is None or channel.groups is None:
-                sending.packet(bucket, number, payload)  # it is where it belongs already
+                outbox.packet(bucket, number, payload)  # it is where it belongs already
                 continue
             batch, amounts = from_arrow(unpack(payload), channel.shape, dictionary)
             if channel.listing:
@@ -286,11 +270,11 @@ class Grouping:
             else:
                 group_of(channel).collect(batch, batch.shape[1], amounts)
         for group, heads in groups.values():
-            group.send(partial(self._send_heads, sending, heads))
-        sending.figures(Figures())
+            group.send(partial(self._send_heads, outbox, heads))
+        outbox.figures(Figures())
 
-    def _send_heads(self, sending: Sending, heads: int, batch: Batch, n: int, _weights: Weights | None) -> None:
-        sending.facts(heads, batch[:, :n], self.channels[heads].shape, np.ones(n, np.int64))
+    def _send_heads(self, outbox: Outbox, heads: int, batch: Batch, n: int, _weights: Weights | None) -> None:
+        outbox.facts(heads, batch[:, :n], self.channels[heads].shape, np.ones(n, np.int64))
 
 
 def _keys(rule: Rule) -> int:

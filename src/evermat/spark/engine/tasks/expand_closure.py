@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.graph.delta_reachability import Connections
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
-from evermat.spark.engine.tasks.merge import Absorption, Target
+from evermat.columns import Batch, Connections, Dictionary
+from evermat.spark.engine.tasks.merge import Target, TargetMerge
 from evermat.spark.engine.tasks.serialization import Part, Shape, buckets_of, pack, unpack, write_file
-from evermat.spark.engine.tasks.worker import Channel, Figures, Sending, outcome, settle, streamed, worker_dictionary
+from evermat.spark.engine.tasks.worker import Figures, Outbox, SendTask, numbers_of, outcome, settle, worker_dictionary
 
 _HELD = 16_000_000  # pairs that a task holds at most
 
@@ -66,34 +64,23 @@ class GraphFile:
 
 
 @dataclass(frozen=True, eq=False)
-class Connecting:
+class ExpandClosureTask(SendTask):
     """Sends pairs to their buckets; task i of n has the sources i, i + n and so on."""
 
     graph: GraphFile
-    channels: tuple[Channel, ...]
-    buckets: int
-    tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-
-        def connect(send: Callable[[pa.RecordBatch], None]) -> None:
-            dictionary = worker_dictionary()
-            sending, figures = Sending(self.buckets, dictionary, send), Figures()
-            connections = self.graph.read(dictionary)
-            for number in numbers:
-                own = replace(connections, sources=np.ascontiguousarray(connections.sources[number :: self.tasks]))
-                for batch in own.batches():
-                    figures.instances += batch.shape[1]
-                    for channel, facts in enumerate(self.graph.turned(batch)):
-                        sending.facts(channel, facts, self.channels[channel].shape, None)
-            sending.figures(figures)
-
-        return streamed(connect)
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
+        connections = self.graph.read(dictionary)
+        for number in numbers:
+            own = replace(connections, sources=np.ascontiguousarray(connections.sources[number :: self.tasks]))
+            for batch in own.batches():
+                figures.instances += batch.shape[1]
+                for channel, facts in enumerate(self.graph.turned(batch)):
+                    outbox.facts(channel, facts, self.channels[channel].shape, None)
 
 
 @dataclass(frozen=True, eq=False)
-class ConnectingHere:
+class ExpandLocallyTask:
     """Writes pairs where they are found: each bucket has a task, with the sources whose facts belong there."""
 
     graph: GraphFile
@@ -105,7 +92,7 @@ class ConnectingHere:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
         connections = self.graph.read(dictionary)
-        for bucket in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        for bucket in numbers_of(batches):
             count = 1 + len(connections.sources) * len(connections.targets) // (self.buckets * _HELD)
             places, figures = self._places(connections, self.buckets * count, dictionary), Figures()
             for number in range(count):
@@ -123,13 +110,13 @@ class ConnectingHere:
 
     def _connect(self, connections: Connections, part: Part, figures: Figures) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
-        absorptions = [Absorption(target, dictionary) for target in self.targets]
+        merges = [TargetMerge(target, dictionary) for target in self.targets]
         for batch in connections.batches():
             figures.instances += batch.shape[1]
-            for absorption, facts in zip(absorptions, self.graph.turned(batch), strict=True):
-                absorption.receive(facts, None)
+            for merge, facts in zip(merges, self.graph.turned(batch), strict=True):
+                merge.receive(facts, None)
         bucket = part.number % self.buckets
-        for number, absorption in enumerate(absorptions):
-            for what, rows, table in absorption.results(part):
+        for number, merge in enumerate(merges):
+            for what, rows, table in merge.results(part):
                 file = None if table is None else write_file(table, Path(self.folder), bucket)
                 yield outcome(number, bucket, what, file, b"", rows)

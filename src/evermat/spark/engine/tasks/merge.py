@@ -12,15 +12,14 @@ from typing import BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Amounts, Part, Shape, from_arrow, to_arrow, unpack, write_file
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, generators
-from evermat.spark.engine.tasks.task_table import Holding, add_amounts
+from evermat.spark.engine.tasks.task_table import TaskTable, add_amounts
 from evermat.spark.engine.tasks.worker import FIGURES, Channel, outcome, packets_of, settle, worker_dictionary
 
-_ABSORBED = 1 << 28  # bytes of packed facts that a task absorbs at a time
+_AT_ONCE = 1 << 28  # bytes of packed facts that a task merges at a time
 _BYTES = 16  # of a packed fact, about
 
 
@@ -38,7 +37,7 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Absorbing:
+class MergeTask:
     """Computes the targets in one bucket."""
 
     targets: tuple[Target, ...]
@@ -49,7 +48,7 @@ class Absorbing:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bucket = worker.bucket_of_task()
-        with _Waiting() as waiting:
+        with _Packets() as waiting:
             if self.receives:
                 for number, payload in packets_of(batches):
                     if number == FIGURES:
@@ -59,11 +58,11 @@ class Absorbing:
             else:
                 for _ in batches:  # Spark uses a worker again only if it has read its input to the end
                     pass
-            # Too much to be held is absorbed part by part: what arrived is read again for each.
-            count = 1 + (waiting.size + self._bytes(bucket)) // _ABSORBED
+            # Too much to be held is merged part by part: what arrived is read again for each.
+            count = 1 + (waiting.size + self._bytes(bucket)) // _AT_ONCE
             for number in range(count):
                 part = Part(self.buckets, self.buckets * count, bucket + self.buckets * number)
-                yield from self._absorb(waiting, part, bucket)
+                yield from self._merge(waiting, part, bucket)
         settle()
 
     def _bytes(self, bucket: int) -> int:
@@ -73,9 +72,9 @@ class Absorbing:
         files += [f for target in self.targets if target.sums is not None for f in target.sums.files]
         return sum(_BYTES * file.rows for file in files if file.bucket == bucket)
 
-    def _absorb(self, waiting: _Waiting, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
+    def _merge(self, waiting: _Packets, part: Part, bucket: int) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
-        states = [Absorption(target, dictionary) for target in self.targets]
+        states = [TargetMerge(target, dictionary) for target in self.targets]
         for number, payload in waiting:
             channel = self.channels[number]
             facts = part.only(*from_arrow(unpack(payload), channel.shape, dictionary), channel.shape, dictionary)
@@ -86,7 +85,7 @@ class Absorbing:
                 yield outcome(number, bucket, what, file, b"", rows)
 
 
-class _Waiting:
+class _Packets:
     """Packets that have arrived, in memory as long as they are few, else in a file of this machine; read as often as needed."""
 
     def __init__(self) -> None:
@@ -98,7 +97,7 @@ class _Waiting:
         """Takes in a packet."""
         self.size += len(payload)
         self._held.append((channel, payload))
-        if self.size > _ABSORBED:
+        if self.size > _AT_ONCE:
             if self._file is None:
                 self._file = TemporaryFile()  # noqa: SIM115 - it is closed with this
             for one in self._held:
@@ -121,12 +120,12 @@ class _Waiting:
             self._file.close()
 
 
-class Absorption:
+class TargetMerge:
     """One target in one bucket."""
 
     def __init__(self, target: Target, dictionary: Dictionary) -> None:
         self._target, self._dictionary = target, dictionary
-        self._holding = Holding(target.relation, target.shape, dictionary)
+        self._holding = TaskTable(target.relation, target.shape, dictionary)
         self._amounts: Amounts = np.zeros(0, np.int64)
 
     def receive(self, batch: Batch, amounts: Amounts | None) -> None:

@@ -1,6 +1,6 @@
 """Pivots: a whole fixpoint in one job without shuffles.
 
-Where all recursive rules of a stratum hand a column on (see `plan.pivots`), facts that differ in it never meet: each bucket, if the column decides on
+Where all recursive rules of a stratum hand a column on (see `plan.pivot_columns`), facts that differ in it never meet: each bucket, if the column decides on
 buckets, can be closed by itself. A task runs the columns engine over the facts of its bucket and all that lies below.
 """
 
@@ -15,19 +15,18 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.algebra import Counters
-from evermat.columns.state.state import State as ColumnsState
-from evermat.columns.state.views import Fresh
-from evermat.columns.storage.table import MATERIALISED, Rows
-from evermat.engine.run import Run
+from evermat.columns import MATERIALISED, AppendedRows, Rows
+from evermat.columns import State as ColumnsState
+from evermat.engine import Run
 from evermat.language import Atom, Negation, Program, Stratum
 from evermat.plan import pivots
-from evermat.reasoning.seminaive import saturate
+from evermat.reasoning import saturate
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.state import State, StratumRules
 from evermat.spark.engine.tasks.serialization import Amounts, Part, Shape, buckets_of, by_bucket, to_arrow, write_file
 from evermat.spark.engine.tasks.set_expressions import Expression, combined, most
 from evermat.spark.engine.tasks.task_table import batches_of
-from evermat.spark.engine.tasks.worker import Figures, outcome, settle
+from evermat.spark.engine.tasks.worker import Figures, numbers_of, outcome, settle
 
 _BELOW = 16_000_000  # facts from below that a task may hold
 _SMALL = 1_000_000  # facts that one task reads without much ado
@@ -35,22 +34,24 @@ _WRITTEN = 1 << 23  # facts that are written at a time
 _ROOM = 64_000_000  # facts that a task may have before others must take over
 
 
-def can_close(state: State, stratum: Stratum) -> bool:
+def has_pivot(state: State, stratum: Stratum) -> bool:
     """Whether the recursive rules of a stratum can be evaluated bucket by bucket."""
     found = pivots(stratum)
-    if found is None or any(state.workshop.shapes[name].home != (column,) for name, column in found.items()):
+    if found is None or any(state.context.shapes[name].home != (column,) for name, column in found.items()):
         return False
     below = _read(stratum) - set(stratum.relations)
     return sum(most(state.materialised.expression(name)) for name in below) <= _BELOW
 
 
-def is_small(state: State, stratum: Stratum) -> bool:
+def fits_one_task(state: State, stratum: Stratum) -> bool:
     """Whether one task can read all that the recursive rules of a stratum read."""
     names = {*_read(stratum), *stratum.relations}
     return sum(most(state.materialised.expression(name)) for name in names) <= _SMALL
 
 
-def close(state: State, run: Run, rules: StratumRules, delta: View, *, counted: bool, whole: bool) -> FactSet:
+def saturate_by_pivot(
+    state: State, run: Run, rules: StratumRules, delta: View, *, counted: bool, whole: bool
+) -> FactSet:
     """Adds all that follows from Δ by the recursive rules of a stratum, as `saturate`; what is left of Δ.
 
     With `whole` one task does it all, else there is a task for each bucket.
@@ -59,9 +60,9 @@ def close(state: State, run: Run, rules: StratumRules, delta: View, *, counted: 
     names = list(stratum.relations)
     read = _read(stratum)
     expressions = {name: e for name in {*names, *read} if (e := state.materialised.expression(name)) is not None}
-    closing = Closing(
+    closing = PivotTask(
         program=_only(state.program, rules, expressions.keys() | set(names) | read),
-        shapes=dict(state.workshop.shapes),
+        shapes=dict(state.context.shapes),
         expressions=expressions,
         delta={name: e for name in names if (e := delta.expression(name)) is not None},
         counted=counted,
@@ -73,7 +74,7 @@ def close(state: State, run: Run, rules: StratumRules, delta: View, *, counted: 
     )
     rows = state.cluster.execute(f"close {', '.join(names)[:60]}", closing.tasks, [closing], run.look)
     found, figures = state.cluster.gather(rows, len(names))
-    left = FactSet("left", state.workshop)
+    left = FactSet("left", state.context)
     for name, one in zip(names, found, strict=True):
         if one.facts:
             state.materialised.append(name, one.facts)
@@ -83,7 +84,7 @@ def close(state: State, run: Run, rules: StratumRules, delta: View, *, counted: 
             left.append(name, one.left)
     run.rounds += figures.rounds
     run.check_facts()
-    state.workshop.report(figures, "forward")
+    state.context.report(figures, "forward")
     return left
 
 
@@ -105,7 +106,7 @@ def _only(program: Program, stratum: StratumRules, names: Iterable[str]) -> Prog
 
 
 @dataclass(frozen=True, eq=False)
-class Closing:
+class PivotTask:
     """Closes the facts of a part of the buckets under the recursive rules of a stratum, starting from Δ."""
 
     program: Program
@@ -120,7 +121,7 @@ class Closing:
     tasks: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        for number in numbers_of(batches):
             yield from self._close(Part(self.buckets, self.tasks, number))
         settle()
 
@@ -148,7 +149,7 @@ class Closing:
             figures.undefined[rule.span.start] = figures.undefined.get(rule.span.start, 0) + count
         yield outcome(0, 0, "figures", None, figures.packed())
 
-    def _load(self, state: ColumnsState, stratum: Stratum, part: Part) -> tuple[dict[str, int], Fresh]:
+    def _load(self, state: ColumnsState, stratum: Stratum, part: Part) -> tuple[dict[str, int], AppendedRows]:
         """Reads the part's own facts and all from below; how many there are of each of its own relations, and Δ.
 
         Facts of Δ come last, for Δ must be a range of rows: what is in I but not in Δ is then one as well.
@@ -167,7 +168,7 @@ class Closing:
             state.materialised.sizes[name] = table.count
             if delta is not None and table.count > before:
                 ranges[name] = (before, table.count)
-        return {name: state.tables[name].count for name in stratum.relations}, Fresh(state.tables, ranges)
+        return {name: state.tables[name].count for name in stratum.relations}, AppendedRows(state.tables, ranges)
 
     def _written(
         self,

@@ -6,28 +6,25 @@ in no pair stand for themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.columns.equality.expansion import count_names, expand
-from evermat.columns.equality.union_find import Renaming
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, UnionFind, count_names, expand_names
 from evermat.language import Type
 from evermat.spark.engine.tasks.serialization import Part, Shape
 from evermat.spark.engine.tasks.set_expressions import Expression
 from evermat.spark.engine.tasks.task_table import batches_of
-from evermat.spark.engine.tasks.worker import Channel, Figures, Sending, outcome, settle, streamed, worker_dictionary
+from evermat.spark.engine.tasks.worker import Figures, Outbox, SendTask, numbers_of, outcome, settle, worker_dictionary
 
 PAIR = Shape.of((Type.TERM, Type.TERM))
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class RenameInput:
     """Facts of a relation, and the columns in which terms are renamed."""
 
     shape: Shape
@@ -50,16 +47,16 @@ def read_pairs(pairs: Expression | None, dictionary: Dictionary, buckets: int) -
     )
 
 
-def give_representatives(renaming: Renaming, pairs: Batch) -> None:
+def give_representatives(union_find: UnionFind, pairs: Batch) -> None:
     """Gives names their representatives; who is one stands for itself."""
     if pairs.shape[1]:
         own = np.unique(pairs[1])
-        renaming.assign(np.concatenate([pairs[0], own]), np.concatenate([pairs[1], own]))
+        union_find.assign(np.concatenate([pairs[0], own]), np.concatenate([pairs[1], own]))
 
 
-def renaming_of(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> Renaming:
+def union_find_of(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> UnionFind:
     """The renaming that some pairs describe."""
-    found = Renaming(dictionary)
+    found = UnionFind(dictionary)
     give_representatives(found, read_pairs(pairs, dictionary, buckets))
     return found
 
@@ -68,32 +65,23 @@ def renaming_of(pairs: Expression | None, dictionary: Dictionary, buckets: int) 
 
 
 @dataclass(frozen=True, eq=False)
-class Rewriting:
-    """Sends those facts that mention a name of some pair: first for all relations as they are, then, if it is wanted, in normal form.
+class RenameTask(SendTask):
+    """Sends facts under other names."""
 
-    Of n tasks, task i has the i-th of n parts of all facts.
-    """
-
-    facts: tuple[Named, ...]
+    facts: tuple[RenameInput, ...]
     pairs: Expression | None
-    channels: tuple[Channel, ...]
-    buckets: int
-    tasks: int
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
 
-        def rewrite(send: Callable[[pa.RecordBatch], None]) -> None:
-            dictionary = worker_dictionary()
-            sending = Sending(self.buckets, dictionary, send)
-            representatives = _Representatives(read_pairs(self.pairs, dictionary, self.buckets))
-            for number in numbers:
-                self._rewrite(Part(self.buckets, self.tasks, number), representatives, dictionary, sending)
-            sending.figures(Figures())
+class RewriteTask(RenameTask):
+    """Sends those facts that mention a name of some pair: first for all relations as they are, then, if it is wanted, in normal form."""
 
-        return streamed(rewrite)
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
+        del figures
+        representatives = _Representatives(read_pairs(self.pairs, dictionary, self.buckets))
+        for number in numbers:
+            self._rewrite(Part(self.buckets, self.tasks, number), representatives, dictionary, outbox)
 
-    def _rewrite(self, part: Part, representatives: _Representatives, dictionary: Dictionary, sending: Sending) -> None:
+    def _rewrite(self, part: Part, representatives: _Representatives, dictionary: Dictionary, outbox: Outbox) -> None:
         for number, named in enumerate(self.facts):
             for batch in named.batches(dictionary, part):
                 mentions = np.zeros(batch.shape[1], np.bool_)
@@ -101,9 +89,9 @@ class Rewriting:
                     mentions |= representatives.find(batch[column])[0]
                 if mentions.any():
                     moved = np.ascontiguousarray(batch[:, mentions])
-                    sending.facts(number, moved, named.shape, None)
+                    outbox.facts(number, moved, named.shape, None)
                     if len(self.channels) > len(self.facts):
-                        sending.facts(len(self.facts) + number, representatives.normal(moved, named), named.shape, None)
+                        outbox.facts(len(self.facts) + number, representatives.normal(moved, named), named.shape, None)
 
 
 class _Representatives:
@@ -120,7 +108,7 @@ class _Representatives:
         known[known] = self._names[places[known]] == terms[known]
         return known, places
 
-    def normal(self, batch: Batch, named: Named) -> Batch:
+    def normal(self, batch: Batch, named: RenameInput) -> Batch:
         """Facts with representatives in place of names."""
         made = batch.copy()
         for column in named.columns:
@@ -132,50 +120,36 @@ class _Representatives:
 # --- facts in all names --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Naming:
-    """Sends what facts stand for, of each relation to its channel. Of n tasks, task i has the i-th of n parts of all facts."""
+class ExpandNamesTask(RenameTask):
+    """Sends the facts that representatives stand for, of each relation to its channel."""
 
-    facts: tuple[Named, ...]
-    pairs: Expression | None
-    channels: tuple[Channel, ...]
-    buckets: int
-    tasks: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
-
-        def name(send: Callable[[pa.RecordBatch], None]) -> None:
-            dictionary = worker_dictionary()
-            sending = Sending(self.buckets, dictionary, send)
-            renaming = renaming_of(self.pairs, dictionary, self.buckets)
-            for part in (Part(self.buckets, self.tasks, number) for number in numbers):
-                for channel, named in enumerate(self.facts):
-                    for batch in named.batches(dictionary, part):
-                        for made in expand(batch, named.places(), renaming):
-                            sending.facts(channel, made, named.shape, None)
-            sending.figures(Figures())
-
-        return streamed(name)
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
+        del figures
+        union_find = union_find_of(self.pairs, dictionary, self.buckets)
+        for part in (Part(self.buckets, self.tasks, number) for number in numbers):
+            for channel, named in enumerate(self.facts):
+                for batch in named.batches(dictionary, part):
+                    for made in expand_names(batch, named.places(), union_find):
+                        outbox.facts(channel, made, named.shape, None)
 
 
 @dataclass(frozen=True, eq=False)
-class CountingNames:
+class CountNamesTask:
     """Tells how many facts the facts of relations stand for. Of n tasks, task i has the i-th of n parts of all facts."""
 
-    facts: tuple[Named, ...]
+    facts: tuple[RenameInput, ...]
     pairs: Expression | None
     buckets: int
     tasks: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
-        renaming = renaming_of(self.pairs, dictionary, self.buckets)
-        for number in [number for batch in batches for number in batch.column(0).to_pylist()]:
+        union_find = union_find_of(self.pairs, dictionary, self.buckets)
+        for number in numbers_of(batches):
             part = Part(self.buckets, self.tasks, number)
             for target, named in enumerate(self.facts):
                 parts = named.batches(dictionary, part)
-                rows = sum(int(count_names(batch, named.places(), renaming).sum()) for batch in parts)
+                rows = sum(int(count_names(batch, named.places(), union_find).sum()) for batch in parts)
                 if rows:
                     yield outcome(target, number, "facts", None, b"", rows)
         settle()

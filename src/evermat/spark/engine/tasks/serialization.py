@@ -15,8 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.language import Type
 
 Amounts = npt.NDArray[np.int64]
@@ -30,7 +29,7 @@ _NULLARY = "present"
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class FactFile:
-    """A file with facts of one relation and one bucket. The driver removes it when nobody refers to this any more."""
+    """A file with facts of one relation and one bucket. The driver removes it when nothing refers to this any more."""
 
     path: str
     rows: int

@@ -6,9 +6,7 @@ from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 
-from evermat.columns.state.views import Dataset, Difference, Intersection, Union, View
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns import Batch, Dataset, Dictionary, Difference, Intersection, Rows, Table, Union, View
 from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape, read_file
 from evermat.spark.engine.tasks.set_expressions import (
     ARRIVED,
@@ -27,7 +25,7 @@ _LARGE = 1 << 62
 _OPERATIONS: dict[str, type[Union | Intersection | Difference]] = {"|": Union, "&": Intersection, "-": Difference}
 
 
-class Holding:
+class TaskTable:
     """The facts that some expressions speak of, with a bit of the state word for each leaf.
 
     Facts of leaves that generate (see `generators`) have a row; of all other leaves only those that have one already are
@@ -67,7 +65,7 @@ class Holding:
     def append(self, leaf: Files, files: Iterable[FactFile], part: Container[int]) -> None:
         """Reads more files of the one set that is held, which is called `leaf` from now on; none of their facts is there yet."""
         self._sets = {id(leaf): next(iter(self._sets.values()), Dataset("0", 1, self._tables))}
-        self._leaf = leaf  # as long as it is here, its id is no other's
+        self._leaf = leaf  # as long as it is referred to, no other object has its id
         for file in files:
             for batch, _ in read_file(file, self.shape, self._dictionary, part):
                 self.table.add_new(batch, 1)
@@ -93,7 +91,7 @@ class Holding:
         bit, fresh = self._set(leaf).bit, self.table.count == 0
         for file in _in(leaf.files, buckets):
             for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
-                if fresh:  # no fact is in two files, so nobody asks for rows
+                if fresh:  # no fact is in two files, so rows are not needed
                     self.table.add_new(batch, bit)
                 else:
                     self.table.set_bits(self.table.locate(batch), bit)
@@ -136,7 +134,7 @@ def batches_of(
             for batch, _ in read_file(file, shape, dictionary, buckets):
                 yield batch
     elif expression is not None:
-        holding = Holding("facts", shape, dictionary)
+        holding = TaskTable("facts", shape, dictionary)
         holding.load([expression], buckets)
         yield holding.table.take(holding.view(expression).rows("facts"))
 

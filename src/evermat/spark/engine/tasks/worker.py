@@ -1,7 +1,7 @@
 """What all tasks share: the worker process that they run in, what they send to each other, and what they tell the driver.
 
 All of them are the columns engine at work on the files of some buckets; a task keeps nothing and may be run again anywhere. A job has up to
-three kinds, with a shuffle in between: `Deriving` evaluates rules and sends heads to their buckets, `Grouping` turns bindings of aggregates into heads, `Absorbing` computes
+three kinds, with a shuffle in between: `DeriveTask` evaluates rules and sends heads to their buckets, `GroupTask` turns bindings of aggregates into heads, `MergeTask` computes
 in each bucket which facts are the result, and leaves them in files.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import Queue
 from threading import Thread
@@ -18,8 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.language import Rule
 from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape, buckets_of, by_bucket, pack, to_arrow
 
@@ -38,7 +38,7 @@ _dictionary = Dictionary()
 
 
 def worker_dictionary() -> Dictionary:
-    """The symbols that this process knows; which ids they have is nobody else's business."""
+    """The symbols that this process knows; their ids mean nothing outside of it."""
     global _dictionary  # noqa: PLW0603
     if len(_dictionary) > _MOST_SYMBOLS:
         _dictionary = Dictionary()
@@ -62,7 +62,7 @@ def settle() -> None:
 
 
 def streamed(produce: Callable[[Callable[[pa.RecordBatch], None]], None]) -> Iterator[pa.RecordBatch]:
-    """What a producer hands out, while it goes on in a thread of its own: little is held."""
+    """Yields what a producer sends, while it goes on in a thread of its own: little is held."""
     queue: Queue[pa.RecordBatch | BaseException | None] = Queue(_QUEUED)
 
     def run() -> None:
@@ -120,7 +120,7 @@ class Figures:
             self.undefined[place] = self.undefined.get(place, 0) + count
 
 
-class Sending:
+class Outbox:
     """Packs batches by bucket and sends them."""
 
     def __init__(self, buckets: int, dictionary: Dictionary, send: Callable[[pa.RecordBatch], None]) -> None:
@@ -147,6 +147,35 @@ class Sending:
         """Sends figures, by way of the first bucket."""
         figures.sent, figures.sent_bytes = self._sent, self._bytes
         self.packet(0, FIGURES, figures.packed())
+
+
+def numbers_of(batches: Iterable[pa.RecordBatch]) -> list[int]:
+    """The numbers that Spark gives the first tasks of a job."""
+    return [number for batch in batches for number in batch.column(0).to_pylist()]
+
+
+@dataclass(frozen=True, eq=False)
+class SendTask(ABC):
+    """A first task of a job: finds facts and sends them to their buckets, by channel. Of n tasks, task i has the i-th of n parts of its input."""
+
+    channels: tuple[Channel, ...]
+    buckets: int
+    tasks: int
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = numbers_of(batches)
+
+        def produce(send: Callable[[pa.RecordBatch], None]) -> None:
+            dictionary, figures = worker_dictionary(), Figures()
+            outbox = Outbox(self.buckets, dictionary, send)
+            self.send(numbers, dictionary, outbox, figures)
+            outbox.figures(figures)
+
+        return streamed(produce)
+
+    @abstractmethod
+    def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
+        """Sends what is found in the parts with these numbers."""
 
 
 def packets_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:

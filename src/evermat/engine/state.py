@@ -1,0 +1,118 @@
+"""The state of a program, for any engine: which counters are valid, how much work strata take, and rules in normal form."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from evermat.algebra import Counters, OwnView
+from evermat.engine.run import Jobs, Run
+from evermat.language import Program, Stratum
+
+
+class _Facts(Protocol):
+    def count(self, name: str, /) -> int: ...
+    def about(self, name: str, /) -> int: ...
+
+
+class _Counter(Protocol):
+    def drop(self, name: str, /) -> None: ...
+
+
+class _StratumRules(Protocol):
+    def refresh(self) -> bool: ...
+
+
+class _UnionFind(Protocol):
+    @property
+    def touched(self) -> bool: ...
+    def remember(self) -> None: ...
+
+
+class _Representatives(Protocol):
+    @property
+    def union_find(self) -> _UnionFind: ...
+    def count(self, facts: OwnView, name: str, /) -> int: ...
+    def settle_update(self, update: Any, /) -> None: ...
+
+
+FactsT = TypeVar("FactsT", bound=_Facts)
+CounterT = TypeVar("CounterT", bound=_Counter)
+StratumRulesT = TypeVar("StratumRulesT", bound=_StratumRules)
+RepresentativesT = TypeVar("RepresentativesT", bound=_Representatives)
+
+
+class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT]):
+    """All facts of a program; see `algebra.State`.
+
+    Invariant: `counters` says for every stratum which derivation counters equal those of a materialisation from scratch; an algorithm that
+    does not maintain a counter makes it invalid.
+
+    Attributes:
+        explicit: E, in normal form where equal terms are represented by one.
+        given: E as it was given; the same set where every term represents itself.
+        materialised: I.
+        representatives: π and what depends on it; None where every term represents itself.
+        jobs: The run at work now.
+    """
+
+    explicit: FactsT
+    given: FactsT
+    materialised: FactsT
+    nonrecursive_counter: CounterT
+    recursive_counter: CounterT
+    strata: Sequence[StratumRulesT]
+    representatives: RepresentativesT | None
+
+    def __init__(self, program: Program, run: Run) -> None:
+        self.program, self.jobs = program, Jobs(run)
+        self.counters: dict[Stratum, Counters] = dict.fromkeys(program.strata, Counters.NONE)
+        self._work: dict[Stratum, int] = {}
+
+    def share_counters(self, kept: Self) -> None:
+        """Takes over from the state before a change of rules which counters are valid: those of strata that are the same."""
+        self._work = dict(kept._work)
+        valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
+        for stratum in self.counters:
+            self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
+
+    def record_counters(self, stratum: Stratum, valid: Counters) -> None:
+        """Records which counters of a stratum are valid from now on."""
+        self.counters[stratum] = valid
+
+    def valid_counters(self, stratum: Stratum) -> Counters:
+        """The counters of a stratum that are valid."""
+        return self.counters[stratum]
+
+    def reset_counters(self, stratum: Stratum) -> None:
+        """Sets the counters of a stratum to 0; none is valid then."""
+        self.counters[stratum] = Counters.NONE
+        for counter in (self.nonrecursive_counter, self.recursive_counter):
+            for name in stratum.relations:
+                counter.drop(name)
+
+    def record_work(self, stratum: Stratum, instances: int) -> None:
+        """Records the number of rule instances by which a stratum was derived from scratch."""
+        self._work[stratum] = instances
+
+    def work(self, stratum: Stratum) -> int:
+        """Estimated number of rule instances that derive a stratum from scratch; at least one for each fact."""
+        return max(self._work.get(stratum, 0), sum(map(self.materialised.about, stratum.relations)))
+
+    def refresh_rules(self) -> None:
+        """Brings all rules into normal form, if terms have other representatives than before."""
+        if self.representatives is not None:
+            for stratum in self.strata:
+                stratum.refresh()
+
+    def count_facts_of(self, name: str) -> int:
+        """Number of facts of a relation, expanded to all names."""
+        if self.representatives is None:
+            return self.materialised.count(name)
+        return self.representatives.count(self.materialised, name)
+
+    @property
+    @abstractmethod
+    def row_count(self) -> int:
+        """Number of facts, as limits count them."""
