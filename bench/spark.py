@@ -109,7 +109,7 @@ def triples(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.core.source import Source
     from evermat.language.compile import compile_program
-    from evermat.spark.input.arrow_files import Exchanged
+    from evermat.spark.input.arrow_files import ArrowFileFacts
     from evermat.spark.input.read_task import Split, SplitReader
 
     count = 20_000 if quick else 2_000_000
@@ -130,7 +130,7 @@ def triples(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     assert outcome.rows == count, outcome
     dictionary = Dictionary()
     begun = time.process_time()
-    for _ in Exchanged([Path(outcome.file)], outcome.rows).batches(io.relation, dictionary):
+    for _ in ArrowFileFacts([Path(outcome.file)], outcome.rows).batches(io.relation, dictionary):
         pass
     encoding = time.process_time() - begun
     yield {

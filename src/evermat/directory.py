@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-from evermat.runtime.folder_stream import FolderStream as Directory  # noqa: F401
+from evermat.runtime import FolderStream as Directory  # noqa: F401
 
 warnings.warn("evermat.directory.Directory is evermat.FolderStream now", DeprecationWarning, stacklevel=2)

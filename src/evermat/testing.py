@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from evermat.api import Materialisation
-from evermat.columns.storage.encoding import decode_rows
+from evermat.columns import decode_rows
 from evermat.core import Which
 from evermat.runtime import Engine
 

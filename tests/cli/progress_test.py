@@ -15,6 +15,7 @@ from numba.core import event
 from evermat.cli import progress
 from evermat.cli.main import main
 from evermat.cli.run import say
+from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
 from evermat.engine import run
 from evermat.runtime import environment
@@ -89,7 +90,7 @@ def test_nothing_is_said_where_all_kernels_are_there(program: Path, evermat_comm
 def test_compiling_is_announced_once(
     kept: bool, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(environment, "CACHE_FOLDER", tmp_path if kept else None)
+    monkeypatch.setattr(jit, "CACHE_FOLDER", tmp_path if kept else None)
     with environment.announced_compilation(say):
         for _ in range(2):  # what numba does when it compiles a function
             with event.trigger_event("numba:compile", data={}):

@@ -439,7 +439,7 @@ def test_on_spark(
     evermat_command: Evermat,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evermat.spark.launch.session.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
     put("1.tsv", "+c d", "-a b")
     code, _, err = evermat_command(*ONCE, "--engine", "spark", "--changes-out", "out")
     assert (code, err.splitlines()[-1]) == (0, "version 2: 1.tsv: 3 facts inserted, 3 deleted")

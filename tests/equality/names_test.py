@@ -165,5 +165,5 @@ def test_what_is_done_by_default() -> None:
         assert len(evermat.Program.parse(HEADER + text).materialise(facts)["p"]) == 2
     with pytest.raises(evermat.ProgramError, match="`equality=sometimes` is not possible"):
         evermat.Program.parse('.pragma "equality" "sometimes"')
-    with pytest.raises(ValueError, match="'rewrite', 'axiomatise' or 'off'"):
+    with pytest.raises(ValueError, match="'auto', 'rewrite', 'axiomatise' or 'off'"):
         evermat.Program.parse("", equality="sometimes")

@@ -23,9 +23,10 @@ import evermat
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError, EvermatError, ResourceError
 from evermat.core.source import Source
-from evermat.io import RdfOptions, read_changes, read_update, updates_of, write_changes
+from evermat.io import RdfOptions, read_update, updates_of, write_changes
 from evermat.io.blocks import Block
 from evermat.io.changes import jsonl, text
+from evermat.io.changes.read import read_changes
 from evermat.io.error_report import Findings, FullError
 from evermat.language.compile import compile_program
 from evermat.language.model import Program

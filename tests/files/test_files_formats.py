@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 from evermat.core.lazy import deferred
-from evermat.io import Outputs, read_changes, read_relation
+from evermat.io import Outputs, read_relation
 from evermat.io.byte_ranges import can_split
 from evermat.io.changes.model import ChangedRows
+from evermat.io.changes.read import read_changes
 from evermat.io.formats import registry
 from evermat.io.formats.registry import ENDINGS, FORMATS, FileFormat
 from evermat.io.locate import file_ref

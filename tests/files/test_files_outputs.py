@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from evermat.core.errors import DataError, ResourceError
-from evermat.io import Outputs, printsize
+from evermat.io import Outputs
+from evermat.io.atomic_outputs import printsize
 from evermat.language.model import Io
 from tests.files.helpers import relation, table, write
 

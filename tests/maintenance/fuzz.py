@@ -14,8 +14,8 @@ from random import Random
 import pytest
 
 import evermat
+from evermat.core import MATERIALISE_ALGORITHMS
 from evermat.reasoning import choose as choose_module
-from evermat.reasoning.materialise import ALGORITHMS as FROM_SCRATCH
 from tests.maintenance.updates import ALGORITHMS, applied, assert_right, random_revision, random_update
 from tests.schemes import use_schemes
 from tests.strategies import Features, random_program
@@ -34,7 +34,9 @@ def _run_seed(rng: Random, patch: pytest.MonkeyPatch) -> str:
     use_schemes(patch, wherever_possible=rng.random() < 0.7, turned=rng.random() < 0.5)
     random = random_program(rng, Features(recursion=algorithm != "counting", closures=closures))
     m = evermat.Program.parse(random.text).materialise(
-        random.facts, counters=rng.choice(["none", "nonrecursive", "both"]), algorithm=rng.choice(FROM_SCRATCH)
+        random.facts,
+        counters=rng.choice(["none", "nonrecursive", "both"]),
+        algorithm=rng.choice(MATERIALISE_ALGORITHMS.names),
     )
     explicit = random.facts
     assert_right(m, random, explicit)

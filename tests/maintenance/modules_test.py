@@ -292,7 +292,7 @@ def test_the_programs_have_the_closures_that_are_meant(kind: str) -> None:
 def test_add_from_scratch_takes_what_follows(kind: str, rng: Random) -> None:
     """Definition 3, for Δ after Δ: I is closed before each of them comes."""
     with random_stage(CLOSURES[kind], rng) as at:
-        module, again = at.rules.closures[0].anew(None, None), at.update.new("I")
+        module, again = at.rules.closures[0].recomputed(None, None), at.update.new("I")
         names = sorted(at.rules.closures[0].names)
         lower = at.below(at.views.old)
         for _ in range(3):

@@ -18,10 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.core.errors import DataError, ResourceError
-from evermat.io import Outputs, RdfOptions, Router, Triples, read_relation, read_triples, write_graph
+from evermat.io import Outputs, RdfOptions, Router, read_relation, read_triples
 from evermat.io.column_match import conform
 from evermat.io.rdf.read import sniff
-from evermat.io.rdf.terms import ENCODED, SCHEMA
+from evermat.io.rdf.terms import ENCODED, SCHEMA, Triples
+from evermat.io.rdf.writer import write_graph
 from evermat.io.read import blank_prefixes, rdf_inputs
 from evermat.io.schema import arrow_schema
 from evermat.language.model import Io, Relation

@@ -17,6 +17,7 @@ import evermat
 from evermat import Materialisation
 from evermat.runtime.query import query_version
 from evermat.store import Store
+from evermat.store.formats.format_1 import Reader
 from evermat.testing import state_of
 from tests.cli.commands import Evermat
 from tests.maintenance.updates import applied, assert_counters_right, facts_of
@@ -332,13 +333,13 @@ def test_a_query_loads_only_what_it_needs(folder: Path, monkeypatch: pytest.Monk
     pair = Pair(folder)
     pair.close()
     read: list[str] = []
-    original = Store.read
+    original = Reader.read
 
-    def reading(self: Store, version: int, name: str) -> Any:
+    def reading(self: Reader, version: int, name: str) -> Any:
         read.append(name)
         return original(self, version, name)
 
-    monkeypatch.setattr(Store, "read", reading)
+    monkeypatch.setattr(Reader, "read", reading)
     for text, expected in [
         ("c(1, x)", {"c", "e"}),
         ("g(x, 2)", {"g", "c", "e"}),

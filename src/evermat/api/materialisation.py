@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.core import WHICH, UpdateAlgorithm, Which, documented
-from evermat.engine.run import Limits, Run
+from evermat.engine import Limits, Run
 from evermat.language import Program, revise
-from evermat.reasoning.maintain import check_algorithm
-from evermat.reasoning.marking import FASTER, FEWER, Passing
+from evermat.reasoning import FASTER, FEWER, Passing, check_algorithm
 from evermat.runtime import (
     Ahead,
     Answer,
@@ -92,13 +91,13 @@ class Materialisation(Mapping[str, Relation]):
 
     def representative(self, term: str) -> str:
         """The representative of a term: of all terms that are equal to it, the smallest by its text."""
-        renaming = self._engine.snapshot().renaming
-        return term if renaming is None else renaming.normal(term)
+        union_find = self._engine.snapshot().union_find
+        return term if union_find is None else union_find.normal(term)
 
     def names(self, term: str) -> list[str]:
         """All terms that are equal to a term, itself included, sorted."""
-        renaming = self._engine.snapshot().renaming
-        return [term] if renaming is None else renaming.names_of(term)
+        union_find = self._engine.snapshot().union_find
+        return [term] if union_find is None else union_find.names_of(term)
 
     # --- updates ---------------------------------------------------------------------------------------------
     @documented
@@ -571,7 +570,7 @@ class Materialisation(Mapping[str, Relation]):
 
         A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL.
         """
-        from evermat.spark.dataframes import create_views
+        from evermat.spark import create_views
 
         return create_views({name: self[name].to_spark(spark) for name in self}, prefix)
 

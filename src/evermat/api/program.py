@@ -195,13 +195,13 @@ class Program:
         """
         from evermat.algebra import Counters
         from evermat.api.materialisation import Materialisation
-        from evermat.engine.run import Limits
+        from evermat.engine import Limits
         from evermat.io import GraphFiles, RdfOptions
-        from evermat.reasoning.materialise import check_algorithm
+        from evermat.reasoning import check_name
         from evermat.runtime import FactSources, Options, materialise_facts
 
         check_engine(engine)
-        check_algorithm(algorithm)
+        check_name(algorithm)
         for choices, name in ((KEPT_COUNTERS, counters), (SCHEME_POLICIES, schemes), (PLACEMENTS, place)):
             choices.check(name)
         options = Options(

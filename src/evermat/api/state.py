@@ -82,10 +82,10 @@ def versions(path: str | PathLike[str]) -> list[Version]:
     Raises:
         StateError: there is no such state, or it is damaged.
     """
-    from evermat.store import Store
+    from evermat.store import open_reader
 
-    with Store.open(path) as store:
-        return store.versions()
+    with open_reader(path) as reader:
+        return reader.versions()
 
 
 def changes(path: str | PathLike[str], first: int | None = None, last: int | None = None) -> dict[str, pa.Table]:

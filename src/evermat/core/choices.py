@@ -21,7 +21,7 @@ Placement: TypeAlias = Literal["auto", "driver", "pivot", "cluster"]
 SchemePolicy: TypeAlias = Literal["auto", "plain"]
 KeptCounters: TypeAlias = Literal["none", "nonrecursive", "both"]
 Entailment: TypeAlias = Literal["rdfs", "owl2rl"]
-EqualityMode: TypeAlias = Literal["rewrite", "axiomatise", "off"]
+EqualityMode: TypeAlias = Literal["auto", "rewrite", "axiomatise", "off"]
 Inconsistency: TypeAlias = Literal["refuse", "allow"]
 EngineName: TypeAlias = Literal["spark", "memory"]
 Which: TypeAlias = Literal["all", "asserted", "inferred"]
@@ -128,6 +128,7 @@ _TABLE = {
     "equality": Choices(
         "equality",
         {
+            "auto": "equal terms have a representative where the rules allow it, else by the axioms of equality",
             "rewrite": "equal terms have a representative",
             "axiomatise": "by the axioms of equality",
             "off": "owl:sameAs is a property like any other",
@@ -137,10 +138,8 @@ _TABLE = {
         "inconsistency",
         {"refuse": "it is an error", "allow": "it is a fact of the relation `inconsistent`"},
     ),
-    "engine": Choices("engine", {"spark": "Spark reads, reasons and writes", "memory": "this process, without a JVM"}),
     "facts": Choices("facts", {"all": "", "asserted": "explicit facts", "inferred": "facts that are only derived"}),
     "answer_format": Choices("format", dict.fromkeys(get_args(AnswerFormat), "")),
-    "changes_format": Choices("format", dict.fromkeys(get_args(ChangesFormat), "")),
 }
 
 MATERIALISE_ALGORITHMS = _TABLE["materialise_algorithm"]
@@ -151,10 +150,8 @@ KEPT_COUNTERS = _TABLE["counters"]
 ENTAILMENTS = _TABLE["entailment"]
 EQUALITY_MODES = _TABLE["equality"]
 INCONSISTENCIES = _TABLE["inconsistency"]
-ENGINES = _TABLE["engine"]
 WHICH = _TABLE["facts"]
 ANSWER_FORMATS = _TABLE["answer_format"]
-CHANGES_FORMATS = _TABLE["changes_format"]
 
 _PLACEHOLDER = re.compile("{(" + "|".join(_TABLE) + ")}")
 

@@ -25,17 +25,20 @@ def lazy_face(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str
     homes, namespace = dict(_imports_for_type_checkers(module)), vars(module)
 
     def load(name: str) -> Any:
-        home = homes.get(name)
-        if home is None:
+        if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
-        namespace[name] = import_module(f"{home}.{name}") if home == package else getattr(import_module(home), name)
+        home, own = homes[name]
+        try:
+            namespace[name] = getattr(import_module(home), own) if home != package else import_module(f"{home}.{own}")
+        except AttributeError:
+            namespace[name] = import_module(f"{home}.{own}")  # a module of a room
         return namespace[name]
 
     return load, lambda: sorted({*namespace, *homes}), sorted(homes)
 
 
-def _imports_for_type_checkers(module: Any) -> Iterator[tuple[str, str]]:
-    """The names that a module imports for type checkers, each with the module that has it; of a module, its package."""
+def _imports_for_type_checkers(module: Any) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The names that a module imports for type checkers, each with the module that has it and its name there."""
     (block,) = [
         node
         for node in ast.parse(module.__loader__.get_source(module.__name__)).body
@@ -43,7 +46,7 @@ def _imports_for_type_checkers(module: Any) -> Iterator[tuple[str, str]]:
     ]
     for node in block.body:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            yield from ((alias.name, node.module) for alias in node.names)
+            yield from ((alias.asname or alias.name, (node.module, alias.name)) for alias in node.names)
 
 
 def deferred(path: str) -> Any:

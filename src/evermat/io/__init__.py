@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 from evermat.core import lazy_face
 
 if TYPE_CHECKING:
-    from evermat.io.atomic_outputs import Outputs, printsize
+    from evermat.io.atomic_outputs import Outputs
     from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
     from evermat.io.changes.model import ChangedRows
     from evermat.io.changes.parquet import ChangedTable
     from evermat.io.changes.rdf import rdf_change, updates_of
-    from evermat.io.changes.read import FileChanges, read_changes, read_update
+    from evermat.io.changes.read import FileChanges, read_update
     from evermat.io.changes.writer import Changed, write_changes
     from evermat.io.column_match import conform
     from evermat.io.error_report import Findings, FullError, Skipped, fail
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from evermat.io.open import failing, open_text
     from evermat.io.options import AS_IT_IS, RdfOptions
     from evermat.io.rdf.read import rdf_ref, read_triples, sniff
-    from evermat.io.rdf.router import Routed, Router
-    from evermat.io.rdf.terms import Triples
-    from evermat.io.rdf.writer import Written, write_graph
+    from evermat.io.rdf.router import Router
+    from evermat.io.rdf.writer import Written
     from evermat.io.read import read_file, read_relation, read_stream
     from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary
     from evermat.io.sort import sorted_batches

@@ -52,13 +52,11 @@ if TYPE_CHECKING:
     from evermat.language.patterns.closures import Closure, Copy, Member, find_copies
     from evermat.language.patterns.equality import (
         AXIOMATISE,
-        EQUALITIES,
         EQUALITY_AUTO,
         EQUALITY_CLASSES,
         EQUALITY_OFF,
         EQUALITY_PRAGMA,
         TERM_NAMES,
-        NormalRules,
         equality_of,
         normal_rule,
         possible_rule,

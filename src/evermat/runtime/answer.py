@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, final
 
-from evermat.columns.state.query import Solutions, rows_of
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, Solutions, rows_of
 from evermat.core import AnswerFormat
 from evermat.language import Relation
 from evermat.runtime.rows import Tabular

@@ -9,8 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.language import Relation
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import Tabular

@@ -9,21 +9,20 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from evermat.columns.state.saved import facts_gained
-from evermat.columns.state.state import State
+from evermat.columns import State, facts_gained
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import EQUALITY_CLASSES
 from evermat.runtime.memory_engine import restored
 from evermat.runtime.relation import Relation
 from evermat.runtime.saved_version import SavedVersion, rows_of_table
-from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, Store
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, VersionReader, open_reader
 
 
 def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:
     """What versions changed, by relation; hidden relations are left out."""
-    with Store.open(path) as store:
+    with open_reader(path) as store:
         kept = [version.number for version in store.versions()]
         first = kept[0] if first is None else first
         last = kept[-1] if last is None else last
@@ -36,7 +35,7 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
         return {name: _joined(path, name, tables) for name, tables in found.items()}
 
 
-def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
+def _told(store: VersionReader, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
     """What is stored of changes; where equal terms are represented by one, what that means in all names.
 
     Of relations with a storage scheme inputs are stored: what they mean is the difference of two versions.
@@ -57,17 +56,17 @@ def _told(store: Store, first: int, last: int) -> Iterator[tuple[int, str, pa.Ta
         yield from ((number, name, rows) for name, rows in _named_changes(store, number))
 
 
-def _compact(store: Store, number: int) -> set[str]:
+def _compact(store: VersionReader, number: int) -> set[str]:
     """The relations that have a storage scheme in a version or in the one before it."""
     stored = SavedVersion(store, number).stored_by_schemes
     return stored | (SavedVersion(store, number - 1).stored_by_schemes if _has_before(store, number) else set())
 
 
-def _has_before(store: Store, number: int) -> bool:
+def _has_before(store: VersionReader, number: int) -> bool:
     return any(version.number == number - 1 for version in store.versions())
 
 
-def _compact_changes(store: Store, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
+def _compact_changes(store: VersionReader, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
     """What a version changed of relations with a storage scheme: only what is told is ever a row."""
     after = _state(store, number)
     before = _before(store, number)
@@ -77,7 +76,7 @@ def _compact_changes(store: Store, number: int, names: set[str]) -> Iterator[tup
             yield name, pa.concat_tables(_plain(table) for table in told)
 
 
-def _before(store: Store, number: int) -> State | None:
+def _before(store: VersionReader, number: int) -> State | None:
     """The facts before a version, though the version before it may be forgotten: what it changed of inputs is there."""
     if _has_before(store, number):
         return _state(store, number - 1)
@@ -100,7 +99,7 @@ def _gained(old: State | None, new: State | None, name: str, op: str) -> Iterato
             yield rows.append_column(OP, pa.repeat(pa.scalar(op), rows.num_rows))
 
 
-def _named_changes(store: Store, number: int) -> Iterator[tuple[str, pa.Table]]:
+def _named_changes(store: VersionReader, number: int) -> Iterator[tuple[str, pa.Table]]:
     """What a version changed, in all names: the difference to the version before it."""
     after = _facts(store, number)
     before = _facts(store, number - 1) if number > 1 else {}
@@ -122,7 +121,7 @@ def _named_changes(store: Store, number: int) -> Iterator[tuple[str, pa.Table]]:
             yield name, rows
 
 
-def _facts(store: Store, number: int) -> dict[str, pa.Table]:
+def _facts(store: VersionReader, number: int) -> dict[str, pa.Table]:
     """The facts of a version by relation, in all names."""
     engine = restored(SavedVersion(store, number))
     return {
@@ -132,7 +131,7 @@ def _facts(store: Store, number: int) -> dict[str, pa.Table]:
     }
 
 
-def _state(store: Store, number: int) -> State:
+def _state(store: VersionReader, number: int) -> State:
     return restored(SavedVersion(store, number)).state
 
 

@@ -18,13 +18,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from evermat.algebra import Counters, Rules, Update, View
-from evermat.columns.equality.union_find import Renaming
-from evermat.columns.state.query import Solutions
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, Solutions, UnionFind
 from evermat.core import EngineName, PhaseTimer, Which
-from evermat.engine.run import Run
-from evermat.engine.saved_rows import Difference, SavedRows
+from evermat.engine import Difference, Run, SavedRows
 from evermat.language import Program, Query, Stratum
 
 if TYPE_CHECKING:
@@ -55,7 +51,7 @@ class Snapshot(Protocol):
         """The dictionary that batches are encoded with."""
 
     @property
-    def renaming(self) -> Renaming | None:
+    def union_find(self) -> UnionFind | None:
         """Which term represents which; None if equal terms have no representative."""
 
     def count(self, name: str, *, expanded: bool = True) -> int:

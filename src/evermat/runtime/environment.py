@@ -10,8 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.columns.kernels.jit import CACHE_FOLDER, watching_compilation
-from evermat.columns.kernels.warm_up import prepare as prepare_kernels
+from evermat.columns import keeps_kernels, prepare_kernels, watching_compilation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +35,7 @@ class SparkOptions:
     @property
     def process_memory(self) -> int:
         """The bytes that are left for this process."""
-        from evermat.spark.launch.settings import heap_share
+        from evermat.spark import heap_share
 
         return max(self.memory - heap_share(self.memory), self.memory // 2)
 
@@ -46,7 +45,7 @@ def spark_session(name: str, options: SparkOptions, say: Callable[[str], None]) 
     """A session for the block, called `name` in Spark's user interface; `say` gets lines for the user."""
     prepare = partial(prepare_kernels, closures=True)
     threading.Thread(target=prepare, name="evermat-kernels", daemon=True).start()  # while Spark starts
-    from evermat.spark.launch.session import session, stores_classes
+    from evermat.spark import session, stores_classes
 
     with session(master=options.master, memory=options.memory, conf=options.conf, name=name) as spark:
         yield spark
@@ -64,7 +63,7 @@ def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
         if not said:
             said = True
             text = "compiling kernels for this machine; later runs start at once"
-            if CACHE_FOLDER is None:
+            if not keeps_kernels():
                 text = "compiling kernels: there is no directory to keep them in (set NUMBA_CACHE_DIR)"
             say(text)
 

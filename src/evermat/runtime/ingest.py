@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import Encodable, Tables, encode_arrow, encode_rows
-from evermat.columns.storage.table import Batch
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_arrow, encode_rows
 from evermat.core import DataError, Problem, check_stop, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.language import Program, Relation, Row
@@ -135,18 +133,17 @@ def is_dataframe(given: Any) -> bool:
     """Whether it is a DataFrame of Spark; then pyspark is loaded already."""
     if "pyspark" not in sys.modules:
         return False
-    from evermat.spark import dataframes
+    from evermat.spark import is_dataframe as is_frame
 
-    return dataframes.is_dataframe(given)
+    return is_frame(given)
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
     """A batch from a DataFrame."""
-    from evermat.spark.dataframes import frame_tables
-    from evermat.spark.scratch import Scratch
+    from evermat.spark import Scratch, frame_tables
 
     with Scratch() as scratch:
-        tables = Tables(list(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`")))
+        tables = ArrowTables(list(frame_tables(given, relation, scratch, f"the facts for `{relation.name}`")))
         batches = list(tables.batches(relation, dictionary))
     return np.concatenate([np.empty((relation.arity, 0), np.int64), *batches], axis=1)
 

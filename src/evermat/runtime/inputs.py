@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.columns.storage.encoding import Tables
+from evermat.columns import ArrowTables
 from evermat.core import DataError, Problem, ProgramError
 from evermat.core import error_catalogue as errors
 from evermat.io import GraphFiles, read_relation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evermat.spark.scratch import Scratch
+    from evermat.spark import Scratch
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class FactSources:
             problems += error.problems
         if problems:
             raise DataError(problems)
-        return self._joined({name: Tables(tables) for name, tables in found.items()}, program)
+        return self._joined({name: ArrowTables(tables) for name, tables in found.items()}, program)
 
     def read_on_spark(
         self,
@@ -94,7 +94,7 @@ class FactSources:
             DataError: with everything that is wrong with any of the inputs.
             ResourceError: Spark, or the disk, failed.
         """
-        from evermat.spark.input.plan import read_inputs
+        from evermat.spark import read_inputs
 
         if not self.reads_files(program):
             return dict(self.facts)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
-from evermat.columns.storage.encoding import decode_rows
+from evermat.columns import decode_rows
 from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
-from evermat.engine.run import Limits, Progress, Run
+from evermat.engine import Limits, Progress, Run
 from evermat.language import Program, Row
 from evermat.runtime.answer import Answer
 from evermat.runtime.constraints import refuse_forbidden
@@ -106,7 +106,7 @@ def _on_spark(
     """In the driver as long as the facts fit; else on the cluster."""
     from evermat.runtime.placement import count_given, driver_room
     from evermat.runtime.spark_engine import SparkEngine
-    from evermat.spark.scratch import Scratch
+    from evermat.spark import Scratch
 
     run, room = Run(options.limits, options.progress), driver_room(options.limits)
 

@@ -8,18 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns.kernels.warm_up import prepare as prepare_kernels
-from evermat.columns.state import saved
-from evermat.columns.state.query import Scans
-from evermat.columns.state.snapshot import Snapshot
-from evermat.columns.state.state import State
-from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.views import View
+from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
+from evermat.columns import saved_facts as saved
 from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Problem, SchemePolicy
-from evermat.engine.run import Run
-from evermat.engine.saved_rows import Difference, SavedRows
+from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
-from evermat.reasoning.materialise import algorithm_for, materialise_stratum
+from evermat.reasoning import algorithm_for, materialise_stratum
 from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import encode_facts
 from evermat.runtime.memory_update import MemoryUpdate
@@ -132,12 +126,11 @@ class MemoryEngine:
     def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
         """What is stored compactly here is expanded there, by tasks."""
         from evermat.runtime.relation import Relation
-        from evermat.spark.closure_dataframe import expanded as closure_frame
-        from evermat.spark.dataframes import to_frame
+        from evermat.spark import expanded_frame, to_frame
 
         relation, table = self.program.relations[name], self.state.tables[name]
         if table.scheme is not None:
-            return closure_frame(spark, relation, table, self.state.dictionary)
+            return expanded_frame(spark, relation, table, self.state.dictionary)
         return to_frame(spark, Relation(relation, self, expanded=expanded).to_arrow(), relation)
 
     def close(self) -> None:

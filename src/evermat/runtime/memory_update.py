@@ -10,18 +10,26 @@ from typing import Any, Self, final
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns.equality.expansion import NamedChange
-from evermat.columns.evaluation.rules import Rules
-from evermat.columns.schemes.scheme import GAINED, LOST, Later
-from evermat.columns.state import saved
-from evermat.columns.state.query import evaluate, rows_of
-from evermat.columns.state.state import State
-from evermat.columns.state.update import ChangedRows, Update
-from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.encoding import decode_rows
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns import (
+    GAINED,
+    LOST,
+    Batch,
+    ChangedRows,
+    DeferredFacts,
+    ExpandedChange,
+    Listed,
+    Rows,
+    Rules,
+    State,
+    Update,
+    View,
+    decode_rows,
+    evaluate,
+    rows_of,
+)
+from evermat.columns import saved_facts as saved
 from evermat.core import DataError, Problem
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import Query, Stratum
 from evermat.runtime.engine import Changed, Described
 from evermat.runtime.ingest import encode_given
@@ -49,7 +57,7 @@ class MemoryUpdate:
             named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **self._inserted}.items()}
             self._inserted |= state.representatives.names_of(named, () if before is None else state.program.rules)
         self.deleted_next = _deleted_next(state, upcoming)
-        self._expanded: ExpandedChange | None = None
+        self._expanded: PendingChange | None = None
 
     def __enter__(self) -> Self:
         self.sets = Update(self._state, self._run, self._deleted, self._inserted).__enter__()
@@ -69,7 +77,7 @@ class MemoryUpdate:
     def conclude(self) -> None:
         self._result = self.sets.result()
         if self._state.representatives is not None:
-            self._expanded = ExpandedChange(self._state, *self._result)
+            self._expanded = PendingChange(self._state, *self._result)
 
     def inserted_rows(self, name: str) -> Iterable[tuple[Any, ...]]:
         state, rows = self._state, self._result[1].rows(name)
@@ -114,18 +122,18 @@ class MemoryUpdate:
         self._expanded.commit()
         names.pending = weakref.ref(self._expanded)
         if not self._durable:
-            names.naming.forget()
+            names.expansion.forget()
         else:
             deleted, inserted = changes
             for name in self._expanded.names:
-                names.naming.note(name, inserted.count(name) - deleted.count(name))
+                names.expansion.note(name, inserted.count(name) - deleted.count(name))
 
 
 @final
 class MemoryChange:
     """Facts that an update deleted or inserted, by relation, as batches that there are or that are listed when they are read."""
 
-    def __init__(self, batches: Callable[[], Mapping[str, Batch | Later]], arities: Mapping[str, int]) -> None:
+    def __init__(self, batches: Callable[[], Mapping[str, Batch | DeferredFacts]], arities: Mapping[str, int]) -> None:
         self._batches, self._arities = batches, arities
 
     def count(self, name: str) -> int:
@@ -147,7 +155,7 @@ def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
     Rows are copied now: a later update may reuse them. The pairs of a closure are listed when they are read.
     """
     tables = state.tables
-    batches: dict[str, Batch | Later] = {
+    batches: dict[str, Batch | DeferredFacts] = {
         name: tables[name].take(facts.rows(name)) for name in facts.names if tables[name].scheme is None
     }
     batches |= {name: table.scheme.changed(kind) for name, table in tables.items() if table.scheme is not None}
@@ -155,14 +163,14 @@ def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
 
 
 @final
-class ExpandedChange:
+class PendingChange:
     """What an update changes in expanded facts, listed when it is read, at the latest before the next update."""
 
     def __init__(self, state: State, deleted: Listed, inserted: Listed) -> None:
         assert state.representatives is not None
         self.names = [name for name, relation in state.program.relations.items() if not relation.hidden]
-        self._change: NamedChange | None = NamedChange(
-            state.representatives.renamed, state.materialised, deleted, inserted
+        self._change: ExpandedChange | None = ExpandedChange(
+            state.representatives.rewritten, state.materialised, deleted, inserted
         )
         self._found: dict[str, tuple[Batch, Batch]] = {}
         self._arities = {name: table.arity for name, table in state.tables.items()}

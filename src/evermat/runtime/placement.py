@@ -18,17 +18,21 @@ from typing import Any, TypeAlias
 
 from evermat.algebra import Counters
 from evermat.core import MaterialiseAlgorithm, Placement, available_bytes
-from evermat.engine.run import Limits, Run
+from evermat.engine import Limits, Run
 from evermat.language import Stratum
 from evermat.plan import pivots
-from evermat.reasoning.materialise import MODULAR, algorithm_for, materialise_stratum
-from evermat.reasoning.modular import materialise as modular
-from evermat.reasoning.seminaive import begin_stratum, saturate
-from evermat.spark.engine.connected_components import close_by_stars
-from evermat.spark.engine.fact_sets import FactSet, View
-from evermat.spark.engine.state import State, StratumRules
-from evermat.spark.engine.tasks.pivot_fixpoint import can_close, close, is_small
-from evermat.spark.input.arrow_files import Several
+from evermat.reasoning import MODULAR, algorithm_for, begin_stratum, materialise_stratum, saturate, saturate_modules
+from evermat.spark import (
+    ConcatenatedFacts,
+    FactSet,
+    State,
+    StratumRules,
+    View,
+    close_by_stars,
+    fits_one_task,
+    has_pivot,
+    saturate_by_pivot,
+)
 
 CLOSURE, STARS = "closure", "stars"
 
@@ -48,7 +52,7 @@ def driver_room(limits: Limits) -> int:
 
 def count_given(facts: Mapping[str, Any]) -> int:
     """How many facts are given, as far as that is known without counting."""
-    return sum(one.rows if isinstance(one, Several) else _length(one) for one in facts.values())
+    return sum(one.rows if isinstance(one, ConcatenatedFacts) else _length(one) for one in facts.values())
 
 
 def _length(given: Any) -> int:
@@ -107,7 +111,7 @@ class StratumPlacer:
         counter = state.recursive_counter if self._counters.recursive else None
         if self._by_modules(stratum):
             if self._fits(stratum):
-                modular.saturate(state, run, stratum, delta.listed(), counter)
+                saturate_modules(state, run, stratum, delta.listed(), counter)
                 return CLOSURE, "the graph is in the driver, and tasks expand it"
             closures = [module.closure for module in stratum.closures]
             stratum.give_up_closures()
@@ -119,15 +123,15 @@ class StratumPlacer:
         if self._placement == "cluster":
             saturate(state, run, stratum, delta.listed(), counter)
             return "rounds", "as asked for"
-        if self._placement == "auto" and is_small(state, own):
+        if self._placement == "auto" and fits_one_task(state, own):
             place, reason, whole = "task", "it reads few facts", True
-        elif can_close(state, own):
+        elif has_pivot(state, own):
             place, reason, whole = "pivot", "all recursive rules keep a column", False
         else:
             saturate(state, run, stratum, delta.listed(), counter)
             none = "there is no column that all recursive rules keep"
             return "rounds", none if pivots(own) is None else "what it reads is too much for one task"
-        left = close(state, run, stratum, delta, counted=counter is not None, whole=whole)
+        left = saturate_by_pivot(state, run, stratum, delta, counted=counter is not None, whole=whole)
         if not left:
             return place, reason
         count = left.size
@@ -138,7 +142,7 @@ class StratumPlacer:
         """Whether graph algorithms close the relations of a stratum."""
         if algorithm_for(stratum, self._algorithm) != MODULAR:
             return False
-        return self._placement != "pivot" or not can_close(self._state, stratum.stratum)
+        return self._placement != "pivot" or not has_pivot(self._state, stratum.stratum)
 
     def _fits(self, stratum: StratumRules) -> bool:
         """Whether the graphs of closures may be in the driver."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import Program, Query
 from evermat.language import Queries as QueryCompiler
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import Engine
 from evermat.runtime.saved_version import SavedVersion
-from evermat.store import Store
+from evermat.store import open_reader
 
 
 class Queries:
@@ -55,7 +55,7 @@ def query_version(path: Path, number: int | None, text: str, *, representatives:
     """
     from evermat.runtime.memory_engine import restored
 
-    with Store.open(path) as store:
+    with open_reader(path) as store:
         version = SavedVersion(store, number)
         query = QueryCompiler(version.program).compile(text)
         engine = restored(version, query.reads)

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import decode_arrow
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, decode_arrow
 from evermat.core import Which
 from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation, Type
 from evermat.runtime.engine import Engine

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.language import Relation as RelationSchema
 from evermat.runtime.engine import Engine
 from evermat.runtime.rows import Tabular

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import decode_arrow, decode_rows, encode_rows
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, decode_arrow, decode_rows, encode_rows
 from evermat.language import RANGES, Relation, Row, Type
 
 if TYPE_CHECKING:
@@ -119,7 +117,7 @@ class Tabular(ABC):
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
-        from evermat.spark.dataframes import to_frame
+        from evermat.spark import to_frame
 
         return to_frame(spark, self.to_arrow(), self._relation)
 

@@ -14,14 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import Counters
-from evermat.columns.state.saved import SAVED_UNSIGNED
+from evermat.columns import SAVED_UNSIGNED
 from evermat.core import Problem, SchemePolicy, Source, StateError
 from evermat.core import error_catalogue as errors
-from evermat.engine import saved_rows
-from evermat.engine.saved_rows import DELETED, SavedRows
+from evermat.engine import Op, SavedRows, saved_rows
 from evermat.io import ARROW_TYPES
 from evermat.language import Program, Relation, Stratum, Type, compile_program, revise
-from evermat.store import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE, Part, Store
+from evermat.store import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE, Part, VersionReader
 
 _ORIGINS = ("derived", "explicit")
 _OPS = ("-", "+", "=")  # by the numbers of `saved_rows`
@@ -31,7 +30,7 @@ _COUNTS = {saved_rows.NONRECURSIVE: NONRECURSIVE, saved_rows.RECURSIVE: RECURSIV
 class SavedVersion:
     """A version of a state directory, by default the newest; the store stays the caller's to close."""
 
-    def __init__(self, store: Store, number: int | None = None) -> None:
+    def __init__(self, store: VersionReader, number: int | None = None) -> None:
         self._version = store.latest if number is None else store.version(number)
         self.store, self.number = store, self._version.number
 
@@ -129,7 +128,7 @@ def table_of_rows(relation: Relation, rows: SavedRows) -> pa.Table:
         ORIGIN: pa.DictionaryArray.from_arrays(pa.array(rows.explicit.astype(np.int8)), pa.array(_ORIGINS)),
         OP: pa.DictionaryArray.from_arrays(pa.array(rows.ops), pa.array(_OPS)),
     }
-    columns |= {_COUNTS[kind]: pa.array(counts, mask=rows.ops == DELETED) for kind, counts in rows.counts.items()}
+    columns |= {_COUNTS[kind]: pa.array(counts, mask=rows.ops == Op.DELETED) for kind, counts in rows.counts.items()}
     return pa.table([*rows.facts, *columns.values()], names=[*(c.name for c in relation.columns), *columns])
 
 

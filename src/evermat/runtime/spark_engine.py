@@ -16,34 +16,36 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns.state.query import rows_of
-from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import decode_rows
-from evermat.columns.storage.table import Batch
+from evermat.columns import Batch, Dictionary, decode_rows, rows_of
 from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, Problem
-from evermat.engine.run import Run
-from evermat.engine.saved_rows import Difference
+from evermat.engine import Difference, Run
 from evermat.language import Program, Query, Relation, Stratum
-from evermat.reasoning.materialise import MODULAR, SEMINAIVE, algorithm_for
+from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
 from evermat.runtime.stream import Once
-from evermat.spark.dataframes import frame_files
-from evermat.spark.engine import saved_state
-from evermat.spark.engine.fact_sets import FactSet, View
-from evermat.spark.engine.job_runner import Cluster, default_buckets
-from evermat.spark.engine.query import evaluate
-from evermat.spark.engine.rules import Rules
-from evermat.spark.engine.scan import facts_of
-from evermat.spark.engine.snapshot import Snapshot
-from evermat.spark.engine.state import State, StratumRules
-from evermat.spark.engine.transfer import load, move
-from evermat.spark.engine.update import Update
-from evermat.spark.input.arrow_files import Several
-from evermat.spark.input.read_task import write_facts
-from evermat.spark.scratch import Scratch
+from evermat.spark import (
+    Cluster,
+    ConcatenatedFacts,
+    FactSet,
+    Rules,
+    Scratch,
+    Snapshot,
+    State,
+    StratumRules,
+    Update,
+    View,
+    default_buckets,
+    evaluate,
+    facts_of,
+    frame_files,
+    load_files,
+    move_state,
+    saved_state,
+    write_facts,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -120,7 +122,7 @@ class SparkEngine:
     def take_over(self, engine: MemoryEngine, part: MaterialisedPart) -> FactSet:
         """Takes in all that the driver has derived; returns the facts from which its last stratum has to go on."""
         with self.state.cluster.scratch.writing():
-            return move(engine.state, self.state, part.left)
+            return move_state(engine.state, self.state, part.left)
 
     def go_on(self, done: int, waiting: FactSet, room: int, counters: Counters) -> None:
         """Continues a materialisation that outgrew the driver; see `StratumPlacer.go_on`."""
@@ -207,16 +209,16 @@ class SparkEngine:
         return self._placed.get(stratum, ("rounds", "materialisation from scratch"))
 
     def undefined(self) -> Counter[int]:
-        return Counter(self.state.workshop.undefined)
+        return Counter(self.state.context.undefined)
 
     def figures(self) -> dict[str, Any]:
-        workshop = self.state.workshop
+        context = self.state.context
         return {
             "schemes": {},
             "stored_bytes": self.state.nbytes,
-            "jobs": workshop.cluster.jobs,
-            "sent_facts": workshop.sent,
-            "sent_bytes": workshop.sent_bytes,
+            "jobs": context.cluster.jobs,
+            "sent_facts": context.sent,
+            "sent_bytes": context.sent_bytes,
         }
 
 
@@ -330,7 +332,7 @@ def _deleted_next(state: State, upcoming: Changed) -> FactSet | None:
 
 def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
     """What updates, one after the other, insert and delete in the end: of each fact the last of them decides."""
-    inserted, deleted = FactSet("insertions", state.workshop), FactSet("deletions", state.workshop)
+    inserted, deleted = FactSet("insertions", state.context), FactSet("deletions", state.context)
     for update in changes:
         come, gone = (
             _load_facts(state, [change[side] for change in update], what)
@@ -357,14 +359,14 @@ def _load_facts(state: State, given: list[Mapping[str, Any]], what: str) -> Fact
                     problems += error.problems
         if problems:
             raise DataError(problems)
-        return load(state.workshop, state.program.relations, files, what)
+        return load_files(state.context, state.program.relations, files, what)
 
 
 def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[Path]:
     """Facts as users have them, in Arrow files."""
     if isinstance(given, Once):
         given = given.given
-    if isinstance(given, Several):
+    if isinstance(given, ConcatenatedFacts):
         return given.written(scratch.folder(name))
     relation = relation_of(name, program)
     if is_dataframe(given):

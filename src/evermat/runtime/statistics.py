@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evermat.core import peak_bytes
-from evermat.reasoning.materialise import MODULAR, SEMINAIVE
+from evermat.reasoning import MODULAR, SEMINAIVE
 from evermat.runtime.engine import Engine
 
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from evermat.core import DataError, Problem, UpdateAlgorithm, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
-from evermat.store import Store
+from evermat.spark import RELATION, STATE, Changed, ChangeSource, required
+from evermat.store import open_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,13 +52,13 @@ class BatchProcessing:
 
     def start(self, frame: DataFrame, process: Callable[[str, DataFrame, int], None]) -> StreamingQuery:
         """Starts the query; batches take turns."""
-        from evermat.spark.streaming.query import start
+        from evermat.spark import start_query
 
         def in_turn(stream: str, batch: DataFrame, number: int) -> None:
             with self.turn:
                 process(stream, batch, number)
 
-        return start(
+        return start_query(
             frame,
             in_turn,
             checkpoint=self.checkpoint,
@@ -74,11 +74,10 @@ class BatchProcessing:
 
 def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing: BatchProcessing) -> StreamingQuery:
     """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
-    from evermat.reasoning.maintain import check_algorithm
+    from evermat.reasoning import check_algorithm
     from evermat.runtime.ingest import relation_of
     from evermat.runtime.stream import StreamedUpdate
-    from evermat.spark.streaming.query import check_stream
-    from evermat.spark.streaming.sink import ChangeFrames
+    from evermat.spark import ChangeFrames, check_stream
 
     check_stream(frame)
     check_algorithm(processing.algorithm, m.program.strata)
@@ -109,11 +108,10 @@ def follow_files(
     A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
     from evermat.io import RdfOptions
-    from evermat.reasoning.maintain import check_algorithm
+    from evermat.reasoning import check_algorithm
     from evermat.runtime.ingest import read_change_files
     from evermat.runtime.stream import StreamedUpdate
-    from evermat.spark.streaming.file_source import arriving_files, updates_in
-    from evermat.spark.streaming.query import check_stream
+    from evermat.spark import arriving_files, check_stream, updates_in
 
     check_algorithm(processing.algorithm, m.program.strata)
     frame = arriving_files(spark, folder, files_per_batch)
@@ -177,7 +175,7 @@ class StateFeed:
 
     @property
     def columns(self) -> pa.Schema:
-        with Store.open(self._path) as store:
+        with open_reader(self._path) as store:
             newest = store.latest
             known = [name for name in newest.relations if name not in newest.counters["hidden"]]
             if self._name not in known:
@@ -187,16 +185,16 @@ class StateFeed:
 
     @property
     def newest(self) -> int:
-        with Store.open(self._path) as store:
+        with open_reader(self._path) as store:
             return store.latest.number
 
     @property
     def versions(self) -> list[Changed]:
-        with Store.open(self._path) as store:
+        with open_reader(self._path) as store:
             return [Changed(version.number, version.inserted + version.deleted) for version in store.versions()]
 
     def check(self, version: int) -> None:
-        with Store.open(self._path) as store:
+        with open_reader(self._path) as store:
             store.version(version)
 
     def content(self, version: int) -> pa.Table:
@@ -205,7 +203,7 @@ class StateFeed:
         from evermat.runtime.relation import Relation
         from evermat.runtime.saved_version import SavedVersion
 
-        with Store.open(self._path) as store:
+        with open_reader(self._path) as store:
             saved = SavedVersion(store, version)
             relation = relation_of(self._name, saved.program)
             return Relation(relation, restored(saved, {self._name})).to_arrow()

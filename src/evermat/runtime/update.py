@@ -8,12 +8,20 @@ from typing import Any
 
 from evermat.algebra import Counters
 from evermat.core import PhaseTimer, held_back, peak_bytes
-from evermat.engine.run import Run
+from evermat.engine import Run
 from evermat.language import Stratum
-from evermat.reasoning.choose import choose
-from evermat.reasoning.maintain import Choice, check_algorithm, kept_counters, maintain
-from evermat.reasoning.marking import FEWER, Marks, Passing, maintain_ahead
-from evermat.reasoning.rule_change import maintain_rules
+from evermat.reasoning import (
+    FEWER,
+    Choice,
+    Marks,
+    Passing,
+    check_algorithm,
+    choose_attempts,
+    kept_counters,
+    maintain_ahead,
+    maintain_rules,
+    maintain_strata,
+)
 from evermat.runtime.change import Change, Changes
 from evermat.runtime.constraints import refuse_forbidden
 from evermat.runtime.engine import Changed, Engine, EngineUpdate
@@ -134,9 +142,9 @@ def _maintain(update: EngineUpdate, algorithm: str, ahead: Ahead | None) -> list
     if (rule_change := update.rule_change) is not None:
         return maintain_rules(update.sets, *rule_change)
     if ahead is None:
-        return maintain(update.sets, algorithm, choose)
+        return maintain_strata(update.sets, algorithm, choose_attempts)
     choices, ahead.found, ahead.marks = maintain_ahead(
-        update.sets, algorithm, choose, ahead.passing, update.deleted_next, ahead.least
+        update.sets, algorithm, choose_attempts, ahead.passing, update.deleted_next, ahead.least
     )
     return choices
 

@@ -7,9 +7,9 @@ that look at names: its second column is a name and never rewritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from evermat.language.builtins import Type
 from evermat.language.model import (
@@ -146,42 +146,3 @@ def terms_of(rule: Rule) -> set[str]:
 
     normal_rule(rule, note)
     return found
-
-
-class _Rules(Protocol):
-    """A group of rules of an engine."""
-
-    @property
-    def rules(self) -> Sequence[Rule]: ...
-    def revised(self, rules: Sequence[Rule], /) -> Self: ...
-
-
-Rules = TypeVar("Rules", bound=_Rules)
-
-
-class NormalRules(Generic[Rules]):
-    """Rules under a renaming: their terms are representatives."""
-
-    def __init__(self, rules: Rules, normal: Normal) -> None:
-        self._normal = normal
-        self._terms: dict[str, list[int]] = {}
-        for number, rule in enumerate(rules.rules):
-            for term in terms_of(rule):
-                self._terms.setdefault(term, []).append(number)
-        self._written: Sequence[Rule] = rules.rules
-        self._known = {term: term for term in self._terms}
-        self.rules = rules
-        self.refresh()
-
-    def refresh(self) -> set[int]:
-        """Brings the rules into normal form again; the numbers of those that have changed."""
-        moved = {term: found for term, known in self._known.items() if (found := self._normal(term)) != known}
-        if not moved:
-            return set()
-        self._known = {**self._known, **moved}
-        numbers = {number for term in moved for number in self._terms[term]}
-        rules = list(self.rules.rules)
-        for number in numbers:
-            rules[number] = normal_rule(self._written[number], self._normal)
-        self.rules = self.rules.revised(rules)
-        return numbers
