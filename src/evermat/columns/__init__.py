@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from evermat.columns.evaluation.buffers import Buffers
     from evermat.columns.evaluation.operators import Sink
     from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
-    from evermat.columns.evaluation.rules import Rules
     from evermat.columns.graph.closure_module import closure_modules
     from evermat.columns.graph.delta_reachability import Connections
     from evermat.columns.graph.dynamic_graph import Nodes

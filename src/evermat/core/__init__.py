@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         ProgramError,
         ResourceError,
         StateError,
+        collected_errors,
         did_you_mean,
     )
     from evermat.core.lazy import deferred, lazy_face

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -123,3 +124,26 @@ class ResourceError(EvermatError):
     """Disk, memory or cluster failed."""
 
     exit_code = 6
+
+
+@contextmanager
+def collected_errors() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Raises one `DataError` at the end of the block, with the problems of all that were raised inside `with collecting():`.
+
+    with collected_errors() as collecting:
+        for file in files:
+            with collecting():
+                read(file)
+    """
+    problems: list[Problem] = []
+
+    @contextmanager
+    def collecting() -> Iterator[None]:
+        try:
+            yield
+        except DataError as error:
+            problems.extend(error.problems)
+
+    yield collecting
+    if problems:
+        raise DataError(problems)

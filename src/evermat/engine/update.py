@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from evermat.algebra import OwnView, TooManyInstancesError
@@ -151,3 +152,8 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
 
     def __enter__(self) -> Self:
         return self
+
+    @abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

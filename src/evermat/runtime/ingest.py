@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_arrow, encode_rows
-from evermat.core import DataError, Problem, check_stop, count_of, did_you_mean
+from evermat.core import DataError, Problem, check_stop, collected_errors, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.language import Program, Relation, Row
 from evermat.runtime.rows import is_value, suits
@@ -86,15 +86,11 @@ def read_change_files(
     from evermat.io import read_update
 
     found: list[FileChanges] = []
-    problems: list[Problem] = []
-    for paths in updates:
-        check_stop()  # reading may wait for long: a pipe, a terminal
-        try:
-            found.append(read_update(paths, program, options, skipped))
-        except DataError as error:
-            problems += error.problems
-    if problems:
-        raise DataError(problems)
+    with collected_errors() as collecting:
+        for paths in updates:
+            check_stop()  # reading may wait for long: a pipe, a terminal
+            with collecting():
+                found.append(read_update(paths, program, options, skipped))
     return found
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns import ArrowTables
-from evermat.core import DataError, Problem, ProgramError
+from evermat.core import Problem, ProgramError, collected_errors
 from evermat.core import error_catalogue as errors
 from evermat.io import GraphFiles, read_relation
 from evermat.language import Program
@@ -52,29 +52,23 @@ class FactSources:
         if not self.reads_files(program):
             return dict(self.facts)
         found: dict[str, list[pa.Table]] = {}
-        problems: list[Problem] = []
         folder = Path(self.inputs or "")
         inputs = () if self.inputs is None else program.inputs
         files = self.rdf.with_inputs([io for io in inputs if "://" not in (io.path or str(self.inputs))], folder)
-        for io in inputs:
-            needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
-            if io.medium == "file" and "://" in (io.path or str(self.inputs)):
-                needs = "a URI"
-            if needs is not None:
-                details = {"name": io.relation.name, "what": needs}
-                raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
-            try:
-                table = read_relation(io, folder, files.options, files.blanks, files.skipped)
-                found.setdefault(io.relation.name, []).append(table)
-            except DataError as error:
-                problems += error.problems
-        try:
-            for name, table in files.facts(program.relations, self.triples):
-                found.setdefault(name, []).append(table)
-        except DataError as error:
-            problems += error.problems
-        if problems:
-            raise DataError(problems)
+        with collected_errors() as collecting:
+            for io in inputs:
+                needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
+                if io.medium == "file" and "://" in (io.path or str(self.inputs)):
+                    needs = "a URI"
+                if needs is not None:
+                    details = {"name": io.relation.name, "what": needs}
+                    raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
+                with collecting():
+                    table = read_relation(io, folder, files.options, files.blanks, files.skipped)
+                    found.setdefault(io.relation.name, []).append(table)
+            with collecting():
+                for name, table in files.facts(program.relations, self.triples):
+                    found.setdefault(name, []).append(table)
         return self._joined({name: ArrowTables(tables) for name, tables in found.items()}, program)
 
     def read_on_spark(

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
-from evermat.columns import decode_rows
 from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
 from evermat.engine import Limits, Progress, Run
-from evermat.language import Program, Row
+from evermat.language import Program
 from evermat.runtime.answer import Answer
 from evermat.runtime.constraints import refuse_forbidden
 from evermat.runtime.engine import Engine
 from evermat.runtime.inputs import FactSources
 from evermat.runtime.memory_engine import MemoryEngine
+from evermat.runtime.started_update import decoded_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -168,12 +168,8 @@ def _refuse_forbidden(engine: Engine) -> None:
     """Raises `DataError` if there are facts that the program forbids."""
     reading, relations = engine.snapshot(), engine.program.relations
 
-    def rows(name: str) -> Iterator[Row]:
-        for batch in reading.scan(name, expanded=False):
-            yield from decode_rows(batch, relations[name].types, reading.dictionary)
-
     refuse_forbidden(
         engine.program,
-        rows,
+        lambda name: decoded_rows(reading.scan(name, expanded=False), relations[name].types, reading.dictionary),
         lambda query: Answer(query.answer, reading.evaluate(query, engine.run), reading.dictionary),
     )

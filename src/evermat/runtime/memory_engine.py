@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from evermat.algebra import Counters
 from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
 from evermat.columns import saved_facts as saved
-from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Problem, SchemePolicy
+from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
@@ -72,15 +72,11 @@ class MemoryEngine:
 
     def load(self, facts: Mapping[str, Any]) -> None:
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
-        problems: list[Problem] = []
-        for name in {**facts, **self.program.facts}:
-            try:
-                for batch in encode_facts(name, facts.get(name), self.program, self.state.dictionary):
-                    self.state.load(name, batch)
-            except DataError as error:
-                problems += error.problems
-        if problems:
-            raise DataError(problems)
+        with collected_errors() as collecting:
+            for name in {**facts, **self.program.facts}:
+                with collecting():
+                    for batch in encode_facts(name, facts.get(name), self.program, self.state.dictionary):
+                        self.state.load(name, batch)
         self.state.load_names()
 
     def materialise(self, counters: Counters) -> MaterialisedPart | None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
-from types import TracebackType
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from evermat.columns import (
     ExpandedChange,
     Listed,
     Rows,
-    Rules,
     State,
     Update,
     View,
@@ -28,23 +26,25 @@ from evermat.columns import (
     rows_of,
 )
 from evermat.columns import saved_facts as saved
-from evermat.core import DataError, Problem
+from evermat.core import DataError, collected_errors
 from evermat.engine import Run
 from evermat.language import Query, Stratum
 from evermat.runtime.engine import Changed, Described
 from evermat.runtime.ingest import encode_given
+from evermat.runtime.started_update import StartedUpdate, decoded_rows
 
 
 @final
-class MemoryUpdate:
+class MemoryUpdate(StartedUpdate[Update]):
     """One update of the in-memory engine."""
 
-    sets: Update
+    _state: State
 
     def __init__(
         self, state: State, run: Run, changes: Changed, upcoming: Changed, before: State | None, *, durable: bool
     ) -> None:
-        self._state, self._run, self._before, self._durable = state, run, before, durable
+        super().__init__(state, run, before)
+        self._durable = durable
         for one in (state, before):
             if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
                 pending.settle()
@@ -59,20 +59,8 @@ class MemoryUpdate:
         self.deleted_next = _deleted_next(state, upcoming)
         self._expanded: PendingChange | None = None
 
-    def __enter__(self) -> Self:
-        self.sets = Update(self._state, self._run, self._deleted, self._inserted).__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.sets.__exit__(kind, error, trace)
-
-    @property
-    def rule_change(self) -> tuple[View, Rules, Rules] | None:
-        if self._before is None:
-            return None
-        return self._before.materialised, *self._state.changed_rules(self._before)
+    def _begin(self) -> Update:
+        return Update(self._state, self._run, self._deleted, self._inserted)
 
     def conclude(self) -> None:
         self._result = self.sets.result()
@@ -87,12 +75,7 @@ class MemoryUpdate:
         state = self._state
         after = (state.materialised - self.sets.overdeleted) | self.sets.added
         found = evaluate(query, state, after, self._run)
-        for batch in rows_of(found.table):
-            yield from decode_rows(batch, query.answer.types, state.dictionary)
-
-    @property
-    def explicit(self) -> Mapping[str, int]:
-        return {"inserted": self.sets.given_inserted.size, "deleted": self.sets.given_deleted.size}
+        return decoded_rows(rows_of(found.table), query.answer.types, state.dictionary)
 
     @property
     def changes(self) -> tuple[MemoryChange, MemoryChange]:
@@ -216,21 +199,16 @@ def _rows_of_changes(
     """
     inserted: dict[str, list[Rows]] = {}
     deleted: dict[str, list[Rows]] = {}
-    problems: list[Problem] = []
-    for update in changes:
-        try:
-            come = _rows_of(state, [insert for insert, _ in update], existing=existing)
-            gone = _rows_of(state, [delete for _, delete in update], existing=True)
-        except DataError as error:
-            problems += error.problems
-            continue
-        for mine, others, rows in ((deleted, inserted, gone), (inserted, deleted, come)):  # what is inserted stays
-            for name, found in rows.items():
-                if name in others:
-                    others[name] = [np.setdiff1d(np.concatenate(others[name]), np.concatenate(found))]
-                mine.setdefault(name, []).extend(found)
-    if problems:
-        raise DataError(problems)
+    with collected_errors() as collecting:
+        for update in changes:
+            with collecting():
+                new = _rows_of(state, [insert for insert, _ in update], existing=existing)
+                old = _rows_of(state, [delete for _, delete in update], existing=True)
+                for mine, others, rows in ((deleted, inserted, old), (inserted, deleted, new)):  # insertions win
+                    for name, found in rows.items():
+                        if name in others:
+                            others[name] = [np.setdiff1d(np.concatenate(others[name]), np.concatenate(found))]
+                        mine.setdefault(name, []).extend(found)
     return inserted, deleted
 
 
@@ -238,15 +216,11 @@ def _rows_of(state: State, given: list[Mapping[str, Any]], *, existing: bool) ->
     """The rows of facts; with `existing` only of known ones, else new ones get a row, in no set yet."""
     found: dict[str, list[Rows]] = {}
     batches: list[tuple[str, Batch]] = []
-    problems: list[Problem] = []
-    for facts in given:
-        for name, rows in facts.items():
-            try:
-                batches.append((name, encode_given(name, rows, state.program, state.dictionary)))
-            except DataError as error:
-                problems += error.problems
-    if problems:
-        raise DataError(problems)
+    with collected_errors() as collecting:
+        for facts in given:
+            for name, rows in facts.items():
+                with collecting():
+                    batches.append((name, encode_given(name, rows, state.program, state.dictionary)))
     for name, batch in batches:
         table = state.tables[name]
         located = table.find(batch) if existing else table.locate(batch)

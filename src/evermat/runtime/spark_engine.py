@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns import Batch, Dictionary, decode_rows, rows_of
-from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, Problem
+from evermat.columns import Batch, Dictionary, rows_of
+from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, collected_errors
 from evermat.engine import Difference, Run
 from evermat.language import Program, Query, Relation, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
@@ -25,12 +25,12 @@ from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
+from evermat.runtime.started_update import StartedUpdate, decoded_rows
 from evermat.runtime.stream import Once
 from evermat.spark import (
     Cluster,
     ConcatenatedFacts,
     FactSet,
-    Rules,
     Scratch,
     Snapshot,
     State,
@@ -236,13 +236,13 @@ def restored_on_cluster(
 
 
 @final
-class SparkUpdate:
+class SparkUpdate(StartedUpdate[Update]):
     """One update of the Spark engine."""
 
-    sets: Update
+    _state: State
 
     def __init__(self, state: State, run: Run, changes: Changed, upcoming: Changed, before: State | None) -> None:
-        self._state, self._run, self._before = state, run, before
+        super().__init__(state, run, before)
         state.jobs.run = run
         self._inserted, self._deleted = _load_changes(state, changes)
         self.deleted_next = _deleted_next(state, upcoming)
@@ -252,20 +252,8 @@ class SparkUpdate:
             given: View = self._inserted if before is None else state.given | self._inserted
             self._inserted.add(names.names_of(given, rules))
 
-    def __enter__(self) -> Self:
-        self.sets = Update(self._state, self._run, self._deleted, self._inserted).__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.sets.__exit__(kind, error, trace)
-
-    @property
-    def rule_change(self) -> tuple[View, Rules, Rules] | None:
-        if self._before is None:
-            return None
-        return self._before.materialised, *self._state.changed_rules(self._before)
+    def _begin(self) -> Update:
+        return Update(self._state, self._run, self._deleted, self._inserted)
 
     def conclude(self) -> None:
         self._result = self._expanded = self.sets.result()
@@ -274,18 +262,12 @@ class SparkUpdate:
 
     def inserted_rows(self, name: str) -> Iterable[tuple[Any, ...]]:
         state, inserted = self._state, self._result[1]
-        if inserted.count(name):
-            for batch in facts_of(inserted, name, state.dictionary):
-                yield from decode_rows(batch, state.program.relations[name].types, state.dictionary)
+        batches = facts_of(inserted, name, state.dictionary) if inserted.count(name) else ()
+        return decoded_rows(batches, state.program.relations[name].types, state.dictionary)
 
     def evaluate(self, query: Query) -> Iterable[tuple[Any, ...]]:
         found = evaluate(query, self._state, self.sets.after, self._run)
-        for batch in rows_of(found.table):
-            yield from decode_rows(batch, query.answer.types, self._state.dictionary)
-
-    @property
-    def explicit(self) -> Mapping[str, int]:
-        return {"inserted": self.sets.given_inserted.size, "deleted": self.sets.given_deleted.size}
+        return decoded_rows(rows_of(found.table), query.answer.types, self._state.dictionary)
 
     @property
     def changes(self) -> tuple[SparkChange, SparkChange]:
@@ -334,31 +316,26 @@ def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
     """What updates, one after the other, insert and delete in the end: of each fact the last of them decides."""
     inserted, deleted = FactSet("insertions", state.context), FactSet("deletions", state.context)
     for update in changes:
-        come, gone = (
+        new, old = (
             _load_facts(state, [change[side] for change in update], what)
             for side, what in ((0, "insertions"), (1, "deletions"))
         )
         if len(changes) == 1:
-            return come, gone
-        inserted.replace((inserted - gone) | come)
-        deleted.replace((deleted - come) | (gone - come))
+            return new, old
+        inserted.replace((inserted - old) | new)
+        deleted.replace((deleted - new) | (old - new))
     return inserted, deleted
 
 
 def _load_facts(state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
     """A set of facts as users have them."""
     files: dict[str, list[Path]] = {}
-    problems: list[Problem] = []
     with Scratch(state.cluster.scratch.path) as scratch:
-        for facts in given:
-            for name, rows in facts.items():
-                try:
-                    with scratch.writing():
+        with collected_errors() as collecting:
+            for facts in given:
+                for name, rows in facts.items():
+                    with collecting(), scratch.writing():
                         files.setdefault(name, []).extend(_written(name, rows, state.program, scratch))
-                except DataError as error:
-                    problems += error.problems
-        if problems:
-            raise DataError(problems)
         return load_files(state.context, state.program.relations, files, what)
 
 

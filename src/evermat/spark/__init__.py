@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from evermat.spark.engine.fact_sets import FactSet, View
     from evermat.spark.engine.job_runner import Cluster, default_buckets
     from evermat.spark.engine.query import evaluate
-    from evermat.spark.engine.rules import Rules
     from evermat.spark.engine.scan import facts_of
     from evermat.spark.engine.snapshot import Snapshot
     from evermat.spark.engine.state import State, StratumRules
