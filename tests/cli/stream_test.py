@@ -138,15 +138,13 @@ def test_what_came_too_late_while_nobody_looked(folder: Path, evermat_command: E
     assert evermat_command(*ONCE).code == 0
     time.sleep(0.02)  # the clock of files is coarse
     put("4.tsv", "+x y")
-    late = (
-        "warning: `src/4.tsv` has come or changed after its turn, and is not taken: changes are taken in order of names"
-    )
+    late = "warning: `src/4.tsv` appeared or changed after its turn, and is not taken: files are taken in the order of their names"
     assert evermat_command(*ONCE) == (0, "", f"{late}\n")
     for number in range(30):
         put(f"3-{number:02}.tsv")
     code, _, err = evermat_command(*ONCE)
     assert (code, len(err.splitlines())) == (0, 21)
-    assert err.endswith("warning: 11 more files of `src` have come or changed likewise\n")
+    assert err.endswith("warning: 11 more files of `src` appeared or changed likewise\n")
     put("7.tsv", "+e f")
     evermat_command(*ONCE)
     assert evermat_command(*ONCE) == (0, "", "")  # it was told when it was new
@@ -203,7 +201,7 @@ def test_a_half_waits_for_the_other(other: str, rdf_folder: None, evermat_comman
     assert evermat_command(*ONCE) == (
         0,
         "",
-        f"warning: `src/x.add.nt` waits for `{other}`, and so does what comes after it\n"
+        f"warning: `src/x.add.nt` waits for `{other}`, and so do all files after it\n"
         "version 2: w.add.nt: 2 facts inserted, 0 deleted\n",
     )
     Path("src", other).rename("src/x.del.nt")
@@ -556,13 +554,13 @@ def test_names_that_come_too_late(folder: Path) -> None:
         until(lambda: len(told) > 1)
         source.close()
     assert set(told) == {
-        "`src/4.tsv` has come after its turn, and is not taken: changes are taken in order of names",
+        "`src/4.tsv` appeared after its turn, and is not taken: files are taken in the order of their names",
     }
     assert len(told) == 2  # once each time
     assert edges() == {"a b", "b c", "c d", "d e"}
     Path("src/5.tsv").unlink()
     Path("src/6.tsv").unlink()
-    with evermat.open("state") as m, pytest.warns(RuntimeWarning, match="`src/4.tsv` has come or changed"):
+    with evermat.open("state") as m, pytest.warns(RuntimeWarning, match="`src/4.tsv` appeared or changed"):
         FolderStream("src", m, since=0)
 
 
@@ -581,7 +579,7 @@ def test_it_runs_until_it_is_stopped(folder: Path) -> None:
         put("2.tsv", "+d e")
         assert next(lines) == "version 3: 2.tsv: 5 facts inserted, 0 deleted\n"
         put("0.tsv", "+x y")
-        assert "`src/0.tsv` has come after its turn" in next(lines)
+        assert "`src/0.tsv` appeared after its turn" in next(lines)
         put("3.tsv", "+e f")
         assert next(lines) == "version 4: 3.tsv: 6 facts inserted, 0 deleted\n"
         process.send_signal(signal.SIGTERM)

@@ -68,7 +68,7 @@ def test_closures_are_maintained_by_modules(counters: str) -> None:
 @pytest.mark.parametrize("counters", ["none", "nonrecursive"])
 def test_rules_that_compute_are_not_checked_backwards(counters: str) -> None:
     found = chosen(LENGTHS, counters, delete={"e": [(5, 6)]})
-    assert found["d"] == ("dred", "a recursive rule computes values, which makes checking backwards dear")
+    assert found["d"] == ("dred", "a recursive rule computes values, which makes checking backwards expensive")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ What it goes by, in this order:
    it has considered too many instances, measured by those of a materialisation from scratch: first DRed^c, if its counters are
    valid, which is best where little is overdeleted; then B/F, with its counter if that is valid, which checks before it deletes and on dense data saves most
    of what DRed overdeletes and derives again; at last rematerialisation.
-7. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is dear, and DRed
+7. Where a recursive rule computes values, a fact has many facts that could derive it and few that do: checking backwards is expensive, and DRed
    takes the place of B/F.
 8. Where equal terms are represented by one, B/F≈ does it, and rematerialisation with rewriting where that considers too many instances.
 """
@@ -53,7 +53,7 @@ def choose_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
             )
         )
     elif computes:
-        reason = "a recursive rule computes values, which makes checking backwards dear"
+        reason = "a recursive rule computes values, which makes checking backwards expensive"
         attempts.append(Attempt(Choice(what, "dred", valid, reason), few))
     if not computes:
         many = max(_FEW, int(_MOST_FOR_BF * work))
@@ -97,7 +97,7 @@ def _equality_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
 
 
 def _first_choice(update: Update, stratum: StratumRules) -> Choice | None:
-    """The algorithm, if it can be told from the program and the change."""
+    """The algorithm, if it follows from the program and the change."""
     what, state = stratum.stratum, update.state
     valid = state.valid_counters(what)
     if what.equality:

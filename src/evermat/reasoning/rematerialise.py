@@ -18,8 +18,8 @@ def maintain(update: Update, views: Views, stratum: StratumRules) -> None:
 
     def hold(facts: View) -> View:
         delta.replace(facts)
-        told = facts.in_schemes()
-        return delta | told if told else delta
+        stored = facts.in_schemes()
+        return delta | stored if stored else delta
 
     plain = Seminaive(stratum.plain, update.next_round, hold, again.add)
     if stratum.closures:

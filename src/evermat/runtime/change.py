@@ -1,4 +1,4 @@
-"""What an update changed."""
+"""The changes that an update made."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _Codes:
 
 @final
 class Change:
-    """One update: what every relation gained and lost, explicit facts and derived ones, and what it took.
+    """The facts, explicit and derived, that one update inserted into and deleted from every relation, and its statistics.
 
     Attributes:
         inserted: The facts that the update inserted, by relation.
@@ -99,7 +99,7 @@ class Change:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What was done and what it took, with how many facts were inserted and deleted."""
+        """The statistics of the update, with the numbers of inserted and deleted facts."""
         if "inserted" not in self._stats:
             self._stats |= {"inserted": self.inserted.total, "deleted": self.deleted.total}
         return self._stats
@@ -111,7 +111,7 @@ class Change:
         return f"<Change: {self.inserted.total:,} inserted, {self.deleted.total:,} deleted>"
 
     def write(self, path: str | PathLike[str]) -> None:
-        """Writes what changed in every relation to a change file, sorted; its name says the format: text, `.jsonl` or `.parquet`.
+        """Writes the changes of every relation to a change file, sorted; the name of the file decides the format: text, `.jsonl` or `.parquet`.
 
         Raises:
             DataError: facts cannot be written in that format.
@@ -123,7 +123,7 @@ class Change:
 
     @staticmethod
     def combined(changes: Sequence[Change]) -> Change:
-        """What several updates, one after the other, changed: a fact that was inserted and deleted again is not in it. The stats are those of the last."""
+        """The changes of several updates in a row: without facts that were inserted and deleted again. The stats are those of the last update."""
         last = changes[-1]
         if len(changes) == 1:
             return last
@@ -131,8 +131,8 @@ class Change:
         deleted: dict[str, set[tuple[int, ...]]] = {name: set() for name in last.deleted}
         for change in changes:
             for name in last.inserted:
-                gone, come = change.deleted._codes(name), change.inserted._codes(name)  # noqa: SLF001
-                undone, back = gone & inserted[name], come & deleted[name]
-                inserted[name] = (inserted[name] - undone) | (come - back)
-                deleted[name] = (deleted[name] - back) | (gone - undone)
+                deletions, insertions = change.deleted._codes(name), change.inserted._codes(name)  # noqa: SLF001
+                undone, restored = deletions & inserted[name], insertions & deleted[name]
+                inserted[name] = (inserted[name] - undone) | (insertions - restored)
+                deleted[name] = (deleted[name] - restored) | (deletions - undone)
         return Change(last.inserted._with_codes(inserted), last.deleted._with_codes(deleted), last.stats)  # noqa: SLF001

@@ -27,7 +27,7 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
         first = kept[0] if first is None else first
         last = kept[-1] if last is None else last
         found: dict[str, list[pa.Table]] = {}
-        for number, name, rows in sorted(_told(store, first, last), key=itemgetter(0)):
+        for number, name, rows in sorted(_stored_changes(store, first, last), key=itemgetter(0)):
             if name not in SavedVersion(store, number).hidden:
                 shown = rows.drop_columns([c for c in (ORIGIN, NONRECURSIVE, RECURSIVE) if c in rows.column_names])
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
@@ -35,10 +35,10 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
         return {name: _joined(path, name, tables) for name, tables in found.items()}
 
 
-def _told(store: VersionReader, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-    """What is stored of changes; where equal terms are represented by one, what that means in all names.
+def _stored_changes(store: VersionReader, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
+    """The changes that versions made, with the relation of each; expanded to all equal terms where those have a representative.
 
-    Of relations with a storage scheme inputs are stored: what they mean is the difference of two versions.
+    A relation with a storage scheme is stored by its inputs: its changes are the difference of two versions.
     """
     stored = list(store.changes(first, last))
     named: dict[int, bool] = {}
@@ -67,30 +67,30 @@ def _has_before(store: VersionReader, number: int) -> bool:
 
 
 def _compact_changes(store: VersionReader, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
-    """What a version changed of relations with a storage scheme: only what is told is ever a row."""
+    """The changes that a version made to relations with a storage scheme; only these become rows."""
     after = _state(store, number)
     before = _before(store, number)
     for name in sorted(names):
-        told = [*_gained(before, after, name, "+"), *_gained(after, before, name, "-")]
-        if told:
-            yield name, pa.concat_tables(_plain(table) for table in told)
+        changes = [*_missing_from(before, after, name, "+"), *_missing_from(after, before, name, "-")]
+        if changes:
+            yield name, pa.concat_tables(_plain(table) for table in changes)
 
 
 def _before(store: VersionReader, number: int) -> State | None:
-    """The facts before a version, though the version before it may be forgotten: what it changed of inputs is there."""
+    """The facts before a version; if the version before it was removed, the stored changes are undone."""
     if _has_before(store, number):
         return _state(store, number - 1)
     if number == 1:
         return None
     if any("rules have changed" in stratum["reason"] for stratum in store.version(number).stats["strata"]):
-        why = f"the rules changed with version {number}, and the version before it is forgotten: ask for later changes"
+        why = f"the rules changed with version {number}, and the version before it was removed: ask for later changes"
         raise StateError(Problem(errors.STATE_UNREADABLE, {"file": store.path, "why": why}))
     undone = [(name, rows_of_table(rows)) for _, name, rows in store.changes(number, number)]
     return restored(SavedVersion(store, number), undone=undone).state
 
 
-def _gained(old: State | None, new: State | None, name: str, op: str) -> Iterator[pa.Table]:
-    """The facts of a relation that one version has and the other has not."""
+def _missing_from(old: State | None, new: State | None, name: str, op: str) -> Iterator[pa.Table]:
+    """The facts of a relation that `new` has and `old` does not have."""
     if new is None or name not in new.tables:
         return
     alike = old is not None and name in old.tables
@@ -100,7 +100,7 @@ def _gained(old: State | None, new: State | None, name: str, op: str) -> Iterato
 
 
 def _named_changes(store: VersionReader, number: int) -> Iterator[tuple[str, pa.Table]]:
-    """What a version changed, in all names: the difference to the version before it."""
+    """The changes that a version made, expanded: the difference to the version before it."""
     after = _facts(store, number)
     before = _facts(store, number - 1) if number > 1 else {}
     for name in {**before, **after}:
@@ -114,15 +114,14 @@ def _named_changes(store: VersionReader, number: int) -> Iterator[tuple[str, pa.
                 some = some.join(others.rename_columns(keys), keys, join_type="left anti")  # noqa: PLW2901
             elif others is not None and not keys:
                 some = some.slice(0, max(0, some.num_rows - others.num_rows))  # noqa: PLW2901
-            told = pa.repeat(pa.scalar(op), some.num_rows)
-            tables.append(some.select(keys).append_column(OP, told))
+            tables.append(some.select(keys).append_column(OP, pa.repeat(pa.scalar(op), some.num_rows)))
         rows = pa.concat_tables(tables)
         if rows.num_rows:
             yield name, rows
 
 
 def _facts(store: VersionReader, number: int) -> dict[str, pa.Table]:
-    """The facts of a version by relation, in all names."""
+    """The expanded facts of a version, by relation."""
     engine = restored(SavedVersion(store, number))
     return {
         name: Relation(relation, engine).to_arrow()

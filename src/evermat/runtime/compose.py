@@ -138,11 +138,11 @@ def _over_relations(own: Program, sources: ProgramSources, translation: Translat
 
 
 def _equality(sources: ProgramSources) -> Iterator[str]:
-    """What the pragma says, if there is to be one: whoever brings an ontology expects that equal terms are equal."""
+    """The value of the pragma for equality, if one is needed: with an ontology, users expect owl:sameAs to work."""
     if sources.equality is not None:
         yield sources.equality
     elif sources.ontology or sources.entailment == "owl2rl":
-        # Terms of different values cannot be represented by one: where inconsistencies are to be looked at, axioms tell them.
+        # Terms of different values cannot be represented by one: where users want to see inconsistencies, the axioms derive them.
         yield EQUALITY_AUTO if sources.forbid else AXIOMATISE
 
 

@@ -31,7 +31,7 @@ def refuse_forbidden(
 
     Args:
         program: the program.
-        new: the facts of a relation that were not there before.
+        new: returns the facts of a relation that are new.
         answer: computes the answer to a query over all facts.
 
     Raises:
@@ -64,7 +64,7 @@ def _explain(program: Program, name: str, row: Row, answer: Callable[[Query], It
 
 
 def _instance(rule: Rule, binding: Row) -> str:
-    """The facts that one instance of a rule is about."""
+    """The body of one instance of a rule, as text."""
     rule = named_throughout(rule)
     values = dict(zip(body_variables(rule), binding, strict=True))
 
@@ -72,10 +72,10 @@ def _instance(rule: Rule, binding: Row) -> str:
         terms = [Constant(values[t], t.type) if isinstance(t, Variable) and t in values else t for t in atom.terms]
         return Atom(atom.relation, tuple(terms))
 
-    told = []
+    instances = []
     for literal in rule.body:
         if isinstance(literal, Atom):
-            told.append(f"`{ground(literal)}`")
+            instances.append(f"`{ground(literal)}`")
         elif isinstance(literal, Negation):
-            told.append(f"`!{ground(literal.atom)}`")
-    return ", ".join(dict.fromkeys(told)) or "the rule alone"
+            instances.append(f"`!{ground(literal.atom)}`")
+    return ", ".join(dict.fromkeys(instances)) or "the rule alone"

@@ -1,7 +1,7 @@
-"""A folder as a stream: the files of changes in it are updates, in the order of their names, each exactly once.
+"""A directory as a stream: the change files in it are updates, in the order of their names, each exactly once.
 
-Who writes a file makes it under a name that is ignored and renames it: from then on it is whole. Two RDF files `x.add.nt` and `x.del.nt` are
-one update, called `x` in the order. As long as one of them still has a name that is ignored, the other waits for it.
+A writer creates a file under a name that is ignored, and renames it when it is complete. Two RDF files `x.add.nt` and `x.del.nt` are one update,
+sorted by `x`. As long as one of them still has a name that is ignored, the other waits for it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from evermat.runtime.stream import ROOM, Follower, StreamedUpdate
 AHEAD = 64 << 20
 _HIDDEN = (".", "_")
 _UNFINISHED = (".tmp", ".part", ".crdownload")
-_TOLD = 20  # files that have come too late, at the start
+_REPORTED = 20  # files that are too late, at the start
 _A_MOMENT = 0.01  # seconds
 
 Order: TypeAlias = tuple[str, str]
-"""What updates are sorted by: the name, of a pair without what tells its halves apart; then the whole name."""
+"""The key by which updates are sorted: the name, for a pair without the part that distinguishes its halves; then the whole name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,13 @@ def _warn(text: str) -> None:
 
 
 class FolderStream(Iterable[FileUpdate]):
-    """The updates in a folder that a materialisation has not taken yet: `m.stream(FolderStream("changes", m))`. It is looked at until it is closed.
+    """The updates in a directory that a materialisation has not processed yet: `m.stream(FolderStream("changes", m))`.
 
-    The position of the stream is the name of the last file that was taken. What comes later with a name before it is told, and not taken.
+    The stream looks for new files until it is closed. Its position is the name of the last file that was taken. A file that appears later with an
+    earlier name is reported, and not taken.
 
-    Two listings of the folder are needed to see what is there: names that come and go during one may be missing in it. Whoever is in the
-    first was there before the second began, and so was everything that came before it: nothing that came in order is ever too late.
+    Each look lists the directory twice, because names that appear and disappear during a listing may be missing in it. A name in the first listing
+    existed before the second began, and so did every file that was written before it: a file that was written in order is never too late.
     """
 
     def __init__(
@@ -71,21 +72,21 @@ class FolderStream(Iterable[FileUpdate]):
         warn: Callable[[str], None] = _warn,
         since: float | None = None,
     ) -> None:
-        """A folder that is about to be followed.
+        """A stream of the change files in a directory.
 
         Args:
-            path: the folder.
+            path: the directory.
             m: the materialisation: its program says what files hold, its positions what was taken.
-            once: whether to end when everything is taken that is there at the beginning.
-            poll: seconds to wait before looking again if nothing has come.
-            together: whether to hand out updates that wait in one go, for those who make one of them.
+            once: whether to end when all files that exist at the beginning are taken.
+            poll: seconds to wait before looking again if there is no new file.
+            together: whether to yield all updates that wait at once, for a caller that coalesces them.
             base: what relative IRIs in RDF are relative to.
             skip_malformed: whether to leave out malformed statements of RDF.
-            warn: is told of files that are not taken, and of those that wait for another.
-            since: when the position was reached, in seconds since 1970: files before it that have come or changed later are told.
+            warn: called with a message for each file that is not taken, or that waits for another.
+            since: when the position was reached, in seconds since 1970; files before the position that appeared or changed later are reported.
 
         Raises:
-            DataError: there is no such folder.
+            DataError: the directory does not exist.
         """
         self.path = Path(path)
         #: the name of the stream
@@ -99,8 +100,8 @@ class FolderStream(Iterable[FileUpdate]):
         self._reached: Order | None = None if position is None else _order(position)
         self._ahead: deque[tuple[Order, int]] = deque()  # what is read and perhaps not yet processed, and its bytes
         self._waits = ("", "")  # a half of a pair, and the name under which the other half is made
-        self._told: set[tuple[str, str]] = set()  # what is known to wait
-        self._known = self._taken_before(since)  # names that are there and not new
+        self._reported: set[tuple[str, str]] = set()  # files that wait
+        self._known = self._taken_before(since)  # existing names that are not new
 
     def __iter__(self) -> Iterator[FileUpdate]:
         while not self._closed.is_set():
@@ -118,12 +119,12 @@ class FolderStream(Iterable[FileUpdate]):
         self.close()
 
     def close(self) -> None:
-        """Nothing more is read, and nobody is waited for."""
+        """Stops reading and waiting."""
         self._closed.set()
         if self._reading.acquire(timeout=1):  # a library must not be cut short by the end of the process
             self._reading.release()
 
-    # --- what is there -------------------------------------------------------------------------------------
+    # --- listings -------------------------------------------------------------------------------------
     def _taken_before(self, since: float | None) -> set[str]:
         """The files up to the position."""
         reached = self._reached
@@ -132,41 +133,41 @@ class FolderStream(Iterable[FileUpdate]):
         }
         if since is not None:
             late = [name for name in sorted(known) if _changed(self.path / name) > since]
-            for name in late[:_TOLD]:
-                self._tell_late(name, "has come or changed")
-            if len(late) > _TOLD:
-                self._warn(f"{len(late) - _TOLD:,} more files of `{self.path}` have come or changed likewise")
+            for name in late[:_REPORTED]:
+                self._report_late(name, "appeared or changed")
+            if len(late) > _REPORTED:
+                self._warn(f"{len(late) - _REPORTED:,} more files of `{self.path}` appeared or changed likewise")
         return known
 
     def _look(self) -> list[list[str]]:
         """The updates that wait, in their order; of those after a pair that is not complete none."""
         first = list_folder(self.path)
-        there = self._new(first)
-        if not there:
+        new = self._new(first)
+        if not new:
             return []
-        last, _ = max(there)
+        last, _ = max(new)
         second = list_folder(self.path)
         names = [name for order in sorted(self._new(second)) for name in order[1:] if order[0] <= last]
         updates = [[path.name for path in paths] for paths in updates_of(map(Path, names))]
-        coming = _halves(first | second)
+        unfinished = _halves(first | second)
         for number, files in enumerate(updates):
-            half = rdf_change(Path(files[0])) if coming and len(files) == 1 else None
-            if half is not None and (other := coming.get((half.stem, not half.insert))):
+            half = rdf_change(Path(files[0])) if unfinished and len(files) == 1 else None
+            if half is not None and (other := unfinished.get((half.stem, not half.insert))):
                 self._wait(files[0], other)
                 return updates[:number]
         return updates
 
     def _wait(self, half: str, other: str) -> None:
-        """Tells, once, that a file waits for the other half of its pair, if that takes longer than to rename it."""
+        """Reports, once, that a file waits for the other half of its pair, if that takes longer than to rename it."""
         waits = (half, other)
-        if waits not in self._told and (self._once or waits == self._waits):
-            self._told.add(waits)
-            self._warn(f"`{self.path / half}` waits for `{other}`, and so does what comes after it")
+        if waits not in self._reported and (self._once or waits == self._waits):
+            self._reported.add(waits)
+            self._warn(f"`{self.path / half}` waits for `{other}`, and so do all files after it")
         self._waits = waits
 
     def _new(self, names: set[str]) -> list[Order]:
-        """The files that come after the position. Tells of others that have come."""
-        self._known &= names  # a name that goes may come again
+        """The files after the position. Reports new files before it."""
+        self._known &= names  # a file that is removed may be written again
         found = []
         for name in names - self._known:
             if is_ignored(name) or not self._is_file(name):
@@ -176,7 +177,7 @@ class FolderStream(Iterable[FileUpdate]):
                 found.append(order)
             else:
                 self._known.add(name)
-                self._tell_late(name, "has come")
+                self._report_late(name, "appeared")
         return found
 
     def _is_file(self, name: str) -> bool:
@@ -185,12 +186,14 @@ class FolderStream(Iterable[FileUpdate]):
         except OSError as error:
             raise _unreadable(self.path / name, error.strerror or str(error)) from error
 
-    def _tell_late(self, name: str, what: str) -> None:
-        self._warn(f"`{self.path / name}` {what} after its turn, and is not taken: changes are taken in order of names")
+    def _report_late(self, name: str, what: str) -> None:
+        self._warn(
+            f"`{self.path / name}` {what} after its turn, and is not taken: files are taken in the order of their names"
+        )
 
-    # --- what is in it -------------------------------------------------------------------------------------
+    # --- contents -------------------------------------------------------------------------------------
     def _read_all(self, updates: Sequence[Sequence[str]]) -> Iterator[FileUpdate]:
-        """Reads updates, each when there is room for it. If one cannot be read, those before it are handed out."""
+        """Reads updates, each when there is room for it. If one cannot be read, those before it are yielded."""
         ready: list[FileUpdate] = []
         failed: DataError | None = None
         for files in updates:
@@ -235,15 +238,15 @@ class FolderStream(Iterable[FileUpdate]):
 
 
 def stream_name(path: str | PathLike[str]) -> str:
-    """The name of the stream of the changes in a folder."""
+    """The name of the stream of the change files in a directory."""
     return f"directory:{os.path.realpath(path)}"
 
 
 def list_folder(path: Path) -> set[str]:
-    """All names in a folder of changes.
+    """All names in a directory of change files.
 
     Raises:
-        DataError: it is no folder, or cannot be read.
+        DataError: it is not a directory, or cannot be read.
     """
     try:
         return set(os.listdir(path))  # noqa: PTH208 - names are all that is wanted
@@ -255,7 +258,7 @@ def list_folder(path: Path) -> set[str]:
 
 
 def is_ignored(name: str) -> bool:
-    """Whether a name is not that of a file of changes, or not yet."""
+    """Whether a name is not that of a change file, or not yet."""
     return name.startswith(_HIDDEN) or name.endswith(_UNFINISHED)
 
 
@@ -282,7 +285,7 @@ def _halves(names: Iterable[str]) -> dict[tuple[Path, bool], str]:
 
 
 def _changed(path: Path) -> float:
-    """When a file came, or was written to; never if it is gone."""
+    """The time at which a file appeared or was last written; 0 if it does not exist."""
     try:
         return path.lstat().st_ctime
     except OSError:

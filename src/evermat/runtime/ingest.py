@@ -156,7 +156,7 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
 
 
 def _arrow_table(given: Any) -> pa.Table:
-    """The table, or the table of one column; the index of a pandas frame is no column."""
+    """The table, or the table of one column; the index of a pandas frame is not a column."""
     import pyarrow as pa
 
     if isinstance(given, pa.Table):
@@ -188,7 +188,7 @@ def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]
 
 
 def _row(row: Any) -> tuple[Any, ...]:
-    """A row as a tuple; what is no sequence of values is a value itself, as rows of one column are often given."""
+    """A row as a tuple; anything that is not a sequence is the value of a single column."""
     is_row = isinstance(row, np.ndarray) or (isinstance(row, Sequence) and not isinstance(row, str | bytes))
     return tuple(row) if is_row else (row,)
 

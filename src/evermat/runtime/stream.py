@@ -1,4 +1,4 @@
-"""Updates that arrive one after the other: each is processed while the next, if it is there, is looked at."""
+"""Updates that arrive one after the other: each is processed with a look at the next one, if it has arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evermat.language import Program
     from evermat.runtime.change import Change
 
-#: updates that are read ahead of the one that is processed; then whoever makes them has to wait
+#: updates that are read ahead of the one that is processed; then their producer has to wait
 ROOM = 64
 
 
@@ -25,8 +25,8 @@ class StreamedUpdate:
     Attributes:
         insert: Facts to insert, by relation, as for `Materialisation.update`.
         delete: Facts to delete.
-        position: The name of a stream, and how far it has been followed with this update. The version says so: who follows the stream again asks
-            `Materialisation.positions` where to go on.
+        position: The name of a stream, and how far it has been followed with this update. The version records it; `Materialisation.positions`
+            returns it to a process that continues the stream.
     """
 
     insert: Mapping[str, Any] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Once:
         self._read: Any = None
 
     def read(self, reader: Callable[[Any], Any]) -> Any:
-        """What a reader makes of the facts, the first time that it is asked."""
+        """The result of a reader over the facts; it runs once."""
         if self._read is None:
             self._read = reader(self.given)
         return self._read
@@ -102,14 +102,14 @@ def _understood(update: AnyUpdate) -> StreamedUpdate:
 
 
 class Arriving:
-    """The updates of a stream, as they arrive: what is there can be looked at without waiting for more.
+    """The updates of a stream, as they arrive: those that have arrived can be looked at without waiting for more.
 
-    A sequence is there from the beginning. Anything else is read by a thread of its own, for it may wait; that thread waits, too, while `ROOM` updates
-    are read and not yet taken. What goes wrong in it is raised in the place of the update that it would have been.
+    A sequence has arrived from the beginning. A thread of its own reads anything else, because reading may wait; the thread also waits while `ROOM`
+    updates are read and not yet taken. An error of the producer is raised in the turn of the update that it prevented.
     """
 
     def __init__(self, updates: Iterable[AnyUpdate]) -> None:
-        self._there: deque[StreamedUpdate] = deque()
+        self._arrived: deque[StreamedUpdate] = deque()
         self._changed = threading.Condition()
         self._ended, self._closed = False, False
         self._error: BaseException | None = None
@@ -122,9 +122,9 @@ class Arriving:
         try:
             for update in self._rest:
                 with self._changed:
-                    self._there.append(streamed(update))
+                    self._arrived.append(streamed(update))
                     self._changed.notify_all()
-                    self._changed.wait_for(lambda: self._closed or len(self._there) < ROOM)
+                    self._changed.wait_for(lambda: self._closed or len(self._arrived) < ROOM)
                     if self._closed:
                         return
         except BaseException as error:  # noqa: BLE001  (it is raised where the stream is followed)
@@ -135,31 +135,31 @@ class Arriving:
                 self._changed.notify_all()
 
     def take(self, most: int = 1) -> list[StreamedUpdate]:
-        """The next update, and those after it that are there already, up to `most`; waits for the first. None at the end."""
+        """The next update, and up to `most` in all of those that have arrived; waits for the first. Empty at the end."""
         with self._changed:
             if self._waits:
-                self._changed.wait_for(lambda: self._there or self._ended)
+                self._changed.wait_for(lambda: self._arrived or self._ended)
             else:
                 self._fill(most)
-            if not self._there and self._error is not None:
+            if not self._arrived and self._error is not None:
                 raise self._error
-            taken = [self._there.popleft() for _ in range(min(most, len(self._there)))]
+            taken = [self._arrived.popleft() for _ in range(min(most, len(self._arrived)))]
             self._changed.notify_all()
             return taken
 
     def look(self, most: int = 1) -> list[StreamedUpdate]:
-        """The next update, and those after it, as far as they are there now."""
+        """The next update, and up to `most` in all, as far as they have arrived; does not wait."""
         with self._changed:
             if not self._waits:
                 self._fill(most)
-            return [self._there[i] for i in range(min(most, len(self._there)))]
+            return [self._arrived[i] for i in range(min(most, len(self._arrived)))]
 
     def _fill(self, wanted: int) -> None:
-        while len(self._there) < wanted and (update := next(self._rest, None)) is not None:
-            self._there.append(streamed(update))
+        while len(self._arrived) < wanted and (update := next(self._rest, None)) is not None:
+            self._arrived.append(streamed(update))
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Stops reading."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -170,7 +170,7 @@ Process: TypeAlias = Callable[[Sequence[StreamedUpdate], Sequence[StreamedUpdate
 
 
 def follow_updates(updates: Iterable[AnyUpdate], process: Process, *, coalesce: bool = False) -> Iterator[Any]:
-    """What comes of each update, in their order; with `coalesce`, of all that are there when one is taken."""
+    """The results of `process` for each update, in their order; with `coalesce`, for all that have arrived when one is taken."""
     arriving = Arriving(updates)
     most = ROOM if coalesce else 1
     try:

@@ -4,7 +4,7 @@ What differs from print, because it is not right there:
 
     line 23   of the facts that lost a derivation only those without nonrecursive ones are deleted
     line 28   a module does not see again what it has deleted itself: neither as present nor as deleted
-    line 32   closures are told of facts that gained a nonrecursive derivation, even if these were known
+    line 32   closures receive the facts that gained a nonrecursive derivation, even if these were known
     line 35   what is derived from changes below sees what the module has rederived
     line 37   only facts that are not there enter A
 
