@@ -236,6 +236,29 @@ FILES = {
 }
 
 
+# What a run without RDF, ontologies, Spark, a state directory or an update has no use for.
+NOT_FOR_A_RUN = (
+    "evermat.io.rdf",
+    "evermat.io.changes",
+    "evermat.owl",
+    "evermat.spark",
+    "evermat.store",
+    "evermat.columns.state.saved",
+    "evermat.reasoning.maintain",
+    "evermat.reasoning.marking",
+    "evermat.reasoning.dred",
+    "evermat.reasoning.backward_forward",
+    "evermat.runtime.change",
+    "evermat.runtime.folder_stream",
+    "evermat.runtime.memory_update",
+    "evermat.runtime.persistence",
+    "evermat.runtime.saved_version",
+    "evermat.runtime.spark_engine",
+    "evermat.runtime.structured_streaming",
+    "evermat.runtime.update",
+)
+
+
 @pytest.mark.parametrize("ending", FILES)
 def test_a_run_loads_the_formats_of_its_files_only(ending: str, tmp_path: Path) -> None:
     text, expected = FILES[ending]
@@ -252,5 +275,5 @@ def test_a_run_loads_the_formats_of_its_files_only(ending: str, tmp_path: Path) 
     assert {name.rpartition(".")[2] for name in loaded if name.startswith("evermat.io.formats.")} == expected | {
         "registry"
     }
-    assert not [name for name in loaded if name.startswith(("evermat.io.rdf", "evermat.io.changes", "evermat.owl"))]
+    assert not [name for name in loaded if name.startswith(NOT_FOR_A_RUN)]
     assert not {"pyoxigraph", "pyspark", "deltalake"} & loaded

@@ -13,22 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 from evermat.core import WHICH, UpdateAlgorithm, Which, documented
 from evermat.engine import Limits, Run
 from evermat.language import Program, revise
-from evermat.reasoning import FASTER, FEWER, Passing, check_algorithm
-from evermat.runtime import (
-    Ahead,
-    Answer,
-    AnyUpdate,
-    Change,
-    Engine,
-    Queries,
-    Relation,
-    StreamedUpdate,
-    answer_query,
-    carry_out,
-    follow_updates,
-    materialisation_stats,
-    stream_answer,
-)
+from evermat.runtime import Answer, Engine, Queries, Relation, answer_query, materialisation_stats, stream_answer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
     from evermat.io import Written
-    from evermat.runtime import StateBinding
+    from evermat.reasoning import Passing
+    from evermat.runtime import AnyUpdate, Change, StateBinding, StreamedUpdate
 
 
 @final
@@ -141,6 +127,9 @@ class Materialisation(Mapping[str, Relation]):
             StateError: another writes to the state directory, or it holds a newer version.
             ResourceError: the update could not be written, for example because the disk is full.
         """
+        from evermat.reasoning import check_algorithm
+        from evermat.runtime import carry_out
+
         run = Run(Limits(limit_rounds, limit_facts, limit_seconds, memory))
         changes = [(insert or {}, delete or {})]
         with self._writing(position):
@@ -278,6 +267,9 @@ class Materialisation(Mapping[str, Relation]):
             TypeError: something is not an update.
             DataError: as for `update`, as all others.
         """
+        from evermat.reasoning import FASTER, FEWER, check_algorithm
+        from evermat.runtime import Ahead, carry_out, follow_updates
+
         limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
         check_algorithm(algorithm, self.program.strata)
 

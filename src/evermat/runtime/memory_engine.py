@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.algebra import Counters
 from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
-from evermat.columns import saved_facts as saved
 from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
 from evermat.runtime.engine import Changed, Described, Engine
 from evermat.runtime.ingest import encode_facts
-from evermat.runtime.memory_update import MemoryUpdate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from evermat.runtime.memory_update import MemoryUpdate
     from evermat.runtime.saved_version import SavedVersion
     from evermat.store import Part
 
@@ -96,6 +95,8 @@ class MemoryEngine:
 
         What changes say, by relation, is `undone`: then only which facts there are is right.
         """
+        from evermat.columns import saved_facts as saved
+
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
         state, stored = self.state, version.stored_by_schemes
         if wanted is not None and self.program.rewriting:
@@ -140,6 +141,8 @@ class MemoryEngine:
     def begin_update(
         self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
     ) -> MemoryUpdate:
+        from evermat.runtime.memory_update import MemoryUpdate
+
         assert before is None or isinstance(before, MemoryEngine)
         return MemoryUpdate(
             self.state, run, changes, upcoming, None if before is None else before.state, durable=durable
@@ -159,11 +162,15 @@ class MemoryEngine:
         return {"asked": state.schemes, "stored": sorted(state.stored_by_schemes), "copied": state.copied_by_schemes}
 
     def describe(self, counters: Mapping[str, Counters]) -> Described:
+        from evermat.columns import saved_facts as saved
+
         return {name: [saved.all_rows(self.state, name, kept)] for name, kept in counters.items()}
 
     def describe_parts(
         self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
     ) -> Described:
+        from evermat.columns import saved_facts as saved
+
         return {
             name: [saved.current_rows(self.state, name, version.rows_of_parts(name, some), counters[name])]
             for name, some in parts.items()
@@ -172,6 +179,8 @@ class MemoryEngine:
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]
     ) -> Difference:
+        from evermat.columns import saved_facts as saved
+
         state, old = self.state, restored(version).state
         by_scheme = {*old.stored_by_schemes, *state.stored_by_schemes}
         rows: dict[str, list[SavedRows]] = {}

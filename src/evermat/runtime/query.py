@@ -9,8 +9,6 @@ from evermat.language import Program, Query
 from evermat.language import Queries as QueryCompiler
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import Engine
-from evermat.runtime.saved_version import SavedVersion
-from evermat.store import open_reader
 
 
 class Queries:
@@ -54,6 +52,8 @@ def query_version(path: Path, number: int | None, text: str, *, representatives:
         StateError: there is no such state directory or version, or it is damaged.
     """
     from evermat.runtime.memory_engine import restored
+    from evermat.runtime.saved_version import SavedVersion
+    from evermat.store import open_reader
 
     with open_reader(path) as store:
         version = SavedVersion(store, number)
