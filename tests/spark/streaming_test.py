@@ -290,7 +290,7 @@ NOTE = (
         (
             None,
             {"op": "string", "relation": "string", "values": "texts", "x": "long"},
-            "error[E391]: `x` is no column of a stream of changes of any relations" + NOTE,
+            "error[E391]: `x` is not a column of a stream of changes of any relations" + NOTE,
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""What both engines share and neither owns: runs with limits, the undo log, and base classes for rules, states and updates."""
+"""Parts that both engines share and neither owns: runs with limits, the undo log, and base classes for rules, states and updates."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from evermat.core import lazy_face
 if TYPE_CHECKING:
     from evermat.engine import saved_rows
     from evermat.engine.journal import Journal
-    from evermat.engine.normal_rules import NormalRules
-    from evermat.engine.rules import BaseRules, BaseStratumRules, limited_to
+    from evermat.engine.rules import BaseRules, BaseStratumRules, NormalRules, limited_to
     from evermat.engine.run import Jobs, Limits, Progress, Run
     from evermat.engine.saved_rows import Difference, Op, SavedRows
     from evermat.engine.state import BaseState

@@ -1,4 +1,4 @@
-"""Groups of rules, for any engine: where the evaluation of each question starts, and what a change does to aggregates.
+"""Groups of rules, for any engine: where the evaluation of each question starts, how a change affects aggregates, and normal forms.
 
 An engine adds how plans are evaluated: the bag of heads that a group derives from some starts, and which starts some facts may match.
 """
@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evermat.engine.normal_rules import NormalRules, RulesT
-from evermat.language import Atom, Relation, Rule, Stratum
+from evermat.language import Atom, Relation, Rule, Stratum, normal_rule, terms_of
 from evermat.plan import Roles, Start, Starts
 
 
@@ -50,7 +49,7 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         delta_positive: ViewT | None = None,
         delta_negative: ViewT | None = None,
     ) -> BagT:
-        """The heads of rule instances; see the algebra. Rules whose delta is empty are not looked at."""
+        """Heads of rule instances; see the algebra. Rules whose delta is empty are not evaluated."""
         if delta_positive is None and delta_negative is None:
             starts = self._starts.everything()
         else:
@@ -63,7 +62,6 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         return self._bag(starts, roles, "forward")
 
     def _add_changed(self, starts: list[Start], delta: ViewT, *, negated: bool) -> None:
-        """Adds the starts from literals that read changed facts."""
         for name in delta.names:
             if readers := self._starts.changed(name, negated=negated):
                 starts += self._concerned(delta, name, readers)
@@ -83,17 +81,15 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
 
     @property
     def heads(self) -> set[str]:
-        """The relations that the rules derive."""
         return {rule.head.relation.name for rule in self.rules}
 
     # ── Other groups ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def revised(self, rules: Sequence[Rule]) -> Self:
-        """Other rules in the place of these, of which some may be the same."""
+        """A group of other rules instead of these, of which some may be the same."""
         return self._group(rules, self._own)
 
     def some(self, numbers: Collection[int]) -> Self:
-        """Those with some numbers."""
         return self._group([self.rules[number] for number in sorted(numbers)], self._own)
 
     def of(self, stratum: Stratum) -> Self:
@@ -102,7 +98,6 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         return self._group([rule for rule in self.rules if rule.head.relation.name in own], own)
 
     def _group(self, rules: Sequence[Rule], own: frozenset[str] = frozenset()) -> Self:
-        """A group of other rules over the same context."""
         return type(self)(rules, own, self.context)
 
     # ── Aggregates ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,9 +105,9 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
     def regroup(
         self, old: ViewT, new: ViewT, deleted: Mapping[str, ViewT], inserted: Mapping[str, ViewT]
     ) -> tuple[ViewT, ViewT]:
-        """Aggregate rules: the results that groups touched by a change lose and gain.
+        """Deleted and inserted results of aggregate rules.
 
-        Touched are the groups of bindings lost or gained; only these are computed, before and after.
+        Only groups with deleted or inserted bindings are computed, before and after the change.
         """
         lost, gained = [], []
         for rule in self.rules:
@@ -127,7 +122,7 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
     def _touched(
         self, rule: Rule, keys: Relation, changes: Iterable[tuple[ViewT, Mapping[str, ViewT]]]
     ) -> Iterator[BagT]:
-        """The keys of all bindings of an aggregate's body, and of its list of groups, that an update breaks or makes."""
+        """Keys of all bindings of an aggregate's body, and of its list of groups, that an update deletes or inserts."""
         assert rule.aggregate is not None
         head = Atom(keys, rule.aggregate.keys)
         # The list of groups also counts by itself: a group may have no bindings.
@@ -136,7 +131,7 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
             for view, delta in changes:
                 yield bindings.consequences(view, **delta)
 
-    # ── What an engine adds ──────────────────────────────────────────────────────────────────────────────────────
+    # ── Evaluation, by an engine ─────────────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def _bag(self, starts: Sequence[Start], roles: Roles[ViewT], kind: str) -> BagT:
@@ -176,6 +171,37 @@ def limited_to(rule: Rule, keys: Relation) -> Rule:
     return Rule(rule.head, (Atom(keys, rule.aggregate.keys), *rule.body), rule.span, rule.aggregate)
 
 
+RulesT = TypeVar("RulesT", bound=BaseRules[Any, Any, Any, Any])
+
+
+class NormalRules(Generic[RulesT]):
+    """Rules under a renaming: their terms are representatives, and are rewritten when terms become equal."""
+
+    def __init__(self, rules: RulesT, normal: Callable[[str], str]) -> None:
+        self._normal = normal
+        self._terms: dict[str, list[int]] = {}
+        for number, rule in enumerate(rules.rules):
+            for term in terms_of(rule):
+                self._terms.setdefault(term, []).append(number)
+        self._written: Sequence[Rule] = rules.rules
+        self._known = {term: term for term in self._terms}
+        self.rules = rules
+        self.refresh()
+
+    def refresh(self) -> set[int]:
+        """Brings the rules into normal form again and returns the numbers of those that have changed."""
+        moved = {term: found for term, known in self._known.items() if (found := self._normal(term)) != known}
+        if not moved:
+            return set()
+        self._known = {**self._known, **moved}
+        numbers = {number for term in moved for number in self._terms[term]}
+        rules = list(self.rules.rules)
+        for number in numbers:
+            rules[number] = normal_rule(self._written[number], self._normal)
+        self.rules = self.rules.revised(rules)
+        return numbers
+
+
 class BaseStratumRules(ABC, Generic[RulesT]):
     """The rules of one stratum, as written and by the part that they play; see `algebra.StratumRules`.
 
@@ -203,7 +229,7 @@ class BaseStratumRules(ABC, Generic[RulesT]):
         """A group of rules of the stratum."""
 
     def refresh(self) -> bool:
-        """Brings the rules into normal form, where terms have other representatives than before; returns whether any has changed."""
+        """Brings rules into normal form whose terms have other representatives now, and returns whether there were any."""
         changed = [bool(normal.refresh()) for normal in (self.everything, *self._normal)]
         self.nonrecursive, self.recursive, self.plain = (normal.rules for normal in self._normal)
         return any(changed)

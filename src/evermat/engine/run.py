@@ -1,4 +1,4 @@
-"""One run over the in-memory state: rounds, limits, progress."""
+"""One run over a state of either engine: rounds, limits, progress."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run may use; None means no limit. Reaching one ends the run with an error, never with a part of the result."""
+    """Limits of a run; None means no limit. Reaching one ends the run with an error, never with a part of the result."""
 
     rounds: int | None = None
     facts: int | None = None
@@ -41,8 +41,6 @@ _StratumRules_co = TypeVar("_StratumRules_co", covariant=True)
 
 
 class _State(Protocol[_StratumRules_co]):
-    """What a run looks at, of either engine."""
-
     @property
     def strata(self) -> Sequence[_StratumRules_co]: ...
     @property
@@ -57,9 +55,9 @@ class Run:
         self.rounds = 0
         self.derivations = 0
         self._most: int | None = None
-        self.room: int | None = None  # facts that may be in this place; None: any number
-        self.rounds_here: int | None = None  # rounds that may be done in this place
-        self.deliver: Deliver | None = None  # lets signals through that are held back; a run looks at safe places only
+        self.room: int | None = None  # facts that this task may hold; None: any number
+        self.rounds_here: int | None = None  # rounds that this task may run
+        self.deliver: Deliver | None = None  # delivers deferred signals; called where interrupts are safe
         self.asked: dict[str, Asked] = {}
         self.applications = dict.fromkeys(("deletions", "backward", "forward", "insertions"), 0)
         self._phase = "insertions"  # what instances that are found forwards are for
@@ -70,24 +68,24 @@ class Run:
         self._stratum = 0
 
     def strata(self, state: _State[_StratumRules_co]) -> Iterator[_StratumRules_co]:
-        """The strata in order; takes note of each."""
+        """Yields the strata in order and records which one is evaluated."""
         self._state = state
         for self._stratum, stratum in enumerate(state.strata, 1):
             yield stratum
 
     @property
     def outgrown(self) -> bool:
-        """Whether there are more facts than may be in this place, or as many rounds."""
+        """Whether this task has more facts than `room`, or as many rounds as `rounds_here`."""
         if self.rounds_here is not None and self.rounds >= self.rounds_here:
             return True
         return self.room is not None and self._state is not None and self._state.row_count > self.room
 
     def leave(self) -> None:
-        """The run is over: it looks at no state any more."""
+        """Ends the run: it keeps no state alive."""
         self._state = None
 
     def next_round(self) -> None:
-        """A round begins."""
+        """Begins a round; raises `LimitError` if a limit is reached."""
         self.rounds += 1
         if self.limits.rounds is not None and self.rounds > self.limits.rounds:
             self._stop("rounds", self.limits.rounds)
@@ -95,7 +93,7 @@ class Run:
         self.look()
 
     def derived(self, instances: int) -> None:
-        """Rule instances were found. Called for every batch: a round may be long."""
+        """Counts rule instances. Called for every batch: a round may be long."""
         self.derivations += instances
         if self._most is not None and self.derivations > self._most:
             raise TooManyInstancesError
@@ -105,7 +103,7 @@ class Run:
 
     @contextmanager
     def limited(self, instances: int) -> Iterator[None]:
-        """Work in which no more instances may be considered; raises `TooManyInstancesError` if there are."""
+        """Raises `TooManyInstancesError` if more instances are considered within the block."""
         self._most = self.derivations + instances
         try:
             yield
@@ -114,7 +112,7 @@ class Run:
 
     @contextmanager
     def applying(self, phase: str) -> Iterator[None]:
-        """Instances that are found forwards meanwhile count as applications of a phase."""
+        """Counts instances that are found forwards within the block as applications of a phase."""
         before, self._phase = self._phase, phase
         try:
             yield
@@ -122,7 +120,7 @@ class Run:
             self._phase = before
 
     def record(self, what: str, matches: int, instances: int) -> None:
-        """Something was asked of rules or counters."""
+        """Records a question to rules or counters."""
         asked = self.asked.setdefault(what, Asked())
         asked.calls += 1
         asked.matches += matches
@@ -133,13 +131,13 @@ class Run:
             self.applications["backward"] += instances
 
     def check_facts(self) -> None:
-        """Raises `LimitError` if there are more facts than may be."""
+        """Raises `LimitError` if there are more facts than allowed."""
         most = self.limits.facts
         if most is not None and self._state is not None and self._state.row_count > most:
             self._stop("facts", most)
 
     def look(self) -> None:
-        """Looks at the clock, signals and memory, if it is time to; raises `LimitError` if a limit is reached."""
+        """Checks the clock, signals and memory every 50 ms; raises `LimitError` if a limit is reached."""
         now = time.perf_counter()
         if now < self._next_look:
             return
@@ -160,7 +158,7 @@ class Run:
 
 
 class Jobs:
-    """The run that is at work on a state now: its limits hold, and it is told what is derived."""
+    """The run that works on a state now: its limits hold, and it records the derivations."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

@@ -1,4 +1,4 @@
-"""Facts of a relation on their way to a state directory and back: what both engines describe and restore."""
+"""Facts of a relation as rows of a state directory, which both engines describe and restore."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 
 
 class Op(IntEnum):
-    """What a row says of its fact: a version deletes it, inserts it, or changes only its origin or its counters."""
+    """Change of a fact by a version, which deletes it, inserts it, or changes only its origin or its counters."""
 
     DELETED = 0
     INSERTED = 1
@@ -33,9 +33,9 @@ class SavedRows:
 
     Attributes:
         facts: An Arrow column for each column of the relation, of the type that a state directory has for it.
-        ops: What each row says of its fact.
+        ops: The change of each fact, an `Op`.
         explicit: Which facts are explicit.
-        counts: Derivations of each fact, by kind, of the kinds that are kept; of a deleted fact they say nothing.
+        counts: Derivations of each fact, by kind, of the kinds that are kept; undefined for a deleted fact.
     """
 
     facts: Sequence[Any]
@@ -45,23 +45,21 @@ class SavedRows:
 
     @property
     def inserted(self) -> int:
-        """How many facts are inserted."""
         return int(np.count_nonzero(self.ops == Op.INSERTED))
 
     @property
     def deleted(self) -> int:
-        """How many facts are deleted."""
         return int(np.count_nonzero(self.ops == Op.DELETED))
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What turns the facts of a saved version into those of an engine.
+    """The changes that turn the facts of a saved version into those of an engine.
 
     Attributes:
         rows: The rows of every relation, some at a time.
-        inserted: How many facts it inserts, of relations that users see.
-        deleted: How many facts it deletes.
+        inserted: The number of inserted facts of relations that users see.
+        deleted: The number of deleted facts of such relations.
     """
 
     rows: Mapping[str, Any]

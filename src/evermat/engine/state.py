@@ -1,4 +1,4 @@
-"""The state of a program, for any engine: which counters are valid, how much work strata take, and rules in normal form."""
+"""The state of a program, for any engine: valid counters, the work of strata, and rules in normal form."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
 
     Attributes:
         explicit: E, in normal form where equal terms are represented by one.
-        given: E as it was given; the same set where every term represents itself.
+        given: The explicit facts as asserted, not in normal form; the same set as E where every term represents itself.
         materialised: I.
         representatives: π and what depends on it; None where every term represents itself.
-        jobs: The run at work now.
+        jobs: The current run.
     """
 
     explicit: FactsT
@@ -71,18 +71,16 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
         self._work: dict[Stratum, int] = {}
 
     def share_counters(self, kept: Self) -> None:
-        """Takes over from the state before a change of rules which counters are valid: those of strata that are the same."""
+        """Keeps the counters valid that were valid before a change of rules, for strata that are the same."""
         self._work = dict(kept._work)
         valid = {stratum.signature: counters for stratum, counters in kept.counters.items()}
         for stratum in self.counters:
             self.counters[stratum] = valid.get(stratum.signature, Counters.NONE)
 
     def record_counters(self, stratum: Stratum, valid: Counters) -> None:
-        """Records which counters of a stratum are valid from now on."""
         self.counters[stratum] = valid
 
     def valid_counters(self, stratum: Stratum) -> Counters:
-        """The counters of a stratum that are valid."""
         return self.counters[stratum]
 
     def reset_counters(self, stratum: Stratum) -> None:

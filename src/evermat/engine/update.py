@@ -1,4 +1,4 @@
-"""One update of a state, for any engine: limits, attempts, rollback, and what of it a later update can take back."""
+"""One update of a state, for any engine: limits, attempts, rollback, and journal entries that a later update can undo."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ ListedT = TypeVar("ListedT")
 
 
 class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
-    """One update: E⁻ and E⁺ cleaned of what changes nothing, the sets D and A, and working sets; see `algebra.Update`.
+    """One update: E⁻ and E⁺ without facts that change nothing, the sets D and A, and working sets; see `algebra.Update`.
 
-    Invariant: before `commit` nothing that outlives the update has changed, but for what the journal can undo.
+    Invariant: before `commit` nothing that outlives the update has changed, except for changes that the journal can undo.
 
     Attributes:
-        given_deleted: What changes in the facts as they were given. Where equal terms are represented by one, E⁻ and E⁺ become changes of
-            normal forms as soon as the equalities are known.
+        given_deleted: Deleted facts as asserted. Where equal terms are represented by one, E⁻ and E⁺ become changes of normal forms as
+            soon as the equalities are known.
         renewed: Strata whose rules mention terms that have other representatives now.
     """
 
@@ -59,15 +59,13 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
     # ── Work on strata ───────────────────────────────────────────────────────────────────────────────────────────
 
     def strata(self) -> Iterator[StratumRulesT]:
-        """The strata in order; records which one is at work."""
+        """Yields the strata in order and records which one is evaluated."""
         return self.run.strata(self.state)
 
     def next_round(self) -> None:
-        """Begins a round; raises `LimitError` if a limit is reached."""
         self.run.next_round()
 
     def check_facts(self) -> None:
-        """Raises `LimitError` if there are more facts than allowed."""
         self.run.check_facts()
 
     @property
@@ -76,14 +74,13 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
         return False
 
     def applying(self, phase: str) -> AbstractContextManager[None]:
-        """Counts instances found meanwhile as applications of a phase."""
         return self.run.applying(phase)
 
     def meet(self, heads: OwnView) -> None:
-        """Does nothing: what an update derives that holds already is not asked for."""
+        """Does nothing: no algorithm asks which derived facts of an update held before."""
 
     def settle_equality(self) -> None:
-        """Brings changes and rules into normal form, now that the equalities are known: strata above may follow."""
+        """Brings changes and rules into normal form once the equalities are known, before higher strata are evaluated."""
         representatives = self.state.representatives
         if representatives is not None:
             representatives.settle_update(self)
@@ -92,7 +89,7 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
 
     @contextmanager
     def attempt(self, stratum: Stratum, most: int) -> Iterator[None]:
-        """Work on a stratum that is undone when it considers more instances; see the algebra."""
+        """Undoes the block's work on a stratum if it considers more instances; see the algebra."""
         undo, entries, figures = self._savepoint(), len(self.journal.entries), dict(self.figures)
         try:
             with self.run.limited(most):
@@ -108,24 +105,22 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
 
     @abstractmethod
     def _savepoint(self) -> Callable[[], None]:
-        """Brings counters and working sets, but for D and A, back to what they are now."""
+        """Returns a function that restores counters and working sets, except for D and A, as they are now."""
 
     # ── The journal ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def note_place(self) -> int:
-        """A position in the journal."""
         return len(self.journal.entries)
 
     def notes_since(self, place: int) -> Sequence[Entry]:
-        """The entries of the journal from a position on."""
         return self.journal.entries[place:]
 
     def take_back(self, notes: Sequence[Entry]) -> None:
-        """Undoes what an earlier update has noted last."""
+        """Undoes the last entries of an earlier update."""
         self.journal.take_back(notes)
 
     def doubt_counters(self, stratum: Stratum) -> None:
-        """Marks the counters of a stratum as not valid if the update is undone."""
+        """Makes the counters of a stratum invalid if the update is undone."""
         import numpy as np  # noqa: PLC0415  (limits and runs are loaded without it)
 
         self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)
@@ -133,11 +128,11 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
     # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def result(self) -> tuple[ListedT, ListedT]:
-        """The facts that I loses and gains when the update is committed."""
+        """Facts that a commit deletes from I and inserts into it."""
         return (self.overdeleted - self.added).listed(), (self.added - self.state.materialised).listed()
 
     def changes(self, lost: ListedT, gained: ListedT) -> list[tuple[Any, OwnView, OwnView]]:
-        """The sets that a commit changes, with what they lose and gain, given the `result`: I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺."""
+        """The sets that a commit of the `result` changes, with deleted and inserted facts: I := (I ∖ D) ∪ A, E := (E ∖ E⁻) ∪ E⁺."""
         state = self.state
         changes = [(state.materialised, lost, gained), (state.given, self.given_deleted, self.given_inserted)]
         if state.explicit is not state.given:
@@ -145,7 +140,7 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
         return changes
 
     def roll_back(self) -> None:
-        """Undoes what was not committed."""
+        """Undoes all uncommitted changes."""
         if self.journal.entries:
             self.journal.undo()
             self.state.refresh_rules()

@@ -87,7 +87,7 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
         if number <= int(m.positions.get(stream, -1)):
             return
         relations = {name: one for name, one in m.program.relations.items() if not one.hidden}
-        changes = frames.changes(batch, number, relations)
+        changes = frames.changes_of(batch.toArrow(), number, relations)
         if changes:
             processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
 

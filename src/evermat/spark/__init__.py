@@ -1,7 +1,7 @@
 """The data pipeline on Spark: sessions, inputs, the distributed engine, DataFrames in and out, streams.
 
-Nothing here is imported unless a caller has a SparkSession or asks the command line for one. Sessions are used through the DataFrame API alone, so
-that Spark Connect is as good as any.
+It is imported only for a caller's SparkSession or for one of the command line. Sessions are used through the DataFrame API alone, so that Spark
+Connect works as well.
 
 | room | contents |
 | --- | --- |
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from evermat.spark.engine.connected_components import close_by_stars
     from evermat.spark.engine.fact_sets import FactSet, View
     from evermat.spark.engine.job_runner import Cluster, default_buckets
-    from evermat.spark.engine.query import evaluate
     from evermat.spark.engine.scan import facts_of
-    from evermat.spark.engine.snapshot import Snapshot
+    from evermat.spark.engine.snapshot import Snapshot, evaluate
     from evermat.spark.engine.state import State, StratumRules
     from evermat.spark.engine.tasks.pivot_fixpoint import fits_one_task, has_pivot, saturate_by_pivot
     from evermat.spark.engine.transfer import load_files, move_state

@@ -1,11 +1,11 @@
-"""Closures that Spark expands: tasks get the intervals and the values of nodes, and produce the pairs that somebody asks for.
+"""Closures that Spark expands: tasks get the intervals and the values of nodes, and produce pairs on demand.
 
-Nothing is stored, and nothing is computed before an action: a closure of billions of pairs is a DataFrame whose plan has some megabytes. Whoever
-joins it, filters it or counts it has it expanded each time, a batch at a time. Python hands over a row for each source, with a list of
-what it reaches, which Spark takes apart: that is less to hand over, and Spark drops sources that a query does not ask for before it
-does so.
+Nothing is stored, and nothing is computed before an action: a closure of billions of pairs is a DataFrame whose plan has some megabytes. Every
+join, filter or count expands it again, a batch at a time. Python returns a row for each source, with a list of its targets, which Spark explodes:
+that is less to transfer, and Spark filters sources before it explodes them.
 
-The classes are what tasks are given; they import no more than reading intervals takes. `expanded` is for the driver.
+The classes are for tasks; they import no more than reading intervals requires. `expanded_frame` is for the driver. Schemes take part through
+`Scheme.leaves` and `Leaf.as_closure`; a leaf that is not a closure is scanned.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
 _LIST = 1 << 10  # pairs of a row, at most
 _SHARE = 1 << 22  # pairs that a task expands, if no node has more
 _MOST_SHARES = 10_000
-_PAIRS_PER_NUMBER = 2  # as many as make Spark's estimate right would take a while to count
-#: bytes. Connect sends a plan with everything that is asked of it, and takes no more than 128 MB
+_PAIRS_PER_NUMBER = 2  # as many numbers as make Spark's estimate right would take a while to count
+#: bytes. Connect sends the plan with every request, and accepts no more than 128 MB
 _SENT_WITH_PLAN = 1 << 24
 _PIECE = 1 << 24  # bytes in a row of what is not sent with the plan
 _FIRST, _SECONDS = "first", "seconds"
@@ -46,12 +46,12 @@ _FIRST, _SECONDS = "first", "seconds"
 
 
 class Counterparts(NamedTuple):
-    """Where the pairs of a closure are in another one: for each node of the one a node of the other, or -1."""
+    """The nodes of a closure in another one, as sources and as targets; -1 where there is none."""
 
     closure: int
-    tails: Nodes  # as which it begins pairs of the other
+    tails: Nodes
     heads: Nodes
-    turned: bool  # whether pairs of the one are facts that the other has as pairs in the other direction
+    reversed: bool  # whether the other closure has the same facts as reversed pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,9 +61,9 @@ class CompactClosure:
     version: Version
     flipped: bool
     sources: Nodes  # that begin pairs
-    first: pa.Array  # the values of nodes in the column where pairs begin; texts have offsets of 64 bits
+    first: pa.Array  # the values of nodes in the column of sources; texts have offsets of 64 bits
     second: pa.Array
-    earlier: tuple[Counterparts, ...]  # of closures that have facts which are not repeated here
+    earlier: tuple[Counterparts, ...]  # in closures whose facts are not repeated here
 
 
 class Share(NamedTuple):
@@ -77,11 +77,11 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClosureExpansion:
-    """Facts of some closures, each once: share by share. The closures that have shares are all flipped, or none of them is."""
+    """Facts of some closures, each once, by shares. The closures that have shares are all flipped, or none of them is."""
 
     closures: tuple[CompactClosure, ...]
     shares: tuple[Share, ...]
-    types: tuple[pa.DataType, pa.DataType]  # of the values where pairs begin and where they end
+    types: tuple[pa.DataType, pa.DataType]  # of the values of sources and of targets
     chunk: int  # pairs of a batch, at most
 
     def batches(self, number: int) -> Iterator[pa.RecordBatch]:
@@ -89,8 +89,8 @@ class ClosureExpansion:
         share = self.shares[number]
         closure = self.closures[share.closure]
         sources = closure.sources[share.begin : share.end]
-        for places, targets in Reach(None, None, closure.version).successors(sources, KEPT, self.chunk):
-            tails, heads = self._not_repeated(closure, sources[places], targets)
+        for positions, targets in Reach(None, None, closure.version).successors(sources, KEPT, self.chunk):
+            tails, heads = self._not_repeated(closure, sources[positions], targets)
             if len(tails):
                 yield self._rows(closure, tails, heads)
 
@@ -108,7 +108,7 @@ class ClosureExpansion:
     def _not_repeated(self, closure: CompactClosure, tails: Nodes, heads: Nodes) -> tuple[Nodes, Nodes]:
         """The pairs that are not in an earlier closure."""
         for other in closure.earlier:
-            begins, ends = (heads, tails) if other.turned else (tails, heads)
+            begins, ends = (heads, tails) if other.reversed else (tails, heads)
             is_new = ~covers(self.closures[other.closure].version, other.tails[begins], other.heads[ends])
             tails, heads = tails[is_new], heads[is_new]
         return tails, heads
@@ -116,7 +116,7 @@ class ClosureExpansion:
 
 @dataclass(frozen=True, eq=False)
 class ExpandShareTask:
-    """A task: a row with a number becomes a share."""
+    """A task that expands the shares whose numbers are its rows."""
 
     expansion: ClosureExpansion
 
@@ -130,10 +130,10 @@ def expand_sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """A task whose rows are pieces of an expansion, all with the number of its share."""
     pieces, number = {}, -1
     for batch in batches:
-        for row, place, piece in zip(*batch.columns, strict=True):
-            number, pieces[place.as_py()] = row.as_py(), piece.as_buffer()
+        for row, position, piece in zip(*batch.columns, strict=True):
+            number, pieces[position.as_py()] = row.as_py(), piece.as_buffer()
     if pieces:
-        joined = b"".join(pieces.pop(place) for place in sorted(pieces))
+        joined = b"".join(pieces.pop(position) for position in sorted(pieces))
         expansion: ClosureExpansion = pickle.loads(joined)  # noqa: S301  (the driver has written it)
         yield from expansion.batches(number)
 
@@ -142,9 +142,9 @@ def expand_sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def expanded_frame(spark: SparkSession, relation: Relation, table: Table, dictionary: Dictionary) -> DataFrame:
-    """The facts of a relation that is stored by a scheme, as they are now, as the DataFrame that `dataframes.to_frame` makes.
+    """The current facts of a relation that is stored by a scheme, as the DataFrame that `dataframes.to_frame` returns.
 
-    Facts that are not pairs of a closure, such as rows of tables, come from the driver.
+    Facts that are not pairs of a closure, such as rows of tables or of any other scheme, come from the driver.
     """
     from evermat.io import arrow_schema  # noqa: PLC0415  (tasks need none of this)
     from evermat.spark.dataframes import to_frame  # noqa: PLC0415
@@ -154,19 +154,17 @@ def expanded_frame(spark: SparkSession, relation: Relation, table: Table, dictio
     schema = arrow_schema(relation)
     rows = pa.Table.from_batches(_listed_facts(closures, others, relation, dictionary), schema)
     columns = to_frame(spark, schema.empty_table(), relation).schema.fields
-    frames = []
-    for flipped, expansion in _expansions(closures, relation, dictionary):
-        frames.append(_by_tasks(spark, expansion, columns, flipped=flipped))
+    expansions = _expansions(closures, relation, dictionary)
+    frames = [_by_tasks(spark, expansion, columns, flipped=flipped) for flipped, expansion in expansions]
     if rows.num_rows or not frames:
         frames.append(to_frame(spark, rows, relation))
     return reduce(lambda one, other: one.union(other), frames)
 
 
 def _leaves(scheme: Scheme) -> tuple[list[ClosedRelation], list[Leaf]]:
-    """The closures that a relation consists of, and the leaves whose facts have to be listed."""
-    leaves = scheme.leaves()
-    closures = [closure for closure in (leaf.as_closure() for leaf in leaves) if closure is not None]
-    return closures, [leaf for leaf in leaves if leaf.as_closure() is None]
+    """The closures that a relation consists of, and the leaves whose facts have to be scanned."""
+    leaves = [(leaf, leaf.as_closure()) for leaf in scheme.leaves()]
+    return [c for _, c in leaves if c is not None], [leaf for leaf, closure in leaves if closure is None]
 
 
 def _listed_facts(
@@ -206,13 +204,13 @@ def _expansions(
 
 def _compact(closures: list[ClosedRelation], number: int, relation: Relation, dictionary: Dictionary) -> CompactClosure:
     own = closures[number]
-    edges, version = own.pairs.edges, _version(own)
+    edges, reach = own.pairs.edges, own.pairs.reach()
+    version = reach.now if reach.before is None else reach.before  # the committed one, even during an update
     nodes = np.arange(version.n, dtype=np.int32)
     values, begins = edges.values_of(nodes), edges.may_begin(nodes)
     first, second = relation.types[::-1] if own.flipped else relation.types
     if first == second:
-        seconds = _decoded(values, np.ones(len(nodes), np.bool_), second, dictionary)
-        firsts = seconds
+        firsts = seconds = _decoded(values, np.ones(len(nodes), np.bool_), second, dictionary)
     else:  # a linear closure, whose sources are values of another type
         firsts, seconds = (
             _decoded(values, of_type, type_, dictionary) for of_type, type_ in ((begins, first), (~begins, second))
@@ -221,27 +219,20 @@ def _compact(closures: list[ClosedRelation], number: int, relation: Relation, di
     for i, other in enumerate(closures[:number]):
         tails = other.pairs.edges.find_nodes(values, source=other.pairs.edges.linear)
         heads = other.pairs.edges.find_nodes(values, source=False)
-        earlier.append(Counterparts(i, tails, heads, turned=own.flipped != other.flipped))
+        earlier.append(Counterparts(i, tails, heads, reversed=own.flipped != other.flipped))
     sources = nodes[begins & (version.counts > 0)]
     return CompactClosure(version, own.flipped, sources, firsts, seconds, tuple(earlier))
-
-
-def _version(closure: ClosedRelation) -> Version:
-    """What holds, even if an update is under way."""
-    reach = closure.pairs.reach()
-    return reach.now if reach.before is None else reach.before
 
 
 def _decoded(
     values: npt.NDArray[np.int64], chosen: npt.NDArray[np.bool_], type_: Type, dictionary: Dictionary
 ) -> pa.Array:
-    """The values of chosen nodes, at the places of these."""
+    """The values of chosen nodes, at the positions of these."""
     from evermat.columns import decode_arrow  # noqa: PLC0415
     from evermat.io import PARQUET_UNSIGNED  # noqa: PLC0415
     from evermat.language import Type  # noqa: PLC0415
 
-    texts = type_ in (Type.SYMBOL, Type.TERM)
-    if texts:
+    if type_ in (Type.SYMBOL, Type.TERM):
         column = dictionary.decode_arrow(values[chosen].astype(np.int32)).cast(pa.large_string())
     else:
         column = decode_arrow(values[chosen], type_, dictionary)
@@ -253,22 +244,21 @@ def _decoded(
 
 
 def _longest(column: pa.Array) -> int:
-    """How many bytes a value takes at most."""
+    """The bytes of the longest value."""
     if not pa.types.is_large_string(column.type):
         return 16
     return int(np.diff(np.frombuffer(column.buffers()[1], np.int64)).max(initial=0))
 
 
 def _shares(number: int, closure: CompactClosure) -> Iterator[Share]:
-    """Parts of a closure with about as many pairs."""
+    """Parts of a closure with about equal numbers of pairs."""
     counts = Reach(None, None, closure.version).counts(closure.sources, KEPT)
     ends = np.cumsum(counts)
     if not len(ends):
         return
     parts = int(min(max(-(-ends[-1] // _SHARE), 1), _MOST_SHARES))
     bounds = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts), side="right")
-    places = [0, *bounds.tolist(), len(ends)]
-    for begin, end in pairwise(places):
+    for begin, end in pairwise([0, *bounds.tolist(), len(ends)]):
         if begin < end:
             yield Share(number, begin, end, int(counts[begin:end].sum()))
 
@@ -289,10 +279,10 @@ def _by_tasks(
 
 
 def _listed(spark: SparkSession, expansion: ClosureExpansion, schema: StructType) -> DataFrame:
-    """The rows that tasks produce: each has a share.
+    """The rows that tasks produce, one task for each share.
 
-    Spark takes their number for that of the numbers of shares, and would broadcast a closure of billions for a join. Hence these are chosen
-    from more numbers.
+    Spark estimates their number by that of the input rows, and would broadcast a closure of billions for a join. Hence the numbers of shares
+    are filtered from a larger range.
     """
     from pyspark.sql.functions import broadcast  # noqa: PLC0415
 
@@ -305,6 +295,6 @@ def _listed(spark: SparkSession, expansion: ClosureExpansion, schema: StructType
         numbers = spark.range(0, shares * size, 1, shares).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
         return numbers.mapInArrow(ExpandShareTask(expansion).__call__, schema)
     pieces = [sent[begin : begin + _PIECE] for begin in range(0, len(sent), _PIECE)]
-    local = pa.table({"place": pa.array(range(len(pieces)), pa.int32()), "piece": pa.array(pieces, pa.binary())})
+    local = pa.table({"position": pa.array(range(len(pieces)), pa.int32()), "piece": pa.array(pieces, pa.binary())})
     numbers = spark.range(0, shares, 1, shares)
     return numbers.crossJoin(broadcast(spark.createDataFrame(local))).mapInArrow(expand_sent, schema)

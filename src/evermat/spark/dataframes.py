@@ -1,7 +1,7 @@
-"""DataFrames in and out: the facts of a relation from a caller's DataFrame, and as one.
+"""Converts a caller's DataFrame to facts of a relation, and facts to a DataFrame.
 
-Rows go from Spark to the driver as Parquet files in a scratch folder, which takes the driver's JVM neither memory nor the limit
-that it sets for results. Rows go to Spark as Arrow. Everything is asked of the DataFrame API, so that Spark Connect is as good as any.
+Rows get from Spark to the driver as Parquet files in a scratch folder, which needs no memory of the driver's JVM and is not subject to its
+limit for results. Rows get to Spark as Arrow. Only the DataFrame API is used, so that Spark Connect works as well.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,37 +32,31 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
-_SENT_BYTES = 1 << 29  # of a table that are one local relation: Connect's limit for one is 3 GB
+_SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
 _NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
 _DRIVER_HELP = (
     "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
 )
-_SHOWN = 10  # errors of one frame that are told
+_SHOWN = 10  # errors of one frame that are reported
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 # --- in ----------------------------------------------------------------------------------------------------
 
 
-def is_dataframe(given: object) -> bool:
-    """Whether something is a DataFrame of Spark, classic or Connect; nobody has one without having imported pyspark."""
+def is_dataframe(facts: object) -> bool:
+    """Whether an object is a DataFrame of Spark, classic or Connect; without an imported pyspark there is none."""
     module = sys.modules.get("pyspark.sql")
-    return module is not None and isinstance(given, module.DataFrame)
+    return module is not None and isinstance(facts, module.DataFrame)
 
 
 def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
-    """The rows of a DataFrame as Arrow tables of the relation, a piece at a time.
+    """Yields the rows of a DataFrame, which errors call `name`, as Arrow tables of the relation.
 
-    The frame is computed once. Rows are counted in the order of its partitions, and what is wrong is told in the words of
-    `conform` for one table of all rows. Columns and types are checked before anything is computed; values are checked while
-    the pieces are handed out, so pieces that came before an error are no facts yet.
-
-    Args:
-        frame: what somebody has.
-        relation: what it is to be.
-        scratch: where Spark leaves the rows. If the driver does not see them there, they come through the driver's memory.
-        name: what errors call the frame.
+    The frame is computed once, into the scratch folder; if the driver does not see the rows there, they come through its memory. Rows are
+    numbered in the order of its partitions, and errors are those of `conform` for one table of all rows. Columns and types are checked before
+    anything is computed; values are checked piece by piece, so pieces before an error are not facts yet.
 
     Raises:
         DataError: it does not fit the relation.
@@ -86,55 +81,53 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
     """The rows of a DataFrame as Arrow files of the relation, which tasks check and write: the driver sees none of them.
 
     Raises:
-        DataError: it does not fit the relation; of a value that does not, the place is unknown.
+        DataError: it does not fit the relation; the row of a value that does not is unknown.
     """
+    folder = scratch.folder(relation.name)
     if not relation.columns:
-        folder = scratch.folder(relation.name)
         facts = nullary(present=not frame.isEmpty())
         write_facts(facts, folder / "0.arrow")
         return ArrowFileFacts([folder / "0.arrow"], facts.num_rows)
-    allow_pandas()  # tasks that take Arrow need it
-    names = _arrow_schema(frame).names
-    conform(_arrow_schema(frame).empty_table(), relation, name)
-    writer = FrameWriter(relation, tuple(names), str(scratch.folder(relation.name)), name)
-    rows = frame.toDF(*_positions(len(names))).mapInArrow(writer.__call__, OUTCOME).collect()
+    allow_pandas()  # tasks over Arrow need it
+    schema = _arrow_schema(frame)
+    conform(schema.empty_table(), relation, name)
+    writer = FrameWriter(relation, tuple(schema.names), str(folder), name)
+    rows = _with_positions(frame).mapInArrow(writer.__call__, OUTCOME).collect()
     outcomes = [Outcome.of(row) for row in rows]
-    if problems := [problem for outcome in outcomes for problem in outcome.problems]:
-        found = {str(problem): problem for problem in problems}
+    if found := {str(problem): problem for outcome in outcomes for problem in outcome.problems}:
         raise DataError(list(found.values())[:_SHOWN])
     return exchanged([outcome for outcome in outcomes if outcome.rows])
 
 
 def _arrow_schema(frame: DataFrame) -> pa.Schema:
-    """The schema of the frame's rows in Arrow; asking for no rows runs no job."""
+    """The schema of the frame's rows in Arrow, for which no job runs."""
     from pyspark.sql.functions import lit  # noqa: PLC0415
     from pyspark.sql.types import CalendarIntervalType, YearMonthIntervalType  # noqa: PLC0415
 
-    # Columns are told apart by their place: a frame may have two of one name, or names that differ only in case.
-    plain = frame.toDF(*_positions(len(frame.columns)))
+    plain = _with_positions(frame)
+    # Types of intervals without an Arrow type in Spark, which are refused under the name of Arrow's own type.
+    intervals = [isinstance(f.dataType, CalendarIntervalType | YearMonthIntervalType) for f in plain.schema.fields]
     columns = [
-        # These two have no Arrow type in Spark; they are refused under the name of Arrow's own type for the like.
-        lit(None).alias(field.name)
-        if isinstance(field.dataType, CalendarIntervalType | YearMonthIntervalType)
-        else plain[field.name]
-        for field in plain.schema.fields
+        lit(None).alias(name) if is_interval else plain[name]
+        for name, is_interval in zip(plain.columns, intervals, strict=True)
     ]
-    fields = []
-    for field, spark_field in zip(plain.select(*columns).limit(0).toArrow().schema, frame.schema.fields, strict=True):
-        is_interval = isinstance(spark_field.dataType, CalendarIntervalType | YearMonthIntervalType)
-        fields.append(pa.field(spark_field.name, pa.month_day_nano_interval() if is_interval else field.type))
-    return pa.schema(fields)
+    types = plain.select(*columns).limit(0).toArrow().schema.types
+    return pa.schema(
+        (name, pa.month_day_nano_interval() if is_interval else type_)
+        for name, type_, is_interval in zip(frame.columns, types, intervals, strict=True)
+    )
 
 
-def _positions(count: int) -> list[str]:
-    return [f"c{i}" for i in range(count)]
+def _with_positions(frame: DataFrame) -> DataFrame:
+    """The frame with columns named by their positions: it may have two of one name, or names that differ only in case."""
+    return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
 def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     """Files with the frame's rows in the order of its partitions; None if the driver does not see all of the rows.
 
     That is so if the folder is not shared with the executors or with the Connect server, which may not even be able to
-    write there. An error of the frame itself shows again when its rows are asked for in another way.
+    write there. An error of the frame itself is raised again when its rows are fetched in another way.
     """
     from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
@@ -142,7 +135,7 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     from pyspark.sql.functions import count, lit  # noqa: PLC0415
 
     written = Observation()
-    counted = frame.toDF(*_positions(len(frame.columns))).observe(written, count(lit(1)).alias("rows"))
+    counted = _with_positions(frame).observe(written, count(lit(1)).alias("rows"))
     try:
         counted.write.option("compression", "zstd").parquet(f"file://{folder}")
     except (PySparkException, Py4JError):
@@ -150,13 +143,13 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     files = sorted(folder.glob("part-*.parquet"))
     try:
         seen = sum(pq.read_metadata(file).num_rows for file in files)
-    except (OSError, pa.ArrowInvalid):  # a file that has not arrived as a whole
+    except (OSError, pa.ArrowInvalid):  # an incomplete file
         return None
     return files if seen == written.get["rows"] else None
 
 
 def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
-    """The rows of the files under these names; a file goes when it is read."""
+    """Yields the rows of the files under these names, and deletes each file that has been read."""
     for path in files:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_READ_ROWS):
@@ -165,7 +158,7 @@ def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
 
 
 def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
-    """The pieces in the relation's form; when one does not fit, the others are only looked at for what is wrong."""
+    """Yields the pieces in the relation's form; after one that does not fit, the others are only checked for problems."""
     before = 0
     found: dict[str, Problem] = {}
     for piece in pieces:
@@ -175,7 +168,7 @@ def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Itera
             table = conform(piece, relation, name, lambda row, start=start: f"row {start + row + 1}")  # type: ignore[misc]
         except DataError as error:
             for problem in error.problems:
-                # One table tells of each column that it has NULLs, or else its first misfit; so do the pieces together.
+                # For one table each column's error is its first NULL, or else its first misfit; so it is for all pieces together.
                 column = problem.details["where"].split(", ", 1)[1]
                 if column not in found or (
                     problem.kind is errors.NULL_VALUE and found[column].kind is not errors.NULL_VALUE
@@ -193,12 +186,7 @@ def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Itera
 
 
 def table_frame(spark: SparkSession, name: str, what: str = "facts are") -> DataFrame:
-    """A table or view that Spark knows.
-
-    Args:
-        spark: who knows it.
-        name: as SQL spells it.
-        what: what is read from it, for errors: ``relation `edge` is``.
+    """A table or view of Spark, by its name in SQL; errors mention `what` is read from it: ``relation `edge` is``.
 
     Raises:
         DataError: there is none, or it cannot be read.
@@ -207,29 +195,24 @@ def table_frame(spark: SparkSession, name: str, what: str = "facts are") -> Data
 
 
 def jdbc_frame(spark: SparkSession, options: Mapping[str, str], what: str = "facts are") -> DataFrame:
-    """A table of a database, or a query to it, that Spark reads through JDBC.
-
-    Args:
-        spark: who reads it.
-        options: as Spark's JDBC source takes them: `url`, `dbtable` or `query`, `driver`, `user`, `password` …
-        what: what is read from it, for errors.
+    """A table of a database, or a query to it, that Spark reads through JDBC with options such as `url`, `dbtable`, `driver` and `user`.
 
     Raises:
-        DataError: there is no driver, no database or no table, or they refuse. Passwords are not told.
+        DataError: there is no driver, no database or no table, or they refuse. It contains no passwords.
     """
-    given = {key.lower(): value for key, value in options.items()}
-    # What follows `;` or `?`, or stands before `@`, can be a password.
-    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", given.get("url", "a database"))[0])
-    secrets = [value for key, value in given.items() if key in {"password", "url"}]
+    by_name = {key.lower(): value for key, value in options.items()}
+    # Texts after `;` or `?`, or before `@`, can be a password.
+    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", by_name.get("url", "a database"))[0])
+    secrets = [value for key, value in by_name.items() if key in {"password", "url"}]
     return _analysed(lambda: spark.read.format("jdbc").options(**options).load(), shown, what, secrets)
 
 
 def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Sequence[str] = ()) -> DataFrame:
-    """The frame, once Spark has looked whether it can be read; over Connect nothing else would make it look."""
+    """The frame, after Spark has analysed it; over Connect only access to the schema has it analysed."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
-    log = logging.getLogger("SQLQueryContextLogger")  # to which PySpark tells the stack trace of every exception
+    log = logging.getLogger("SQLQueryContextLogger")  # to which PySpark writes the stack trace of every exception
     was_disabled, log.disabled = log.disabled, True
     try:
         made = frame()
@@ -239,7 +222,7 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
         for secret in filter(None, secrets):
             why = why.replace(secret, "…")
         help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
-        # The Java stack trace behind it would tell what is kept secret, and nothing that helps.
+        # The Java stack trace would reveal secrets, and does not help.
         raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
     finally:
         log.disabled = was_disabled
@@ -254,11 +237,6 @@ def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFr
 
     A `number` is a long, an `unsigned` a decimal(20,0), a `float` a double, a `symbol` or `term` a string. A relation
     without columns is a DataFrame without columns: it has one row if its fact holds, else none.
-
-    Args:
-        spark: whose DataFrame it is to be.
-        table: the facts in the relation's Arrow form.
-        relation: what they are facts of.
     """
     if not relation.columns:
         return spark.range(min(table.num_rows, 1)).select()
@@ -268,14 +246,12 @@ def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFr
     if not sent.num_rows:
         return _empty(spark, relation)
     rows = max(1, _SENT_BYTES * sent.num_rows // sent.nbytes)
-    frame: DataFrame | None = None
+    frames = []
     for begin in range(0, sent.num_rows, rows):
         # One chunk, for classic Spark makes at least one partition of each.
         piece = sent.slice(begin, rows).combine_chunks()
-        made = spark.createDataFrame(piece).coalesce(piece.num_rows // _PARTITION_ROWS + 1)
-        frame = made if frame is None else frame.union(made)
-    assert frame is not None
-    return frame
+        frames.append(spark.createDataFrame(piece).coalesce(piece.num_rows // _PARTITION_ROWS + 1))
+    return reduce(lambda one, other: one.union(other), frames)
 
 
 def from_tasks(
@@ -284,7 +260,7 @@ def from_tasks(
     reader: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     tasks: int,
 ) -> DataFrame:
-    """The facts of a relation as a DataFrame whose tasks produce them: task i is given the number i."""
+    """The facts of a relation as a DataFrame whose tasks produce them: task i gets the number i."""
     numbers = spark.range(0, tasks, 1, tasks)
     if not relation.columns:
         return numbers.mapInArrow(reader, "present boolean").select()
@@ -292,7 +268,7 @@ def from_tasks(
 
 
 def _empty(spark: SparkSession, relation: Relation) -> DataFrame:
-    """No facts of a relation. Its types must be told in Spark's words, for Connect takes none from an empty Arrow table."""
+    """An empty DataFrame of a relation. It has Spark's own types, for Connect infers none from an empty Arrow table."""
     from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType  # noqa: PLC0415
 
     types = {Type.NUMBER: LongType(), Type.UNSIGNED: DecimalType(20, 0), Type.FLOAT: DoubleType()}
@@ -301,13 +277,10 @@ def _empty(spark: SparkSession, relation: Relation) -> DataFrame:
 
 
 def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str, str]:
-    """Makes DataFrames temporary views of their session, named after their relations, in place of views of the same name.
+    """Creates or replaces temporary views of DataFrames, named after their relations; returns the names of the views in SQL.
 
-    Any name can be a view's, if SQL quotes it with backticks. SQL does not tell `Edge` from `edge`, though: of relations
-    whose names differ only in case the first has its name as a view, the next has `_2` after it, and so on.
-
-    Returns:
-        For each relation the name of its view, as SQL spells it: in backticks unless it is a plain word.
+    Any name is possible in backticks; plain words have none. SQL ignores case, though: of relations whose names differ only
+    in case the first has its name as a view, the next has `_2` after it, and so on.
     """
     own = {(prefix + relation).lower() for relation in tables}
     taken: set[str] = set()

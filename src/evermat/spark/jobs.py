@@ -1,17 +1,17 @@
-"""Spark jobs that say what they are for, can be watched and stopped, and fail in one line."""
+"""Spark jobs that have descriptions, can be watched and stopped, and fail in one line."""
 
 from __future__ import annotations
 
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from evermat.core import Problem, ResourceError, check_stop
+from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
 
 _Result = TypeVar("_Result")
@@ -24,9 +24,9 @@ _FAREWELL = 5.0  # seconds for a cancelled job to end
 
 @contextmanager
 def named(spark: Any, text: str) -> Iterator[None]:
-    """Jobs that this thread starts within the block are described by `evermat: text` in Spark's user interface.
+    """Describes jobs that this thread starts within the block as `evermat: text` in Spark's user interface.
 
-    Over Spark Connect, which has no descriptions, they carry it as a tag.
+    Over Spark Connect, which has no descriptions, they have it as a tag.
     """
     description = f"evermat: {text}"
     context = _context(spark)
@@ -43,8 +43,41 @@ def named(spark: Any, text: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(Exception):  # the JVM may be gone: what happened in the block says more
+        with suppress(Exception):  # the JVM may have ended: an exception of the block matters more
             context.setLocalProperty(_DESCRIPTION, before)
+
+
+@contextmanager
+def configured(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
+    """Changes settings of a session within the block."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        with suppress(Exception):  # the JVM may have ended: an exception of the block matters more
+            for name, old in before.items():
+                spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+
+
+def run_named(
+    spark: Any,
+    what: str,
+    action: Callable[[], _Result],
+    scratch: Path,
+    *,
+    progress: Callable[[str], None] | None = None,
+    check: Callable[[], None] = check_stop,
+) -> _Result:
+    """Runs jobs as `run_watched` does, with a description; an exception of Spark becomes an error about `what`."""
+    try:
+        with named(spark, what):
+            return run_watched(spark, action, progress=progress, check=check)
+    except EvermatError:
+        raise
+    except Exception as error:
+        raise failure(error, what, scratch) from error
 
 
 def run_watched(
@@ -54,22 +87,11 @@ def run_watched(
     progress: Callable[[str], None] | None = None,
     check: Callable[[], None] = check_stop,
 ) -> _Result:
-    """Runs what starts Spark jobs in a thread of its own, so that this one stays awake.
+    """Returns the result of `action`, which starts Spark jobs, in a thread of its own, so that this one can be interrupted.
 
-    Properties of this thread, such as the description, hold for the jobs. If `check` raises or this thread is
-    interrupted, the jobs are cancelled, and the exception goes on once they have ended, or after a few seconds.
-
-    Args:
-        spark: the session that the jobs belong to.
-        action: starts jobs and waits for them.
-        progress: told from time to time how many tasks are done.
-        check: called ten times a second; raises to stop everything.
-
-    Returns:
-        What `action` returns.
-
-    Raises:
-        BaseException: what `action` or `check` raises.
+    Properties of this thread, such as the description, hold for the jobs. If `check`, which is called ten times a second, raises or this
+    thread is interrupted, the jobs are cancelled, and the exception is raised once they have ended, or after a few seconds. `progress` is
+    called from time to time with the number of finished tasks.
     """
     from pyspark import InheritableThread  # noqa: PLC0415
 
@@ -87,7 +109,7 @@ def run_watched(
                 context.addJobTag(tag)
                 context.setInterruptOnCancel(True)  # or tasks would go on to their end
             results.append(action())
-        except BaseException as error:  # noqa: BLE001  # it goes on in the thread that waits
+        except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
             raised.append(error)
         finally:
             ended.set()
@@ -108,7 +130,7 @@ def run_watched(
         until = time.monotonic() + _FAREWELL
         while not ended.is_set() and time.monotonic() < until:
             with suppress(Exception):  # again and again: the action may only be about to start a job
-                _cancel(spark, context, tag)
+                spark.interruptTag(tag) if context is None else context.cancelJobsWithTag(tag)
             ended.wait(_GLANCE)
         raise
     thread.join(_FAREWELL)
@@ -117,22 +139,15 @@ def run_watched(
     return results[0]
 
 
-def _cancel(spark: Any, context: Any, tag: str) -> None:
-    if context is None:
-        spark.interruptTag(tag)
-    else:
-        context.cancelJobsWithTag(tag)
-
-
 class _Tasks:
-    """How many tasks are done, in all jobs since this was made."""
+    """The number of finished tasks, in all jobs since this was created."""
 
     def __init__(self, context: Any) -> None:
         self._tracker = context.statusTracker()
         self._foreign = set(self._tracker.getActiveJobsIds())
 
     def text(self) -> str:
-        """`3 of 8 tasks`, or nothing if nothing runs."""
+        """`3 of 8 tasks`, or nothing if no job runs."""
         done = total = 0
         try:
             stages = {
@@ -145,7 +160,7 @@ class _Tasks:
                 if (known := self._tracker.getStageInfo(stage)) is not None:
                     done += known.numCompletedTasks
                     total += known.numTasks
-        except Exception:  # noqa: BLE001  # if the JVM is gone, the job itself says so
+        except Exception:  # noqa: BLE001  # if the JVM has ended, the job itself fails
             return ""
         return f"{done:,} of {total:,} tasks" if total else ""
 
@@ -156,17 +171,17 @@ def _context(spark: Any) -> Any:
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether the session speaks to its Spark through Spark Connect."""
+    """Whether the session uses Spark Connect."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-# What stands before the message in a line of a stack trace: `Caused by: ` and the name of a Java class.
+# Before the message in a line of a stack trace: `Caused by: ` and the name of a Java class.
 _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"^\(?(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?:[:)]\s*|$)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration)\b(?:: .*)?$")
 _ERROR_CLASS = re.compile(r"^\[[A-Z][A-Z0-9_.]+\]\s*")
 _SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}$")
-# These only say that something failed; what failed stands deeper.
+# These only report that something failed; the reason follows.
 _MESSENGERS = (
     "Job aborted",
     "Task failed while",
@@ -175,12 +190,12 @@ _MESSENGERS = (
     "[FAILED_EXECUTE_UDF]",
 )
 _GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "([^"\n]+)"', re.DOTALL)
-_ABORTED = re.compile(r"^Job aborted due to stage failure: ")  # here the reason stands in the same line
+_ABORTED = re.compile(r"^Job aborted due to stage failure: ")  # here the reason is in the same line
 _LONGEST = 500
 
 
 def essential(error: BaseException) -> str:
-    """One line that says what an exception of Spark or Py4J is about: its root cause, without the stack trace.
+    """The root cause of an exception of Spark or Py4J in one line, without the stack trace.
 
     >>> essential(ValueError("first line" + chr(10) + "second line"))
     'first line'
@@ -206,12 +221,12 @@ def essential(error: BaseException) -> str:
 
 
 def is_full_disk(error: BaseException) -> bool:
-    """Whether a full disk is behind an exception, on whichever machine."""
+    """Whether a full disk, on any machine, is the cause of an exception."""
     return "No space left on device" in _whole_text(error)
 
 
 def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
-    """What is told of a job that failed; a full disk is told as such."""
+    """The error for a job that failed; a full disk is reported as such."""
     if is_full_disk(error):
         details = {"path": scratch, "why": "No space left on device", "rest": "it is needed to exchange facts"}
         return ResourceError(Problem(errors.CANNOT_WRITE, details))
@@ -219,21 +234,21 @@ def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
 
 
 def _whole_text(error: BaseException) -> str:
-    """The texts of an exception and of all behind it, those from Java with their stack traces."""
+    """The texts of an exception and of all its causes, those from Java with their stack traces."""
     parts: list[str] = []
     seen: set[int] = set()
     following: BaseException | None = error
     while following is not None and id(following) not in seen:
         seen.add(id(following))
         parts.append(str(following))
-        with suppress(Exception):  # asks the JVM, which may be gone; most exceptions have none of this
+        with suppress(Exception):  # asks the JVM, which may have ended; most exceptions have no such method
             parts.append(str(following.getStackTrace()))  # type: ignore[attr-defined]
         following = following.__cause__ or following.__context__
     return "\n".join(parts)
 
 
 def _last_of_python(text: str) -> str:
-    """What the traceback of a Python worker ends with, if there is one."""
+    """The last line of the traceback of a Python worker, if there is one."""
     if "Traceback (most recent call last)" not in text:
         return ""
     traceback = text.rsplit("Traceback (most recent call last)", maxsplit=1)[-1]
@@ -242,14 +257,14 @@ def _last_of_python(text: str) -> str:
 
 
 def _first_that_matters(text: str) -> str:
-    """The first line that is more than a remark that something failed."""
+    """The first line that has a reason."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [
         line for line in lines if line and not line.startswith(("at ", "... ", "JVM stacktrace", "Driver stacktrace"))
     ]
     for line in lines:
-        told = line.removeprefix(": ")
-        plain = _ABORTED.sub("", _JAVA_CLASS.sub("", told))
+        reported = line.removeprefix(": ")
+        plain = _ABORTED.sub("", _JAVA_CLASS.sub("", reported))
         if plain and not plain.startswith(_MESSENGERS):
-            return plain if _ABORTED.search(_JAVA_CLASS.sub("", told)) else told
+            return plain if _ABORTED.search(_JAVA_CLASS.sub("", reported)) else reported
     return lines[0] if lines else ""

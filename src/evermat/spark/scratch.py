@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
@@ -16,35 +15,29 @@ from evermat.core import error_catalogue as errors
 
 
 class Scratch:
-    """A folder of our own within a folder that the driver and all executors see; it goes in the end, whatever happens.
+    """A temporary folder within a folder that the driver and all executors see.
 
     >>> with Scratch() as scratch:
-    ...     place = scratch.folder("edge")
-    ...     place.is_dir()
+    ...     folder = scratch.folder("edge")
+    ...     folder.is_dir()
     True
-    >>> place.exists()
+    >>> folder.exists()
     False
     """
 
     def __init__(self, within: Path | None = None) -> None:
-        try:
-            if within is not None:
-                within.mkdir(parents=True, exist_ok=True)
-            self.path = Path(tempfile.mkdtemp(prefix="evermat-", dir=within)).resolve()
-        except OSError as error:
-            details = {"path": within or tempfile.gettempdir(), "why": error.strerror or str(error), "rest": ""}
-            raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error
+        self.path = temporary_folder("evermat-", within)
 
     def folder(self, name: str) -> Path:
-        """A new folder; the name only helps whoever looks."""
+        """A new folder; the name only helps people who list it."""
         plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
-        place = self.path / f"{plain}-{uuid4().hex[:12]}"
-        place.mkdir()
-        return place
+        folder = self.path / f"{plain}-{uuid4().hex[:12]}"
+        folder.mkdir()
+        return folder
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """What the system refuses within the block, while this process writes here, is told as an error of ours."""
+        """Turns an `OSError` in the block, which writes here, into a `ResourceError`."""
         try:
             yield
         except OSError as error:
@@ -53,13 +46,25 @@ class Scratch:
             raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error
 
     def close(self) -> None:
-        """Removes everything."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def temporary_folder(prefix: str, within: Path | None = None) -> Path:
+    """A new folder, whose caller deletes it.
+
+    Raises:
+        ResourceError: it cannot be created.
+    """
+    try:
+        if within is not None:
+            within.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=within)).resolve()
+    except OSError as error:
+        details = {"path": within or tempfile.gettempdir(), "why": error.strerror or str(error), "rest": ""}
+        raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error

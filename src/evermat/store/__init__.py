@@ -9,17 +9,17 @@
 
 A version exists exactly when its row in `commits` does. Everything that the row pins is written before it and never
 changes after it, so a crash at any moment leaves the last version, and a reader sees one version however long it
-takes. All files are covered by checksums, the last of which stands in the row itself.
+takes. All files are covered by checksums, the last of which is in the row itself.
 
 Other programs can read the tables as well. A relation's table has the fact columns and
 
 * `_origin`: `explicit` or `derived`;
-* `_nonrecursive`, `_recursive`: how many derivations a fact has, where that is known;
-* `_op`: `+` the fact came, `-` it went, `=` its origin or its counters changed;
+* `_nonrecursive`, `_recursive`: the number of a fact's derivations, where it is known;
+* `_op`: `+` the fact was inserted, `-` it was deleted, `=` its origin or its counters changed;
 * `_version`: the version that changed it.
 
-`tables` in the newest row of `commits` says for each relation which `folder` it has and which version of that Delta
-table, `delta`, belongs to the row. `CURRENT_FACTS` then gives its facts in SQL; with Polars, for `edge(x, y)`:
+`tables` in the newest row of `commits` has for each relation its `folder` and the version of that Delta table, `delta`,
+that belongs to the row. `CURRENT_FACTS` then selects its facts in SQL; with Polars, for `edge(x, y)`:
 
     newest = pl.read_delta("state/commits")["version"].max()
     (

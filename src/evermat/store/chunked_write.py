@@ -1,8 +1,8 @@
-"""Rows on their way into data files: a table at once, or in pieces so that they need not all be in memory.
+"""Writes rows to data files: a table at once, or in pieces so that they need not all be in memory.
 
-Pieces are asked for by the thread that commits, one relation after the other, while others write files. Only a few
-files of pieces are on their way at any time, and the next piece is not asked for before one of them is done: so what
-is in memory is bounded, whatever the number of pieces and relations.
+The committing thread pulls pieces, one relation after the other, while other threads write files. Only a few files of
+pieces are in progress at any time, and the next piece is not pulled before one of them is done: so memory is bounded,
+whatever the number of pieces and relations.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from evermat.store.delta_log import Part
 from evermat.store.disk import writing
 
 Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
-"""The rows of a relation: one table, or tables that are asked for once and together have no fact twice."""
+"""The rows of a relation: one table, or tables that are pulled once and together have no fact twice."""
 
 _JOINED_BYTES = 1 << 27  # pieces that are larger together become files of their own
 _OF_A_TABLE = 1 << 14  # bytes of a table beside its values, roughly: they count where pieces are tiny
-_AHEAD = 3  # files of pieces that are written while the next pieces are asked for
+_AHEAD = 3  # files of pieces that are written while the next pieces are pulled
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class Order:
     rows: Pieces | None
 
 
-def none_given(rows: Pieces | None) -> bool:
-    """Whether there are certainly no rows; pieces must be asked for to know."""
+def surely_empty(rows: Pieces | None) -> bool:
+    """Whether there are certainly no rows; of pieces that is unknown before they are pulled."""
     return rows is None or (isinstance(rows, pa.Table) and not rows.num_rows)
 
 
 def write_rows(pool: ThreadPoolExecutor, orders: Iterable[Order], state: Path) -> list[list[Part]]:
     """Writes the rows of many tables side by side, as `write_part` does; returns the files for each order.
 
-    When this returns or raises, nothing is being written any more. What an iterable raises is passed on as it is;
-    what the system says about a file is an error about `state`.
+    When this returns or raises, no file is being written any more. Exceptions of an iterable are passed on; errors of
+    the system become errors about `state`.
     """
     files: list[list[Future[Part]]] = []
     ahead: set[Future[Part]] = set()
@@ -62,7 +62,10 @@ def write_rows(pool: ThreadPoolExecutor, orders: Iterable[Order], state: Path) -
                     files[-1].append(future)
                     if not isinstance(order.rows, pa.Table):  # a table is in memory anyway
                         ahead.add(future)
-                        ahead = _fewer(ahead)
+                    while len(ahead) > _AHEAD:
+                        done, ahead = wait(ahead, return_when=FIRST_COMPLETED)
+                        for written in done:
+                            written.result()  # raises if it could not be written
         return [[future.result() for future in of_one] for of_one in files]
     finally:
         for future in chain.from_iterable(files):
@@ -70,17 +73,8 @@ def write_rows(pool: ThreadPoolExecutor, orders: Iterable[Order], state: Path) -
         wait(chain.from_iterable(files))
 
 
-def _fewer(ahead: set[Future[Part]]) -> set[Future[Part]]:
-    """Waits until few enough files are being written; raises if one could not be."""
-    while len(ahead) > _AHEAD:
-        done, ahead = wait(ahead, return_when=FIRST_COMPLETED)
-        for future in done:
-            future.result()
-    return ahead
-
-
 def _files(rows: Pieces | None) -> Generator[list[pa.Table], None, None]:
-    """What goes into one file each: a part of a large piece, or small neighbours; files are never empty."""
+    """The contents of each file: a part of a large piece, or several small pieces; files are never empty."""
     source = iter(() if rows is None else [rows] if isinstance(rows, pa.Table) else rows)
     try:
         held: list[pa.Table] = []
@@ -101,7 +95,7 @@ def _files(rows: Pieces | None) -> Generator[list[pa.Table], None, None]:
 
 
 def _cut(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The pieces with at most so many rows as a file has; empty ones vanish."""
+    """The pieces, cut to the number of rows of a file; without empty ones."""
     for piece in pieces:
         for start in range(0, piece.num_rows, PART_ROWS):
             yield piece.slice(start, PART_ROWS)
@@ -114,7 +108,7 @@ def _write(order: Order, number: int, pieces: Sequence[pa.Table], state: Path) -
 
 
 def _joined(tables: Sequence[pa.Table], columns: Columns) -> pa.Table:
-    """Stored rows as one table in which a column has one dictionary, for Parquet gives it up at the second one."""
+    """Stored rows as one table in which a column has one dictionary: Parquet writes plain values after a second one."""
     if len(tables) == 1:
         return tables[0]
     joined = {}

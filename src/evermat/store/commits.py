@@ -2,7 +2,7 @@
 
 A row pins every relation's table, and the commit log before it; so from a correct last row everything else can be
 checked. The newest log entry has no row after it, so its checksum stands in a file of its own, `_checks/<entry>`, which
-is written after the entry and durable before the writer says that the version is committed. An entry without that
+is written after the entry and durable before the writer reports the version as committed. An entry without that
 file was written just before a crash: it counts if it is whole, and never happened if it is not.
 
 Rows of kind `version` make a version. Rows of kind `compaction` and `vacuum` repeat the newest one with other pins or
@@ -34,36 +34,13 @@ from evermat.store.version import Entry, Version
 _MOST_FILES = 64
 _CHECK_SIZE = 9
 
-_SCHEMA = pa.schema(
-    [
-        ("version", pa.int64()),
-        ("kind", pa.string()),
-        ("time", pa.timestamp("us", "UTC")),
-        ("algorithm", pa.string()),
-        ("seconds", pa.float64()),
-        ("inserted", pa.int64()),
-        ("deleted", pa.int64()),
-        ("facts", pa.int64()),
-        ("program", pa.string()),
-        ("stats", pa.string()),
-        ("counters", pa.string()),
-        ("batch", pa.string()),
-        ("oldest", pa.int64()),
-        ("tables", pa.string()),
-        ("retired", pa.string()),
-        ("log", pa.string()),
-        ("checksum", pa.string()),
-    ]
-)
-_DELTA_TYPES = {"int64": "long", "string": "string", "double": "double", "timestamp[us, tz=UTC]": "timestamp"}
-
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """Where a relation's facts are: the log entries `base` to `delta` of a folder, with their checksum.
+    """The location of a relation's facts: the log entries `base` to `delta` of a folder, with their checksum.
 
     `changed` is the version whose rows entry `delta` added. A relation that a version drops is pinned for the last
-    time by that version, as `dropped`: its rows that went are there.
+    time by that version, as `dropped`: its table holds the deleted rows.
     """
 
     folder: str
@@ -75,20 +52,11 @@ class Pin:
     dropped: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As JSON."""
-        return {
-            "folder": self.folder,
-            "base": self.base,
-            "delta": self.delta,
-            "checksum": self.checksum,
-            "changed": self.changed,
-            "columns": self.columns,
-            "dropped": self.dropped,
-        }
+        """The pin for JSON."""
+        return _fields_of(self)
 
     @staticmethod
     def of(plain: dict[str, Any]) -> Pin:
-        """From JSON."""
         columns = tuple((str(name), str(kind)) for name, kind in plain.pop("columns"))
         return Pin(**plain, columns=columns)
 
@@ -117,17 +85,15 @@ class Row:
 
     @cached_property
     def pins(self) -> dict[str, Pin]:
-        """The pin of every relation, by name."""
         return {name: Pin.of(pin) for name, pin in json.loads(self.tables).items()}
 
     @cached_property
     def retired_folders(self) -> list[str]:
-        """Folders that only earlier versions know."""
+        """Folders of tables that only earlier versions pin."""
         return [str(folder) for folder in json.loads(self.retired)]
 
     @cached_property
     def shown(self) -> Version:
-        """The version as users see it."""
         return Version(
             self.version,
             self.time,
@@ -181,15 +147,26 @@ class Row:
         return row
 
     def sealed(self, base: int, checksum: int) -> Row:
-        """The same row with what comes before it in the commit log, and its own checksum."""
+        """The same row with the checksum of the commit log before it, and its own."""
         row = replace(self, log=json.dumps({"base": base, "checksum": checksum}))
         row = replace(row, checksum=row.sum())
         row.__dict__["pins"] = self.pins
         return row
 
 
+# The types of a row's columns in Arrow and in Delta.
+_TYPES = {
+    "int": (pa.int64(), "long"),
+    "str": (pa.string(), "string"),
+    "str | None": (pa.string(), "string"),
+    "float": (pa.float64(), "double"),
+    "datetime": (pa.timestamp("us", "UTC"), "timestamp"),
+}
+_SCHEMA = pa.schema([(field.name, _TYPES[str(field.type)][0]) for field in fields(Row)])
+
+
 class Commits:
-    """The rows of the commit table, as they were when this was read; only what is asked for is loaded.
+    """The rows of the commit table, as they were when this was read; files are loaded on demand.
 
     `entry` is the newest log entry that counts, `torn` one after it that a crash cut short.
     """
@@ -216,16 +193,18 @@ class Commits:
     @staticmethod
     def _read(folder: Path) -> Commits:
         found = Commits(folder)
-        check = _newest_check(folder)  # before the log is listed, so that a live writer cannot make it look too new
+        # Before the log is listed, so that a live writer cannot make it look too new.
+        check = max((int(name) for name in names(folder / CHECKS) if name.isdecimal()), default=None)
         numbers = entry_numbers(folder)
         if not numbers:
             raise damaged(entry_file(folder, 0), "it is missing")
         newest = numbers[-1]
         if check is not None and check > newest:
             raise damaged(entry_file(folder, check), "it is missing")
-        if (check is None or check < newest) and len(numbers) > 1 and not _adds_row(entry_file(folder, newest)):
-            found.torn = newest
-            newest = numbers[-2]
+        if (check is None or check < newest) and len(numbers) > 1:
+            entry = whole_entry(entry_file(folder, newest))
+            if entry is None or not entry.added:
+                found.torn, newest = newest, numbers[-2]
         found._settle(newest)
         return found
 
@@ -279,17 +258,14 @@ class Commits:
 
     @property
     def last(self) -> Row:
-        """The newest row."""
         return self._load(self._parts[-1])[-1]
 
     def rows(self) -> Iterator[Row]:
-        """All rows, oldest first."""
         for part in self._parts:
             yield from self._load(part)
 
     @property
     def parts(self) -> list[Part]:
-        """The data files of the table."""
         return list(self._parts)
 
     @property
@@ -304,10 +280,10 @@ class Commits:
         """Adds a row: with it, the version exists.
 
         Args:
-            writer: Of this table.
+            writer: The writer of this table.
             row: The row.
-            ready: Makes durable what the row pins; called when all but the log entry is written.
-            keep: If given, all rows of versions from this one on move to one file, and earlier rows go.
+            ready: Makes everything durable that the row pins; called when all but the log entry is written.
+            keep: The first version to keep: rows of later versions move to one file, and earlier rows are deleted.
         """
         number = writer.newest + 1
         merge = keep is not None or len(self._parts) >= _MOST_FILES or self.entry < 0
@@ -315,7 +291,7 @@ class Commits:
         base = number if merge else self._log.base
         checksum = 0 if merge else self._log.checksum(number - 1)
         row = row.sealed(base, checksum)
-        table = pa.Table.from_pylist([vars_of(r) for r in [*rows, row]], schema=_SCHEMA)
+        table = pa.Table.from_pylist([_fields_of(r) for r in [*rows, row]], schema=_SCHEMA)
         part = None
         try:
             with writing(self.folder):
@@ -342,7 +318,7 @@ class Commits:
         self.entry = number
 
     def complete(self) -> None:
-        """Writes the check of the newest entry, if a crash came before it."""
+        """Writes the check of the newest entry if a crash has prevented that."""
         file = _check_file(self.folder, self.entry)
         if not file.exists() or file.stat().st_size < _CHECK_SIZE:
             self._write_check(self.entry)
@@ -359,19 +335,13 @@ class Commits:
                 (file.parent / name).unlink(missing_ok=True)
 
 
-def vars_of(row: Row) -> dict[str, Any]:
-    """The stored fields of a row."""
-    return {field.name: getattr(row, field.name) for field in fields(row)}
+def _fields_of(stored: Row | Pin) -> dict[str, Any]:
+    return {field.name: getattr(stored, field.name) for field in fields(stored)}
 
 
 def commit_writer(folder: Path) -> TableWriter:
     """The writing side of the commit table."""
-    return TableWriter(folder, [(field.name, _DELTA_TYPES[str(field.type)]) for field in _SCHEMA], partitioned=False)
-
-
-def _adds_row(file: Path) -> bool:
-    entry = whole_entry(file)
-    return entry is not None and bool(entry.added)
+    return TableWriter(folder, [(field.name, _TYPES[str(field.type)][1]) for field in fields(Row)], partitioned=False)
 
 
 def _check_file(folder: Path, number: int) -> Path:
@@ -380,7 +350,3 @@ def _check_file(folder: Path, number: int) -> Path:
 
 def _check_text(entry: bytes) -> bytes:
     return f"{zlib.crc32(entry):08x}\n".encode()  # of the size _CHECK_SIZE
-
-
-def _newest_check(folder: Path) -> int | None:
-    return max((int(name) for name in names(folder / CHECKS) if name.isdecimal()), default=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zlib
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ def as_stored(rows: pa.Table, columns: Columns) -> pa.Table:
         elif field.name in rows.column_names[len(columns) :]:
             array = rows.column(rows.column_names.index(field.name, len(columns)))
         elif field.name == ORIGIN:
-            raise TypeError("the rows do not say whether they are explicit or derived")
+            raise TypeError(f"the rows have no column `{ORIGIN}`")
         else:
             array = pa.repeat(pa.scalar("+" if field.name == OP else None, field.type), rows.num_rows)
         if not (pa.types.is_dictionary(array.type) and array.type.value_type == field.type):
@@ -79,14 +80,14 @@ def as_stored(rows: pa.Table, columns: Columns) -> pa.Table:
     return pa.table(arrays, names=schema.names)
 
 
-class _Checked:
-    """A file that is written once from start to end and sums up what goes by."""
+class _Checked(io.RawIOBase):
+    """A file that is written once from start to end, with a running checksum; its caller closes the descriptor."""
 
     def __init__(self, descriptor: int) -> None:
+        super().__init__()
         self._descriptor = descriptor
         self.size = 0
         self.checksum = 0
-        self.closed = False
 
     def write(self, data: Any) -> int:
         view = memoryview(data).cast("B")
@@ -100,26 +101,14 @@ class _Checked:
     def tell(self) -> int:
         return self.size
 
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def close(self) -> None:
-        """The one who opened the file closes it."""
-
     def writable(self) -> bool:
         return True
 
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
 
 def write_part(folder: Path, entry: int, number: int, rows: pa.Table, version: int = 0) -> Part:
-    """Writes rows as one data file of a table; the log does not know it yet, and it is not durable yet."""
-    place = f"_version={version}/" if version else ""
-    home = folder / place
+    """Writes rows as one data file of a table, which is neither in the log nor durable yet."""
+    partition = f"_version={version}/" if version else ""
+    home = folder / partition
     home.mkdir(parents=True, exist_ok=True)
     temporary = home / f".{entry}-{number}.part"
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
@@ -136,7 +125,7 @@ def write_part(folder: Path, entry: int, number: int, rows: pa.Table, version: i
         raise
     finally:
         os.close(descriptor)
-    path = place + part_name(entry, number, sink.checksum)
+    path = partition + part_name(entry, number, sink.checksum)
     temporary.rename(folder / path)
     return Part(path, sink.size, rows.num_rows, version)
 
@@ -149,30 +138,25 @@ def _write_parquet(rows: pa.Table, sink: Any) -> None:
         use_dictionary=True,
         write_page_checksum=True,
         row_group_size=PART_ROWS,  # a dictionary is written, and read, once for each group
-        # The least and greatest of a dictionary would be looked for among all its values, used or not.
+        # Minimum and maximum would be computed over all values of a dictionary, used or not.
         write_statistics=[field.name for field in rows.schema if not pa.types.is_dictionary(field.type)],
         store_schema=False,  # other readers get plain columns, whatever ours were encoded as
     )
 
 
-def checked_bytes(folder: Path, part: Part) -> bytes:
-    """The whole data file, if it is what was written."""
+def read_part(folder: Path, part: Part, strings: Sequence[str] = ()) -> pa.Table:
+    """The rows of a data file, whose every byte is checked; `strings` are dictionaries, as they are written."""
     file = folder / part.path
     raw = read(file)
     if len(raw) != part.size:
         raise damaged(file, f"it has {len(raw)} bytes instead of {part.size}")
     if zlib.crc32(raw) != part.checksum:
         raise damaged(file, "its checksum is wrong")
-    return raw
-
-
-def read_part(folder: Path, part: Part, strings: Sequence[str] = ()) -> pa.Table:
-    """The rows of a data file, `strings` as dictionaries: that is how we write them, whatever their number."""
-    source = pa.BufferReader(checked_bytes(folder, part))
     try:
-        return pq.ParquetFile(source, read_dictionary=[*strings]).read(use_threads=part.rows > _SMALL_ROWS)
+        stored = pq.ParquetFile(pa.BufferReader(raw), read_dictionary=[*strings])
+        return stored.read(use_threads=part.rows > _SMALL_ROWS)
     except (pa.ArrowException, OSError) as error:
-        raise damaged(folder / part.path, "it is not a Parquet file") from error
+        raise damaged(file, "it is not a Parquet file") from error
 
 
 def read_rows(folder: Path, part: Part, columns: Columns) -> pa.Table:

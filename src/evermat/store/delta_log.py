@@ -1,7 +1,7 @@
-"""Reads the log of a Delta table, and nothing that was not checked.
+"""Reads the log of a Delta table and checks every byte of it.
 
 A log is a folder of numbered entries, each a few lines of JSON that add and remove data files. Entries never change.
-A *pin* says that the entries `base` to `delta` describe the table, and carries one checksum over their bytes; entry
+A *pin* states that the entries `base` to `delta` describe the table, and carries one checksum over their bytes; entry
 `base` is one that states the whole contents (the first one, or a compaction), so nothing before it is read.
 A data file carries its own checksum in its name, so a log that is right vouches for every byte of the data.
 """
@@ -24,7 +24,7 @@ _PART = re.compile(r"(?:_version=\d+/)?\d+-\d+-([0-9a-f]{8})\.parquet")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A data file: its place in the table's folder, its size and checksum, how many rows, and of which version."""
+    """A data file: its path in the table's folder, its size and checksum, the number of its rows, and its version."""
 
     path: str
     size: int
@@ -43,25 +43,25 @@ def part_name(entry: int, number: int, checksum: int) -> str:
 
 
 def entry_file(table: Path, number: int) -> Path:
-    """Where the log entry is."""
+    """The file of a log entry."""
     return table / LOG / f"{number:020}.json"
 
 
 def entry_numbers(table: Path) -> list[int]:
-    """The entries that the log has, ascending."""
+    """The numbers of the log's entries, ascending."""
     return sorted(int(m.group(1)) for m in map(_ENTRY.fullmatch, names(table / LOG)) if m)
 
 
 @dataclass(frozen=True, slots=True)
 class LogEntry:
-    """What one entry adds and removes."""
+    """The data files that one entry adds and removes."""
 
     added: tuple[Part, ...]
     removed: tuple[str, ...]
 
 
 def parse_entry(raw: bytes) -> LogEntry:
-    """Reads one entry; a `ValueError` says that it is not whole."""
+    """Returns one entry; raises a `ValueError` if it is incomplete."""
     added: list[Part] = []
     removed: list[str] = []
     lines = raw.decode().splitlines()
@@ -79,7 +79,7 @@ def parse_entry(raw: bytes) -> LogEntry:
 
 
 def whole_entry(file: Path) -> LogEntry | None:
-    """The entry, or nothing if a power loss left only a part of it."""
+    """The entry, or None if a power loss left only a part of it."""
     try:
         return parse_entry(read(file))
     except (ValueError, KeyError, TypeError):
@@ -94,7 +94,7 @@ def _part(add: Any) -> Part:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"an added file is not described: {error}") from error
     if not (isinstance(path, str) and _PART.fullmatch(path) and isinstance(size, int) and isinstance(rows, int)):
-        raise ValueError("an added file is not one of ours")
+        raise ValueError("an added file is not a data file of evermat")
     return Part(path, size, rows, version)
 
 
@@ -123,12 +123,11 @@ class Log:
             self.checksums.append(zlib.crc32(raw, self.checksums[-1] if self.checksums else 0))
 
     def checksum(self, delta: int) -> int:
-        """Over the entries `base` to `delta`; 0 if there are none."""
+        """The checksum over the entries `base` to `delta`; 0 if there are none."""
         self.read_to(delta)
         return self.checksums[delta - self.base] if delta >= self.base else 0
 
     def entry(self, delta: int) -> LogEntry:
-        """One entry."""
         self.read_to(delta)
         return self.entries[delta - self.base]
 

@@ -1,8 +1,8 @@
 """Writes to one Delta table, through `deltalake`.
 
 A transaction of `deltalake` takes longer the more entries follow the last checkpoint, so a checkpoint is made every few
-entries, beside the next piece of work (`tidy`). Only `deltalake` reads checkpoints here, which cannot tell
-a damaged one; so a file in `_checks` has its checksum, and a checkpoint without one was cut short by a crash and goes.
+entries, in the background (`tidy`). Only `deltalake` reads checkpoints here, which does not detect damage; so a file
+in `_checks` has the checksum of each, and a checkpoint without one was cut short by a crash and is deleted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ _CHECKPOINT_EVERY = 16
 _SPREAD = 8  # tables that are always written together do not all make theirs after the same version
 _CHECKPOINT = ".checkpoint.parquet"
 _HINT = "_last_checkpoint"  # optional for readers, and one thing less that can be damaged
-# Entries and files go by our own vacuum only: a pinned version must stay readable whatever the clock says.
+# Only our own vacuum deletes entries and files: a pinned version must stay readable however old it is.
 _CONFIGURATION = {
     "delta.enableExpiredLogCleanup": "false",
     "delta.logRetentionDuration": "interval 36500 days",
@@ -57,7 +57,7 @@ class TableWriter:
         """Commits one log entry, not yet durable, and returns its number; the first one creates the table."""
         number = self.newest + 1
         file = entry_file(self.folder, number)
-        with _passing_on(self.folder / LOG):
+        with _reporting(self.folder / LOG):
             if number == 0:
                 self._create(added)
             else:
@@ -77,7 +77,7 @@ class TableWriter:
         """
         file = entry_file(self.folder, self.newest)
         homes = {(self.folder / part.path).parent for part in added}
-        with _passing_on(self.folder):
+        with _reporting(self.folder):
             for path in [*(self.folder / part.path for part in added), file, *homes, file.parent, self.folder]:
                 sync(path)
 
@@ -97,7 +97,7 @@ class TableWriter:
         actions: list[AddAction | RemoveAction] = [self._add(part) for part in added]
         actions += [self._remove(part) for part in removed]
         table = self._table = self._table or self._load()
-        if table.version() != self.newest:  # not tidied up since; removals would look like those of a rival
+        if table.version() != self.newest:  # else removals would look like those of a concurrent writer
             table.update_incremental()
         table.create_write_transaction(
             actions,
@@ -134,13 +134,13 @@ class TableWriter:
         return DeltaTable(self.folder, version=version)
 
     def forget(self) -> None:
-        """Drops what was loaded; it is loaded again when it is needed."""
+        """Drops the loaded table; it is loaded again on demand."""
         self._table = None
         self._checkpoint = None
 
     # --- checkpoints ---------------------------------------------------------------------------------------
     def tidy(self) -> None:
-        """Catches up with the log and makes a checkpoint if one is due; all of it can be left out or fail."""
+        """Reads the new log entries and makes a checkpoint if one is due; it is optional and never raises."""
         try:
             if self._table is None:
                 return
@@ -150,19 +150,21 @@ class TableWriter:
             due = _CHECKPOINT_EVERY + zlib.crc32(self.folder.name.encode()) % _SPREAD
             if self.newest - self._checkpoint >= due:
                 self.make_checkpoint(self.newest)
-                self._drop_checkpoints()
-        except Exception:  # noqa: BLE001 - what is wrong with the table shows when it is next written to
+                # The last two stay, for one may just be read, and the one that replaces vacuumed entries.
+                first = 0 if entry_file(self.folder, 0).exists() else 1
+                self._drop_checkpoints(self.checkpoints()[first:-2])
+        except Exception:  # noqa: BLE001 - the next write reports the problem
             self.forget()
 
     def checkpoints(self) -> list[int]:
-        """The entries at which there is a checkpoint, ascending."""
+        """The numbers of the entries that have a checkpoint, ascending."""
         found = [name.removesuffix(_CHECKPOINT) for name in names(self.folder / LOG) if name.endswith(_CHECKPOINT)]
         return sorted(int(name) for name in found if name.isdecimal())
 
     def make_checkpoint(self, number: int) -> None:
         """Makes a durable checkpoint at the entry, for `deltalake` and other readers."""
         log = self.folder / LOG
-        with _passing_on(log):
+        with _reporting(log):
             table = self._table
             if table is None or table.version() != number:
                 table = self._load(number)
@@ -177,23 +179,15 @@ class TableWriter:
             self._table = self._load()
         self._checkpoint = number
 
-    def _drop_checkpoints(self) -> None:
-        """Keeps the last two checkpoints, for one may just be read, and one that stands for entries now gone."""
-        numbers = self.checkpoints()
-        first = 0 if entry_file(self.folder, 0).exists() else 1
-        for number in numbers[first:-2]:
-            self._drop_checkpoint(number)
-
     def drop_checkpoints_before(self, base: int) -> None:
-        """Removes checkpoints that are of no more use, for a later one stands for all entries that are gone."""
-        for number in self.checkpoints():
-            if number < base:
-                self._drop_checkpoint(number)
+        """Deletes checkpoints of entries before `base`, which has a checkpoint itself."""
+        self._drop_checkpoints([number for number in self.checkpoints() if number < base])
 
-    def _drop_checkpoint(self, number: int) -> None:
-        # A checkpoint without its check is one that a crash left; a check without its checkpoint would mean damage.
-        self._check_file(number).unlink(missing_ok=True)
-        self._checkpoint_file(number).unlink(missing_ok=True)
+    def _drop_checkpoints(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            # A checkpoint without its check is one that a crash left; a check without its checkpoint would mean damage.
+            self._check_file(number).unlink(missing_ok=True)
+            self._checkpoint_file(number).unlink(missing_ok=True)
 
     def _check_checkpoints(self) -> None:
         (self.folder / LOG / _HINT).unlink(missing_ok=True)
@@ -201,7 +195,7 @@ class TableWriter:
         for number in self.checkpoints():
             file, check = self._checkpoint_file(number), self._check_file(number)
             if not check.exists() and number > first:
-                file.unlink()  # a crash cut it short, and there are still entries that say the same
+                file.unlink()  # a crash cut it short, and its entries still exist
             elif read(check) != f"{zlib.crc32(read(file)):08x}\n".encode():
                 raise damaged(file, "its checksum is wrong")
 
@@ -223,16 +217,13 @@ def _no_hooks() -> Any:
 
 
 @contextmanager
-def _passing_on(place: Path) -> Iterator[None]:
-    """Turns what `deltalake` or the system says into an error of ours."""
+def _reporting(path: Path) -> Iterator[None]:
+    """Turns exceptions of `deltalake` and of the system into Evermat's errors."""
     try:
         yield
     except EvermatError:
         raise
     except Exception as error:
         why = system_error(error)
-        raise (cannot_write(place, why) if why else damaged(place, _first_line(error))) from error
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise (cannot_write(path, why) if why else damaged(path, first_line)) from error

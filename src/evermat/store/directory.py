@@ -1,4 +1,4 @@
-"""The folder of a state: what makes it one, how a new one appears at once, and who may write to it."""
+"""A state directory: its mark, the atomic creation of a new one, and the lock of its writer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -49,12 +50,19 @@ def read_format(path: Path) -> int:
 def check_written_format(path: Path) -> None:
     """Raises a `StateError` unless the directory is a state of the format that is written."""
     if (found := read_format(path)) != WRITTEN_FORMAT:
-        details = {"path": path, "found": found, "expected": WRITTEN_FORMAT, "file": path / MARK}
-        raise StateError(Problem(errors.STATE_FORMAT, details))
+        raise wrong_format(path, found, [WRITTEN_FORMAT])
+
+
+def wrong_format(path: Path, found: int, known: Iterable[int]) -> StateError:
+    """The error for a state of a format that is not known."""
+    expected = " and ".join(map(str, known))
+    return StateError(
+        Problem(errors.STATE_FORMAT, {"path": path, "found": found, "expected": expected, "file": path / MARK})
+    )
 
 
 def check_free(path: Path) -> None:
-    """Raises a `StateError` unless a new state can be put there: in place of nothing or of an empty folder."""
+    """Raises a `StateError` unless `path` does not exist yet or is an empty directory."""
     if not os.path.lexists(path) or (path.is_dir() and not names(path)):
         return
     if (path / MARK).exists():
@@ -62,19 +70,18 @@ def check_free(path: Path) -> None:
     raise _not_a_state(path, "it is not empty, and what is in it is left alone")
 
 
-def check_writable_place(path: Path) -> None:
-    """Raises a `StateError` for a path that `deltalake` would take for another one."""
-    found = _MISREAD.search(str(path))
-    if found:
+def check_writable_path(path: Path) -> None:
+    """Raises a `StateError` for a path that `deltalake` would read as another one."""
+    if found := _MISREAD.search(str(path)):
         what = "a control character" if found.group() < " " else f"`{found.group()}`"
         raise StateError(Problem(errors.STATE_PLACE, {"path": path, "what": what}))
 
 
 def new_folder(path: Path) -> tuple[Path, int]:
-    """An empty state beside `path`, locked; `move_into_place` makes it the state of that name."""
+    """An empty locked state beside `path`, which `publish` renames to that path."""
     prefix = f".{path.name[:100]}-"
     temporary = path.parent / f"{prefix}{os.urandom(6).hex()}{_SUFFIX}"
-    check_writable_place(path)
+    check_writable_path(path)
     with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_overs(path.parent, prefix)
@@ -91,8 +98,8 @@ def new_folder(path: Path) -> tuple[Path, int]:
     return temporary, lock
 
 
-def move_into_place(temporary: Path, path: Path) -> None:
-    """Makes the new state visible, all of it at once."""
+def publish(temporary: Path, path: Path) -> None:
+    """Makes a new state visible at its path, all of it at once."""
     with writing(path):
         try:
             temporary.rename(path)
@@ -108,8 +115,8 @@ def move_into_place(temporary: Path, path: Path) -> None:
 
 
 def take_lock(path: Path) -> int:
-    """Locks the state for one writer; the system frees it when the descriptor is closed or the process ends."""
-    check_writable_place(path)
+    """Locks the state for one writer; the system releases the lock when the descriptor is closed or the process ends."""
+    check_writable_path(path)
     with writing(path / LOCK):
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

@@ -1,4 +1,4 @@
-"""Files that survive a power loss, and what the system says about files as errors of ours."""
+"""Durable files, and errors of the system about files as Evermat's errors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 
 _UNTOUCHED = "the newest version of the state is what it was"
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust tells the number
-# Missing files are damage; these say that the system, not the state, is at fault.
+_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust prints the number
+# Missing files are damage; with these the system, not the state, is at fault.
 _SYSTEM = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 
@@ -24,13 +24,13 @@ def damaged(file: Path, why: str) -> StateError:
 
 
 def cannot_write(path: Path, why: str) -> ResourceError:
-    """The error for a disk that is full or must not be written to."""
+    """The error for a disk that is full or not writable."""
     return ResourceError(Problem(errors.CANNOT_WRITE, {"path": path, "why": why, "rest": _UNTOUCHED}))
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what the system says while something is written into an error of ours."""
+    """Turns an `OSError` in the block into a `ResourceError` about `path`."""
     try:
         yield
     except OSError as error:
@@ -38,7 +38,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def system_error(error: BaseException) -> str:
-    """What the system said, if a library only passes it on; otherwise nothing."""
+    """The system's message if a library has passed on an error of the system; otherwise nothing."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     found = _OS_ERROR.search(str(error))
@@ -46,7 +46,7 @@ def system_error(error: BaseException) -> str:
 
 
 def read(file: Path) -> bytes:
-    """The contents of a file that must be there."""
+    """The contents of a file that must exist."""
     try:
         return file.read_bytes()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -59,7 +59,7 @@ def read(file: Path) -> bytes:
 
 
 def names(folder: Path) -> list[str]:
-    """What a folder contains; nothing if it is not there."""
+    """The names in a folder; none if it does not exist."""
     try:
         return os.listdir(folder)  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError):
@@ -79,7 +79,7 @@ def sync(path: Path) -> None:
 
 
 def put(file: Path, contents: bytes) -> None:
-    """Writes a whole file durably: there is the old one or the new one, never a part."""
+    """Writes a whole file durably and atomically."""
     temporary = file.with_name(f".{file.name}.part")
     with temporary.open("wb") as out:
         out.write(contents)

@@ -1,7 +1,7 @@
-"""Names on disk: what a relation's folder and its columns are called, and how other programs select facts by them.
+"""Names on disk: those of a relation's folder and columns, and a query that selects facts by them.
 
-Relation names may be anything; what is made of them here can neither leave the state nor clash on a file system
-that does not tell upper from lower case. The same names in the same order always give the same result.
+Relation names may be anything; the names on disk can neither leave the state directory nor clash on a file system
+that ignores case. The same names in the same order always give the same result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LONGEST = 80
 
 
 def column_names(names: Sequence[str]) -> list[str]:
-    """The stored names of fact columns: no two are the same ignoring case, and none is one of the store's own.
+    """The stored names of fact columns: distinct ignoring case, also from the store's own.
 
     Spaces and punctuation, which Parquet readers disagree about, become underscores.
 
@@ -36,7 +36,7 @@ def column_names(names: Sequence[str]) -> list[str]:
     ['x', 'X_2', '_op_2', 'a_b']
     """
     taken = {name.lower() for name in OWN_COLUMNS}
-    # A name that needs no change keeps it, whatever comes before it.
+    # A name that needs no change is kept, whatever precedes it.
     plain = [re.sub(r"\W", "_", name) or "column" for name in names]
     reserved = {name.lower() for name in plain}
     found = []
@@ -53,7 +53,7 @@ def column_names(names: Sequence[str]) -> list[str]:
 def folder_name(relation: str, taken: Iterable[str]) -> str:
     """A folder for the relation: ASCII, at most 80 characters, not among `taken` even ignoring case.
 
-    Of a long name the end is kept, for that is where IRIs differ.
+    The end of a long name is kept, because that is where IRIs differ.
 
     >>> folder_name("http://example.org/onto#Edge", ["HTTP_example_org_onto_edge"])
     'http_example_org_onto_Edge-2'

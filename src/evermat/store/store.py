@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from evermat.store.chunked_write import Pieces, none_given
+from evermat.store.chunked_write import Pieces, surely_empty
 from evermat.store.commits import Pin, Row
 from evermat.store.data_files import Columns, stored_columns
 from evermat.store.delta_log import Part
@@ -28,15 +28,15 @@ from evermat.store.writer import Job, Writer
 # So many files of changes are merged to one; so many rows of changes are worth a new snapshot.
 _MANY_FILES = 64
 _MANY_ROWS = 10_000
-_MUCH_LARGER = 4  # a file that is so much larger than all that came after it is not written again with them
+_MUCH_LARGER = 4  # a file that is so much larger than all later ones is not rewritten with them
 
 
 class Store(Writer):
     """Versions of a set of relations in one folder.
 
-    A store that was opened reads one newest version, the one that it *saw*, whatever others commit meanwhile;
-    `refresh` moves on. Only the writer, who holds the lock, commits; a version that follows from anything but the
-    newest one is refused. A store belongs to one thread.
+    A store that was opened reads one newest version, the one that it *saw*, whatever other writers commit meanwhile;
+    `refresh` sees newer ones. Only the writer, which holds the lock, commits, and only changes of the newest version. A
+    store belongs to one thread.
 
     >>> with Store.create("state") as store:              # doctest: +SKIP
     ...     store.commit(entry, {"edge": rows}, {"edge": schema})
@@ -48,7 +48,7 @@ class Store(Writer):
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
-        """A new state, locked by us; it appears at `path` with its first version and not before."""
+        """A new locked state, which becomes visible at `path` with its first version."""
         target = Path(os.path.realpath(path))
         check_free(target)
         temporary, lock = new_folder(target)
@@ -57,14 +57,14 @@ class Store(Writer):
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """A state to read; readers take no lock."""
-        place = Path(os.path.realpath(path))
-        check_written_format(place)
-        store = cls(place)
+        directory = Path(os.path.realpath(path))
+        check_written_format(directory)
+        store = cls(directory)
         store.refresh()
         return store
 
     def close(self) -> None:
-        """Lets go of the lock; a new state without a version was never there."""
+        """Releases the lock, and deletes a new state without a version."""
         super().close()
         self._tidier.shutdown()
         if self._lock is not None:
@@ -74,7 +74,7 @@ class Store(Writer):
             self._lock = None
 
     def __del__(self) -> None:
-        """A store without references must not keep others from writing."""
+        """Releases the lock."""
         if self._lock is not None:
             self._tidier.shutdown()
             os.close(self._lock)
@@ -90,19 +90,18 @@ class Store(Writer):
         """Commits one version, all or nothing; when this returns it survives a power loss.
 
         Args:
-            entry: What there is to say about the version.
+            entry: The description of the version.
             changes: For each changed relation its rows: the fact columns, in the order of the schema, `_origin`,
                 `_op` and, where they are kept, `_nonrecursive` and `_recursive`. A fact is in one row at most.
-                They are a table, or an iterable of such tables, of which only a few are held at a time: it is
-                asked once, by this thread, and no two of them at the same time. If it raises, the error is passed on
-                and nothing is committed.
+                They are a table, or an iterable of such tables, of which only a few are held at a time: this thread
+                pulls them once, one after the other. If it raises, the error is passed on and nothing is committed.
             schemas: The fact columns of all relations of the program; a relation without facts has a table too.
-            dropped: Relations that are no longer there. Their facts that go should be among `changes`, for they
-                are then in the change feed. A relation in `schemas` too begins empty, as does one with other types.
+            dropped: Relations that no longer exist. Their deleted facts should be among `changes`, so that they are in
+                the change feed. A relation in `schemas` too begins empty, as does one with other types.
 
         Raises:
-            StateError: Another writer has committed since this store looked, or the state is damaged.
-            ResourceError: The disk is full or cannot be written to; the newest version is what it was.
+            StateError: Another writer has committed since this store was refreshed, or the state is damaged.
+            ResourceError: The disk is full or not writable; the newest version is what it was.
         """
         self.check_newest()
         number = self._seen + 1
@@ -125,13 +124,13 @@ class Store(Writer):
                 folder = folder_name(name, taken)
                 taken.add(folder)
                 jobs.append(Job(name, folder, columns, rows, None))
-            elif not none_given(rows):
+            elif not surely_empty(rows):
                 jobs.append(Job(name, old.folder, columns, rows, old))
             pins[name] = old
         for name in dropped:
             if name in before and name not in schemas:
                 old, rows = before[name], changes.get(name)
-                if not none_given(rows):
+                if not surely_empty(rows):
                     jobs.append(Job(name, old.folder, old.columns, rows, old, dropped=True))
                 else:
                     retired.append(old.folder)
@@ -141,7 +140,7 @@ class Store(Writer):
         return self.latest
 
     def _columns(self, name: str, schema: pa.Schema) -> Columns:
-        """The stored columns of a relation; for thousands of relations they are not worked out each time."""
+        """The stored columns of a relation, cached: computing them for thousands of relations takes time."""
         known = self._schemas.get(name)
         if known is None or not (known[0] is schema or known[0].equals(schema)):
             known = self._schemas[name] = (schema, stored_columns(schema))
@@ -158,8 +157,8 @@ class Store(Writer):
         Args:
             snapshots: For each relation all its rows in the newest version, as for `commit`; they replace all files.
             counters: The version's counters from now on.
-            merged: For each relation its newest files of changes, and rows that say the same: for every fact that
-                is in them, whether it is there now.
+            merged: For each relation its newest files of changes, and rows with the same effect: for every fact in
+                them, whether it holds now.
         """
         self.check_newest()
         last = self._row(self._seen)
@@ -177,17 +176,13 @@ class Store(Writer):
         self._write(jobs, row, dict(last.pins), last.retired_folders, None)
 
     def vacuum(self, keep: int) -> tuple[int, int]:
-        """Keeps the newest `keep` versions and removes every file that only older ones, or none, need.
-
-        Returns:
-            How many files were removed, and how many bytes they had.
-        """
+        """Keeps the newest `keep` versions, deletes all files that they do not need, and returns their number and bytes."""
         if keep < 1:
             raise ValueError("at least one version is kept")
         self.check_newest()
         last = self._row(self._seen)
         oldest = max(last.oldest, self._seen - keep + 1)
-        # First the state says what it no longer keeps; a crash from here on only leaves more to sweep up.
+        # First the state records what it no longer keeps; a crash from here on only leaves more files to delete.
         known = {pin.folder for row in self._commits.rows() if row.version >= oldest for pin in row.pins.values()}
         retired = [folder for folder in last.retired_folders if folder in known]
         row = replace(last, kind="vacuum", oldest=oldest, retired=json.dumps(retired))
@@ -200,12 +195,12 @@ class Store(Writer):
 
     # --- what is worth writing again -----------------------------------------------------------------------
     def needs_snapshot(self, name: str) -> bool:
-        """Whether a relation has so many changes that reading it takes notably longer than it should."""
+        """Whether a relation has so many changes that reading it takes notably longer."""
         whole, changes = self._snapshot_and_changes(name)
         return sum(part.rows for part in changes) > max(_MANY_ROWS, sum(part.rows for part in whole) // 2)
 
     def many_changes(self, name: str) -> tuple[Part, ...]:
-        """The newest files of changes of a relation, if there are so many that one should take their place."""
+        """The newest files of changes of a relation if there are so many that one should replace them."""
         _, changes = self._snapshot_and_changes(name)
         if len(changes) <= _MANY_FILES:
             return ()

@@ -1,8 +1,8 @@
-"""Removes files that no kept version needs.
+"""Deletes files that no kept version needs.
 
-What is needed is computed from the rows that are left; everything else in the tables' folders goes, also what crashes
-left. Log entries go only after a checkpoint stands for them, so that other Delta readers can still open the table.
-Nothing here changes what the state says, so it can be cut short anywhere and done again.
+The needed files are computed from the remaining rows; everything else in the tables' folders is deleted, also remains of
+crashes. Log entries are deleted only after a checkpoint replaces them, so that other Delta readers can still open the
+table. No version changes, so a vacuum can be interrupted anywhere and repeated.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evermat.store.disk import names
 def sweep(
     path: Path, commits: Commits, writer: Callable[[str, Columns], TableWriter], log: Callable[[Pin], Log]
 ) -> tuple[int, int]:
-    """Removes what the rows do not need; returns how many files and how many bytes."""
+    """Deletes files that the rows do not need, and returns the number of files and bytes."""
     rows = list(commits.rows())
     made = {row.version: row for row in reversed(rows)}  # the first row of each version
     whole = {row.version: row for row in rows}  # the last one
@@ -67,22 +67,18 @@ def _sweep_table(writer: TableWriter, needed: set[str], base: int, removed: _Rem
 
 
 class _Removed:
-    """Removes files and keeps count."""
+    """Deletes files and counts them."""
 
     def __init__(self) -> None:
         self.count = 0
         self.bytes = 0
 
     def files(self, files: Iterable[Path]) -> None:
-        """Removes these files."""
         for file in list(files):
             self.count += 1
             self.bytes += file.stat().st_size
             file.unlink()
 
     def tree(self, folder: Path) -> None:
-        """Removes a folder with all that is in it."""
-        found = [file for file in folder.rglob("*") if file.is_file()]
-        self.count += len(found)
-        self.bytes += sum(file.stat().st_size for file in found)
+        self.files(file for file in folder.rglob("*") if file.is_file())
         shutil.rmtree(folder)

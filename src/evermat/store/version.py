@@ -1,4 +1,4 @@
-"""What a version is, to those who read it and to those who write it."""
+"""Versions of a state, as their writer describes them and as readers get them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a writer says about the version that it commits.
+    """A writer's description of the version that it commits.
 
     Attributes:
         program: The text of the program.
-        algorithm: How the version was computed.
-        seconds: How long that took.
-        inserted: How many facts came, in all relations.
-        deleted: How many facts went.
-        facts: How many facts there are now.
+        algorithm: The algorithm that computed the version.
+        seconds: The time that it took.
+        inserted: The number of inserted facts, in all relations.
+        deleted: The number of deleted facts.
+        facts: The number of facts now.
         stats: Anything that JSON can hold.
         counters: Anything that JSON can hold; it belongs to the engine.
         batch: The id of a stream's batch, so that a replayed one is recognised.

@@ -1,14 +1,12 @@
-"""Writes to a state what becomes durable with one row: all of it, or, after a failure, none of it.
+"""Writes a version to a state atomically: all of it becomes durable with one row, or, after a failure, none of it.
 
-The order is that of the promise: first data files, then log entries, and the row, which makes the version, only when
-all of these are on the disk. Whatever ends early is taken back, by the one who failed or, after a crash, by the next
-writer.
+Data files are written first, then log entries, and the row, which makes the version, only when all of these are on
+the disk. A failed write is undone by its writer or, after a crash, by the next writer.
 
-A crash between a relation's log entry and the row that pins it leaves entries that no version knows. Readers never see
-them, for they read as pinned. They must go before the next version, which would otherwise seem to include their rows.
-An entry that is whole may have been read by another Delta reader, and entries never change once they can be read: so
-it is undone by one more entry. An entry that is not whole, which only a power loss leaves, is readable to no one and
-is removed.
+A crash between a relation's log entry and the row that pins it leaves entries that no version pins. Readers never see
+them. They must be undone before the next version, which would otherwise seem to include their rows. A complete entry may
+have been read by another Delta reader, and entries never change once they can be read: so it is undone by one more
+entry. An incomplete entry, which only a power loss leaves, is not readable and is deleted.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from evermat.store.commits import Commits, Pin, Row, commit_writer
 from evermat.store.data_files import Columns, delta_fields
 from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
 from evermat.store.delta_table import TableWriter
-from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, move_into_place, take_lock
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, publish, take_lock
 from evermat.store.disk import names, put, sync, writing
 from evermat.store.formats.format_1 import Reader
 
@@ -39,7 +37,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Rows for one table: where they go, and which files they take the place of."""
+    """Rows for one table: its folder, and the files that they replace."""
 
     relation: str
     folder: str
@@ -51,14 +49,14 @@ class Job:
     dropped: bool = False
 
     def changes(self, parts: Sequence[Part]) -> bool:
-        """Whether there is something to log, if the rows became these files: pieces may turn out to be none."""
+        """Whether a log entry is needed if the rows became these files: pieces may turn out to be empty."""
         return bool(parts or self.replaced or self.before is None)
 
 
 class Writer(Reader):
     """A reader that may become the one writer of its state, by the lock.
 
-    What it writes follows from the version that it saw, which must be the newest one.
+    The version that it saw, and that the next one changes, must be the newest one.
     """
 
     def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
@@ -71,7 +69,7 @@ class Writer(Reader):
 
     # --- who may write -------------------------------------------------------------------------------------
     def lock(self) -> None:
-        """Becomes the writer, and undoes what a crash left behind; does nothing for the one who is it already."""
+        """Becomes the writer, and undoes the remains of a crash; does nothing if it is the writer already."""
         if self._lock is None:
             self._lock = take_lock(self._path)
             self._clean = False
@@ -80,11 +78,10 @@ class Writer(Reader):
 
     @property
     def locked(self) -> bool:
-        """Whether we are the writer."""
         return self._lock is not None
 
     def unlock(self) -> None:
-        """Lets others write; reading goes on."""
+        """Stops being the writer but stays a reader."""
         self._wait_for_tidying()
         if self._lock is not None and self._target is None:
             os.close(self._lock)
@@ -100,7 +97,7 @@ class Writer(Reader):
             if commits.torn is not None:
                 entry_file(commits.folder, commits.torn).unlink()
                 sync(entry_file(commits.folder, commits.torn).parent)
-            sync(entry_file(commits.folder, commits.entry))  # the crash may have come before that
+            sync(entry_file(commits.folder, commits.entry))  # which a crash may have prevented
             commits.complete()
             newest = commits.last
             for pin in newest.pins.values():
@@ -115,7 +112,7 @@ class Writer(Reader):
         self._clean = True
 
     def check_newest(self) -> None:
-        """Makes sure that we may write, and that the state is as we last saw it."""
+        """Raises an error unless the state is locked by this writer and its newest version is the one that it saw."""
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
         if self._target is not None:
@@ -140,21 +137,21 @@ class Writer(Reader):
         keep: int | None = None,
     ) -> None:
         """Writes files, log entries and at last the row, each durable before the next begins."""
-        places = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
+        entries = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
         try:
             if program is not None:
                 self._write_program(row.program, program)
             made, syncs = self._write_tables(jobs, row.version)
             with uninterrupted():
                 complete = {name: made.get(name, pin) for name, pin in pins.items()} | made
-                gone = [job.folder for job in jobs if job.dropped and job.relation not in made]
-                row = row.with_pins({n: pin for n, pin in complete.items() if pin is not None}, [*retired, *gone])
+                unused = [job.folder for job in jobs if job.dropped and job.relation not in made]
+                row = row.with_pins({n: pin for n, pin in complete.items() if pin is not None}, [*retired, *unused])
                 self._commits.append(self._commit_writer(), row, partial(self._make_durable, syncs), keep=keep)
                 if self._target is not None:
-                    self._appear()
+                    self._publish()
                 self._seen = row.version
         except BaseException:
-            self._abandon(row, places)
+            self._abandon(row, entries)
             raise
         for writer in [self._commit_writer(), *(self._writer(job.folder, job.columns) for job in jobs)]:
             self._tidying.append(self._tidier.submit(writer.tidy))
@@ -164,14 +161,14 @@ class Writer(Reader):
         writers = {job.folder: self._writer(job.folder, job.columns) for job in jobs}
         for job in jobs:
             if job.before is not None:
-                self._log(job.before)  # what is damaged must not get a new checksum
+                self._log(job.before)  # checks it: a damaged log must not get a new checksum
         orders = [
             Order(self._folder(job.folder), writers[job.folder].newest + 1, version, job.columns, job.rows)
             for job in jobs
         ]
         written = zip(jobs, write_rows(self._pool, orders, self.path), strict=True)
         changed = [(job, parts) for job, parts in written if job.changes(parts)]
-        self._wait_for_tidying()  # a checkpoint must not stand for an entry that no version pins yet
+        self._wait_for_tidying()  # a checkpoint must not include an entry that no version pins yet
         # An entry that replaces files states the whole contents, so that nothing before it need be read.
         entries = self._all(
             [partial(writers[job.folder].write, [*job.kept, *parts], job.replaced) for job, parts in changed]
@@ -201,12 +198,11 @@ class Writer(Reader):
             if not file.exists() or file.read_bytes() != raw:
                 put(file, raw)
 
-    def _appear(self) -> None:
-        """Gives a new state its name."""
+    def _publish(self) -> None:
         assert self._target is not None
         with writing(self.path):
             sync(self._path)
-        move_into_place(self._path, self._target)
+        publish(self._path, self._target)
         entry = self._commits.entry
         self._path, self._target = self._target, None
         self._writers.clear()
@@ -214,8 +210,8 @@ class Writer(Reader):
         self._commits = Commits.read(self._path / COMMITS)
         assert self._commits.entry == entry
 
-    def _abandon(self, row: Row, places: Mapping[Path, int]) -> None:
-        """After a failure: the rows go first, which gives a full disk room to take back the log entries."""
+    def _abandon(self, row: Row, entries: Mapping[Path, int]) -> None:
+        """Undoes a failed write: first the rows are deleted, so that a full disk has room to undo the log entries."""
         if self._target is not None:  # nothing is visible yet; begin again from nothing
             for name in (COMMITS, RELATIONS, PROGRAMS):
                 shutil.rmtree(self._path / name, ignore_errors=True)
@@ -229,7 +225,7 @@ class Writer(Reader):
         with suppress(EvermatError, OSError):
             if row.kind == "version" and Commits.read(self._path / COMMITS).last.version >= row.version:
                 return
-            for folder, entry in places.items():
+            for folder, entry in entries.items():
                 home = folder / f"_version={row.version}"
                 for file in home.glob(f"{entry}-*.parquet"):
                     file.unlink()

@@ -1,4 +1,4 @@
-"""How closures get at facts on a cluster: their graph is in the driver, what it means is expanded by tasks."""
+"""Access of closures to facts on a cluster: the graph is in the driver, and tasks expand it."""
 
 from __future__ import annotations
 
@@ -24,20 +24,18 @@ from evermat.spark.engine.tasks.worker import Channel
 
 
 class ClusterAccess:
-    """The facts of the Spark engine; see `Access` of `columns.graph.closure_module`. Those that are asked for come to the driver."""
+    """The facts of the Spark engine; see `Access` of `columns.graph.closure_module`. Requested facts come to the driver."""
 
     def __init__(self, context: EngineContext) -> None:
         self._context = context
         self._dictionary = Dictionary()
 
     def facts(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view."""
         return np.concatenate([np.empty((2, 0), np.int64), *facts_of(view, relation, self._dictionary)], axis=1)
 
     below = facts
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> FactSet:
-        """Facts, by relation, as a set."""
         found = FactSet("listed", self._context)
         for name, batches in facts.items():
             table = Table(2)
@@ -50,7 +48,6 @@ class ClusterAccess:
         return found
 
     def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
-        """Which facts are in a view."""
         if not facts.shape[1]:
             return np.zeros(0, np.bool_)
         known = Table(2)
@@ -58,12 +55,11 @@ class ClusterAccess:
         return known.contains(np.ascontiguousarray(facts))
 
     def pairs(self, closure: Closure, connections: Connections) -> Pairs:
-        """The facts of the members of a closure that are connected."""
         return Pairs(closure, connections, self._context, self._dictionary)
 
 
 class Pairs:
-    """Facts of the members of a closure, which tasks expand when they are added to a set."""
+    """Facts of the members of a closure, which tasks expand when the facts are added to a set."""
 
     def __init__(
         self, closure: Closure, connections: Connections, context: EngineContext, dictionary: Dictionary
@@ -72,7 +68,7 @@ class Pairs:
         self._context, self._dictionary = context, dictionary
 
     def derive(self, into: FactSet, counting: Counting | None) -> Mapping[str, Found]:
-        """What of it is new to a set, in files."""
+        """The facts that are new to a set, in files."""
         assert counting is None, "closures do not count derivations"
         if not self._connections:
             return {}

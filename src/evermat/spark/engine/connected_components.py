@@ -15,15 +15,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow.parquet as pq
 
-from evermat.core import EvermatError, Problem, ResourceError
+from evermat.core import Problem, ResourceError
 from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import Atom, Closure, Column, Relation, Rule, Type, Variable
@@ -35,26 +34,26 @@ from evermat.spark.engine.scan import frame_of
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.transfer import load_files
-from evermat.spark.jobs import failure, named, run_watched
+from evermat.spark.jobs import configured, run_named
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Observation, SparkSession
+    from pyspark.sql import DataFrame, Observation
 
 _Result = TypeVar("_Result")
 
-# Not those of the cluster's other jobs, whose rows are few and large: here Spark's own operators do the work, a row at a time.
+# Other than for the engine's other jobs, whose rows are few and large: here Spark's own operators do the work, a row at a time.
 _SETTINGS = {
-    # In the end all edges of a component have the same low end: joins divide what would be one task's, and join what is small.
+    # In the end all edges of a component have the same low end: skewed joins must be divided among tasks.
     "spark.sql.adaptive.enabled": "true",
-    # What is known to be empty would not be run, and who waits for its figures would wait for ever.
+    # A plan that is known to be empty would not run, and its observation would never have a result.
     "spark.sql.adaptive.optimizer.excludedRules": "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation",
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.files.maxPartitionBytes": "16m",  # of edges that become facts, a task holds as many
 }
-_GLOB = re.compile(r"([\\{}\[\]*?])")  # what means something in a path that Spark reads
+_GLOB = re.compile(r"([\\{}\[\]*?])")  # special characters in a path that Spark reads
 
 
 def components_relation(members: Sequence[Relation]) -> Relation:
@@ -66,7 +65,7 @@ def components_relation(members: Sequence[Relation]) -> Relation:
 
 
 def close_by_stars(closure: Closure, state: State, run: Run) -> None:
-    """Adds to I all that follows by a symmetric closure from the facts of its members in I; nothing else may derive these."""
+    """Adds to I all consequences of a symmetric closure; no other rules may derive its members."""
     names = [member.relation for member in closure.members]
     found = components(state.materialised, names, state, run)
     relations = [state.program.relations[name] for name in names]
@@ -88,7 +87,7 @@ def components(view: View, members: Sequence[str], state: State, run: Run) -> Fa
 
     Raises:
         LimitError: a limit of the run was reached.
-        ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
+        ResourceError: Spark failed, the scratch folder is full, or the driver does not see the executors' files.
     """
     relations = [state.program.relations[name] for name in members]
     found = components_relation(relations)
@@ -101,9 +100,9 @@ def components(view: View, members: Sequence[str], state: State, run: Run) -> Fa
     session, buckets = state.cluster.session, str(state.cluster.buckets)
     with Scratch(state.cluster.scratch.path) as scratch:
         stars = _Stars(state.cluster, scratch, run, found.name.removeprefix("'")[:60])
-        with _configured(session, {**_SETTINGS, "spark.sql.shuffle.partitions": buckets}):
-            given = [frame_of(view, _with_columns(relation, type_), session) for relation in relations]
-            files = stars.find(given, _with_columns(found, type_))
+        with configured(session, {**_SETTINGS, "spark.sql.shuffle.partitions": buckets}):
+            edges = [frame_of(view, _with_columns(relation, type_), session) for relation in relations]
+            files = stars.find(edges, _with_columns(found, type_))
         return load_files(state.context, {found.name: _with_columns(found, type_)}, {found.name: files}, found.name)
 
 
@@ -113,9 +112,9 @@ class _Stars:
     def __init__(self, cluster: Cluster, scratch: Scratch, run: Run, what: str) -> None:
         self._cluster, self._scratch, self._run, self._what = cluster, scratch, run, what
 
-    def find(self, given: Sequence[DataFrame], found: Relation) -> Sequence[Path]:
-        """Files with the facts (node, root), of which some may be there twice."""
-        folder, _ = self._small_star(_edges(given))
+    def find(self, edges: Sequence[DataFrame], found: Relation) -> Sequence[Path]:
+        """Files with the facts (node, root), of which some may occur twice."""
+        folder, _ = self._small_star(_edges(edges))
         moved = 1
         while moved:
             following, moved = self._iterate(folder)
@@ -126,16 +125,16 @@ class _Stars:
         return self._run_watched(lambda: frame_files(nodes, found, self._scratch, self._what).files)
 
     def _iterate(self, folder: Path) -> tuple[Path, int]:
-        """A large-star and a small-star: the folder of the edges after them, and how many have moved."""
+        """Runs a large-star and a small-star; returns the folder of the edges after them, and how many have moved."""
         from pyspark.sql import Observation  # noqa: PLC0415
 
         large = Observation()
         following, moved = self._small_star(_large_star(self._read(folder), large))
-        # If a task is run again it may count again; that no edge has moved is certain all the same.
+        # A task that runs twice may count twice; but a count of 0 is exact.
         return following, moved + int(large.get["moved"])
 
     def _small_star(self, edges: DataFrame) -> tuple[Path, int]:
-        """A small-star: the folder of the edges after it, each once before it, and how many have moved."""
+        """Runs a small-star over distinct edges; returns the folder of the edges after it, and how many have moved."""
         from pyspark.sql import Observation  # noqa: PLC0415
 
         small, folder = Observation(), self._scratch.folder("edges")
@@ -147,37 +146,26 @@ class _Stars:
         return folder, int(small.get["moved"])
 
     def _read(self, folder: Path) -> DataFrame:
-        place = _GLOB.sub(r"\\\1", f"file://{folder}")
-        return self._cluster.session.read.schema(self._schema).parquet(place)
+        location = _GLOB.sub(r"\\\1", f"file://{folder}")
+        return self._cluster.session.read.schema(self._schema).parquet(location)
 
     def _run_watched(self, action: Callable[[], _Result]) -> _Result:
-        """Runs what starts jobs, as `Cluster.execute` does."""
         cluster = self._cluster
-
-        def check() -> None:
-            cluster.check()
-            self._run.look()
-
         cluster.jobs += 1
-        try:
-            with named(cluster.session, self._what):
-                return run_watched(cluster.session, action, progress=cluster.progress, check=check)
-        except EvermatError:
-            raise
-        except Exception as error:
-            raise failure(error, f"find {self._what}", cluster.scratch.path) from error
+        check, what = cluster.checking(self._run.look), f"find {self._what}"
+        return run_named(cluster.session, what, action, cluster.scratch.path, progress=cluster.progress, check=check)
 
 
-def _edges(given: Sequence[DataFrame]) -> DataFrame:
+def _edges(frames: Sequence[DataFrame]) -> DataFrame:
     """All edges, with their ends in order."""
     from pyspark.sql.functions import greatest, least  # noqa: PLC0415
 
-    pairs = reduce(lambda left, right: left.union(right), given)
+    pairs = reduce(lambda left, right: left.union(right), frames)
     return pairs.select(greatest("node", "root").alias("high"), least("node", "root").alias("low"))
 
 
 def _large_star(edges: DataFrame, observation: Observation) -> DataFrame:
-    """The edges after a large-star. Higher neighbours of a low end are not looked at: they are not the least."""
+    """The edges after a large-star. Higher neighbours of a low end are not compared: they are not the least."""
     from pyspark.sql.functions import coalesce, col, count_if, min  # noqa: A004, PLC0415
 
     least = edges.groupBy(col("high").alias("node")).agg(min("low").alias("least"))
@@ -187,7 +175,7 @@ def _large_star(edges: DataFrame, observation: Observation) -> DataFrame:
 
 
 def _small_star(edges: DataFrame, observation: Observation) -> DataFrame:
-    """The edges after a small-star. Of those that are there twice one is left before it; after it some may be there twice again."""
+    """The edges after a small-star. Duplicates are removed before it; after it there may be duplicates again."""
     from pyspark.sql import Window  # noqa: PLC0415
     from pyspark.sql.functions import col, count, count_if, lit, min, when  # noqa: A004, PLC0415
 
@@ -199,22 +187,5 @@ def _small_star(edges: DataFrame, observation: Observation) -> DataFrame:
 
 
 def _with_columns(relation: Relation, type_: Type) -> Relation:
-    """A binary relation as jobs see it here."""
+    """A binary relation with the columns and the type that these jobs use."""
     return Relation(relation.name, tuple(Column(end, type_, str(type_)) for end in ("node", "root")), hidden=True)
-
-
-@contextmanager
-def _configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Within the block these settings hold for a session, and afterwards those from before."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
-        yield
-    finally:
-        with suppress(Exception):  # the JVM may be gone: what happened in the block says more
-            for name, value in before.items():
-                if value is None:
-                    session.conf.unset(name)
-                else:
-                    session.conf.set(name, value)

@@ -1,4 +1,4 @@
-"""What the sets and rules of one state share on a cluster: where jobs run, the shapes of facts, and the run that figures go to."""
+"""The context of the sets and rules of one state on a cluster."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 class EngineContext:
-    """What sets and rules of a state share: where jobs run, the shapes of facts, and the run that figures go to.
+    """The cluster that runs jobs, the shapes of facts, and the run that records figures.
 
-    Invariant: `shapes` has every relation that a set or a rule of the state mentions, with the bucket of each fact; files stay in their buckets.
+    Invariant: `shapes` has every relation that a set or a rule of the state mentions; a file stays in its bucket.
     """
 
     def __init__(self, cluster: Cluster, shapes: dict[str, Shape], jobs: Jobs) -> None:
         self.cluster, self.shapes, self.jobs = cluster, shapes, jobs
         self.undefined: Counter[int] = Counter()  # bindings dropped, by the position of the rule
         self.sizes: FactSet | None = None  # the set whose counts are the sizes of relations
-        self.sent = self.sent_bytes = 0  # facts that went from task to task
+        self.sent = self.sent_bytes = 0  # facts that tasks have sent to other tasks
 
     def size(self, name: str) -> int:
         """Estimated number of facts of a relation."""
         return 0 if self.sizes is None else self.sizes.count(name)
 
     def run(self, job: Job, kind: str | None = None) -> list[Found]:
-        """Runs a job, and reports its figures to the run; `kind` says what rules were asked."""
+        """Runs a job, and reports its figures to the run; `kind` is the question to rules."""
         found, figures = self._noted(*self.cluster.run(job, self.jobs.run.look))
         if kind is not None:
             for sign in {target.sign for target in job.targets} - {0}:
@@ -43,31 +43,30 @@ class EngineContext:
         return found
 
     def execute(self, what: str, tasks: int, stages: Sequence[Stage], targets: int) -> tuple[list[Found], Figures]:
-        """Runs stages of one's own, which have so many targets."""
+        """Runs stages that have so many targets."""
         return self._noted(*self.cluster.gather(self.cluster.execute(what, tasks, stages, self.jobs.run.look), targets))
 
     def _noted(self, found: list[Found], figures: Figures) -> tuple[list[Found], Figures]:
-        """Adds to what was sent so far."""
         self.sent += figures.sent
         self.sent_bytes += figures.sent_bytes
         return found, figures
 
     def report(self, figures: Figures, kind: str) -> None:
-        """Reports what an evaluation of rules came across."""
+        """Reports the figures of an evaluation of rules to the run."""
         run = self.jobs.run
-        self.undefined.update(figures.undefined)
+        self.undefined += figures.undefined
         run.record(kind, figures.matches, figures.instances)
         run.derived(figures.instances)
 
-    def put_together(self, name: str, files: Sequence[FactFile]) -> list[FactFile]:
+    def compact(self, name: str, files: Sequence[FactFile]) -> list[FactFile]:
         """The facts of many files of a relation in few."""
-        job = Job("put files together", [Target(name, self.shapes[name], Files(tuple(files)))])
+        job = Job("compact files", [Target(name, self.shapes[name], Files(tuple(files)))])
         (found,) = self.run(job)
         assert found.rows == total_rows(files), f"{found.rows} facts of {total_rows(files)}"
         return found.facts
 
     def sum_up(self, name: str, files: Sequence[FactFile]) -> list[FactFile]:
-        """Amounts of a relation in few files, each fact once."""
+        """The amounts of a relation in few files, each fact once."""
         target = Target(name, self.shapes[name], None, sums=Counted(tuple(files)))
         return self.run(Job("sum up amounts", [target]))[0].amounts
 
@@ -80,10 +79,7 @@ class EngineContext:
         touched: Mapping[str, Expression] | None = None,
         sign: int = 0,
     ) -> dict[str, Found]:
-        """What there is of some expressions, by relation; of those that are empty there may be nothing.
-
-        What is in files already is found without a job.
-        """
+        """The results of some expressions, by relation; empty ones may be missing. Expressions that are files need no job."""
         if not touched:
             files = {name: e.files for name, e in expressions.items() if isinstance(e, Files)}
             if files:

@@ -1,6 +1,6 @@
 """The facts of a stratum with equality on a cluster, while terms become equal: M of B/F≈ where everything counts as checked.
 
-Proofs are not looked for here: B/F≈ checks a few facts at a time, and every step would be a job. So an update computes such a stratum again.
+Proofs are not searched here: B/F≈ checks a few facts at a time, and every step would be a job. So an update recomputes such a stratum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class StateEquality:
         return Materialised(self._representatives, union_find, materialised, materialised, stratum.everything, stratum)
 
     def settle(self) -> None:
-        """The equalities are known: other strata may follow."""
+        """Updates E and the rules once the equalities are known."""
         self._representatives.settle(self._state)
 
 
@@ -48,26 +48,24 @@ class Materialised:
         self.facts, self.rules = facts, rules
 
     def add(self, *facts: View | Bag) -> FactSet:
-        """Adds facts; the new ones."""
+        """Adds facts and returns the new ones."""
         new = FactSet("Δ", self._held.context)
         for found in map(self._held.add, facts):
             for name in found.names:
-                added, gone = found.files(name)
-                assert not gone
-                new.append(name, added)
+                new.append(name, found.only_added(name))
         return new
 
     def merge(self, delta: View) -> View | None:
-        """Makes terms equal of which Δ says so; Δ in normal form, with what is new in M."""
+        """Merges terms by the equalities in Δ; returns Δ in normal form, with the new facts of M, or None if no term changes."""
         pairs = self._representatives.merge(delta, self._union_find)
         if pairs is None:
             return None
-        # What mentions a term that has lost its place does not come again: neither facts nor rules do so from now on.
+        # A rewritten fact is never derived again: neither facts nor rules mention its old terms from now on.
         moved, new = self._representatives.rewrite(self._held, self._own.relations, pairs)
         return ((delta - moved) | new).listed()
 
     def finish(self) -> None:
-        """Nothing is added any more."""
+        """Does nothing."""
 
 
 class Again(Materialised):
@@ -82,7 +80,7 @@ class Again(Materialised):
         self._update, self._stratum = update, stratum
 
     def adopt(self) -> None:
-        """The new materialisation and its renaming take the place of the old ones."""
+        """Replaces the old materialisation and its renaming by the new ones."""
         update, materialised = self._update, self._update.state.materialised
         update.overdeleted.add(materialised.at(self._own) - self._held)
         update.added.add(self._held - materialised)
@@ -91,11 +89,10 @@ class Again(Materialised):
 
 
 class EqualityUpdate:
-    """A stratum with equality in an update, which is computed again."""
+    """A stratum with equality in an update, which recomputes it."""
 
     def __init__(self, update: Update, stratum: StratumRules) -> None:
         self._update, self._stratum = update, stratum
 
     def again(self, below: View) -> Again:
-        """A materialisation from scratch beside the old one."""
         return Again(self._update, self._stratum, below)

@@ -1,8 +1,8 @@
-"""What a state on a cluster knows of equal terms: π, the explicit facts behind normal forms, and facts in all names.
+"""Equal terms of a state on a cluster: π, the explicit facts behind normal forms, and expanded facts.
 
-π is in the driver, whose dictionary has no terms for it but those that are equal to something; and in the relation CLASSES, which tasks read.
-Invariants between updates: I and E are in normal form for π, and CLASSES in I says what π says; a fact is in E iff it is the normal
-form of a given one. Only facts that mention a term that loses its place are ever rewritten.
+π is in the driver, whose dictionary has only the terms that are equal to others; and in the relation CLASSES, which tasks read.
+Invariants between updates: I and E are in normal form for π, and CLASSES in I equals π; a fact is in E iff it is the normal
+form of an asserted one. Only facts that mention a term that stops being a representative are ever rewritten.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ from evermat.spark.engine.tasks.rename_terms import (
     RenameTask,
     RewriteTask,
     give_representatives,
+    read_pairs,
 )
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, Expression, combined, most
 from evermat.spark.engine.tasks.worker import Channel
@@ -75,7 +76,7 @@ _X, _Y = (Variable(name, Type.TERM) for name in "xy")
 
 
 class Representatives:
-    """π of a state, and what depends on it."""
+    """π of a state, with normal forms and expanded facts."""
 
     def __init__(self, program: Program, context: EngineContext, dictionary: Dictionary) -> None:
         self._program, self._context = program, context
@@ -85,16 +86,16 @@ class Representatives:
         for relation in (_PAIRS, _EQUAL):
             context.shapes[relation.name] = PAIR
         self._equations = Rules([_equation(program.relations[self.schema.same])], frozenset(), context)
-        self._counts: dict[str, int] | None = None  # of facts in all names, if they were asked for
-        self._named = FactSet("all names", context)  # of relations for which they were asked for
+        self._counts: dict[str, int] | None = None  # of expanded facts, once they have been counted
+        self._named = FactSet("all names", context)  # expanded facts of relations that have been read
 
     def share(self, other: Representatives) -> None:
-        """Knows what another knows."""
+        """Uses the π of another state."""
         self.union_find = other.union_find
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: View, rules: Iterable[Rule] = ()) -> FactSet:
-        """The facts of NAMES that given facts and rules bring along: every term has its own name."""
+        """The facts of NAMES for the terms of asserted facts and rules: every term is its own name."""
         found = FactSet("names", self._context)
         if not self._lists_names:
             return found
@@ -111,9 +112,9 @@ class Representatives:
 
     # --- equalities --------------------------------------------------------------------------------------------------
     def merge(self, facts: View, union_find: UnionFind) -> FactSet | None:
-        """Makes terms equal of which some facts say so; None if nothing is new.
+        """Merges terms by the equalities among some facts; None if nothing is new.
 
-        Returns pairs: a term that has lost its place, and its representative now.
+        Returns pairs: a term that is not a representative any more, and its representative now.
 
         Raises:
             DataError: they are literals of different values.
@@ -132,28 +133,27 @@ class Representatives:
         return self._listed(_PAIRS, merged.losers, union_find.of(merged.losers))
 
     def rename_to(self, union_find: UnionFind, journal: Journal) -> None:
-        """All terms have the representatives that another renaming gives them."""
+        """Takes over the representatives of another renaming."""
         terms = np.unique(np.concatenate([*self.union_find.others(), *union_find.others()]))
         if len(terms):
             journal.note(self, NO_ROWS, self.union_find.assign(terms, union_find.of(terms)))
 
     def restore(self, rows: Rows, values: Any) -> None:
-        """Undoes a step; for a journal."""
         del rows
         assert isinstance(values, Assigned)
         self.union_find.take_back(values)
 
-    # --- facts under other names -------------------------------------------------------------------------------------
+    # --- normal forms and expanded facts -----------------------------------------------------------------------------
     def rewrite(self, facts: FactSet, names: Iterable[str], pairs: FactSet) -> tuple[FactSet, FactSet]:
-        """Brings a set, as far as some relations go, into normal form: what is taken out of it, and what is new in it.
+        """Brings some relations of a set into normal form, and returns the facts removed from it, and those added to it.
 
-        What was taken out mentions a term that has lost its place: it must not come again but by `FactSet.change`.
+        Only `FactSet.change` may add removed facts again: they mention a term that is not a representative any more.
         """
         return self._rewrite(facts, names, pairs.expression(_PAIRS.name))
 
     def _rewrite(self, facts: FactSet, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
         moved, new = self._moved(facts, names, pairs)
-        facts.take_out(moved)
+        facts.remove(moved)
         for name in new.names:
             facts.append(name, new.files(name)[0])
         return moved, new
@@ -164,35 +164,27 @@ class Representatives:
         return (view - moved) | new if moved else view
 
     def _moved(self, view: View, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
-        """Those facts of some relations that mention a name; and of their normal forms those that are not in the view."""
-        named = self._facts(view, names)
-        if pairs is None:
-            named = {}
-        known = {name: facts.expression for name, facts in named.items()}
-        wanted = [
-            *((name, ARRIVED) for name in named),
-            *((name, combined("-", ARRIVED, e)) for name, e in known.items()),
-        ]
+        """The facts of some relations that mention a name; and those of their normal forms that are not in the view."""
+        named = {} if pairs is None else self._facts(view, names)
+        wanted: list[tuple[str, Expression | None]] = [(name, ARRIVED) for name in named]
+        wanted += [(name, combined("-", ARRIVED, facts.expression)) for name, facts in named.items()]
         found = self._run("rewrite", RewriteTask, named, pairs, wanted)
         return self._set("moved", named, found[: len(named)]), self._set("normal forms", named, found[len(named) :])
 
     def _mentioning(self, view: View, names: Iterable[str], terms: Ids) -> FactSet:
-        """Those facts of some relations that mention one of some terms."""
-        named, pairs = self._facts(view, names), self._listed(_PAIRS, terms, terms)
-        found = self._run(
-            "find", RewriteTask, named, pairs.expression(_PAIRS.name), [(name, ARRIVED) for name in named]
-        )
+        """The facts of some relations that mention one of some terms."""
+        named, pairs = self._facts(view, names), self._listed(_PAIRS, terms, terms).expression(_PAIRS.name)
+        found = self._run("find", RewriteTask, named, pairs, [(name, ARRIVED) for name in named])
         return self._set("mentioning", named, found)
 
     def _in_all_names(self, view: View, pairs: Expression | None, names: Iterable[str]) -> FactSet:
-        """What facts of some relations, whose terms are renamed, stand for."""
+        """The expanded facts of some relations."""
         named = self._facts(view, names)
-        return self._set(
-            "named", named, self._run("name", ExpandNamesTask, named, pairs, [(name, ARRIVED) for name in named])
-        )
+        found = self._run("name", ExpandNamesTask, named, pairs, [(name, ARRIVED) for name in named])
+        return self._set("named", named, found)
 
     def _facts(self, view: View, names: Iterable[str]) -> dict[str, RenameInput]:
-        """The facts of relations that a renaming concerns."""
+        """The facts of relations with columns of terms."""
         return {
             name: RenameInput(self._context.shapes[name], tuple(map(int, self.schema.columns[name])), expression)
             for name in names
@@ -211,7 +203,7 @@ class Representatives:
         pairs: Expression | None,
         wanted: Sequence[tuple[str, Expression | None]],
     ) -> list[Found]:
-        """A job that renames terms: for each channel, in order, what is wanted of the facts of a relation that arrive."""
+        """Runs a job that renames terms; `wanted` has for each channel, in order, a relation and the wanted part of its facts."""
         if not named:
             return []
         context, cluster = self._context, self._context.cluster
@@ -228,7 +220,7 @@ class Representatives:
         return made
 
     def _listed(self, relation: Relation, left: Ids, right: Ids) -> FactSet:
-        """Pairs of terms of the driver, none of them twice, as facts."""
+        """Distinct pairs of terms of the driver, as facts."""
         found = FactSet("listed", self._context)
         if len(left):
             shape, pairs = self._context.shapes[relation.name], np.array([left, right])
@@ -237,25 +229,23 @@ class Representatives:
 
     def _read(self, facts: View, relation: Relation) -> Batch:
         """Pairs of terms, in the driver."""
-        return np.concatenate(
-            [np.empty((2, 0), np.int64), *facts_of(facts, relation.name, self.schema.dictionary)], axis=1
-        )
+        return read_pairs(facts_of(facts, relation.name, self.schema.dictionary))
 
     # --- the materialisation from scratch ------------------------------------------------------------------------
     def settle(self, state: State) -> None:
-        """After the equalities are known: CLASSES says it, E becomes the normal forms of what was given, and rules get theirs."""
+        """Writes CLASSES, and brings E and the rules into normal form, once the equalities are known."""
         state.materialised.add(self._listed(EQUALITY_CLASSES, *self.union_find.others()))
         self._settle_given(state)
 
     def take_over(self, state: State, *, stored: bool) -> None:
-        """After facts have been loaded from elsewhere: π and E follow. Of what is `stored`, given facts may be among those of I."""
+        """Reads π from loaded facts and computes E. `stored`: asserted facts that are not in normal form may be in I."""
         give_representatives(self.union_find, self._read(state.materialised, EQUALITY_CLASSES))
         moved = self._settle_given(state)
         if stored:
-            state.materialised.take_out(moved)
+            state.materialised.remove(moved)
 
     def _settle_given(self, state: State) -> FactSet:
-        """E, and rules in normal form; the given facts that are not."""
+        """Brings E and the rules into normal form, and returns the asserted facts that are not."""
         state.explicit.take_over(state.given)
         moved, _ = self._rewrite(state.explicit, state.explicit.names, _classes(state.materialised))
         state.refresh_rules()
@@ -271,31 +261,31 @@ class Representatives:
         self._settle_explicit(update, changed)
 
     def _settle_explicit(self, update: Update, changed: Changed) -> None:
-        """E⁻ and E⁺ become what changes in the normal forms of the given facts."""
+        """Replaces E⁻ and E⁺ by the changes of the normal forms of the asserted facts."""
         state, names = update.state, self.schema.columns
         explicit = state.explicit.only(names)
         given = ((state.given - update.given_deleted) | update.given_inserted).only(names)
         pairs = _classes(update.after)
         if len(changed.terms):
             new = self._normal(given, pairs)
-            gone, come = explicit - new, new - explicit
+            deleted, inserted = explicit - new, new - explicit
         elif pairs is not None:
-            # A fact that is not given any more has the normal form of another one, perhaps.
-            lost = self._normal(update.given_deleted.only(names), pairs)
-            gone = lost - self._normal(given.only(lost.names), pairs)
-            come = self._normal(update.given_inserted.only(names), pairs) - explicit
+            # Another asserted fact may have the normal form of a deleted one.
+            candidates = self._normal(update.given_deleted.only(names), pairs)
+            deleted = candidates - self._normal(given.only(candidates.names), pairs)
+            inserted = self._normal(update.given_inserted.only(names), pairs) - explicit
         else:
             return
-        for target, facts in ((update.deleted, gone), (update.inserted, come)):
+        for target, facts in ((update.deleted, deleted), (update.inserted, inserted)):
             found = facts.listed()
             target.drop(names)
             target.share(found, found.names)
 
     def named_change(self, update: Update, lost: FactSet, gained: FactSet) -> tuple[FactSet, FactSet]:
-        """What an update changes in all names, given what it changes in the representatives.
+        """The changes of expanded facts by an update that deletes `lost` from I and inserts `gained`.
 
-        To be looked at is what facts stood for that I loses, or that mention a term that has lost or gained names; and what facts stand for now
-        that I gains, or that mention such a term. What is among both has not changed.
+        Candidates are the expansions, before the update, of deleted facts and of facts that mention a term whose class changes; and the
+        expansions, after the update, of inserted facts and of facts that mention such a term. Facts among both have not changed.
         """
         before, after, changed = update.state.materialised, update.after, self.union_find.changed()
         if not before.count(EQUALITY_CLASSES.name) and not len(changed.terms):
@@ -307,24 +297,24 @@ class Representatives:
             touched = np.unique(np.concatenate([changed.old, changed.new]))
             old = lost | self._mentioning(before, names, touched)
             new = gained | self._mentioning(after, names, touched)
-        gone = self._in_all_names(old, _classes(before), names)
-        come = self._in_all_names(new, _classes(after), names)
+        deleted = self._in_all_names(old, _classes(before), names)
+        inserted = self._in_all_names(new, _classes(after), names)
         if len(changed.terms):
-            gone, come = (gone - come).listed(), (come - gone).listed()
-        for found, others in ((gone, lost), (come, gained)):
+            deleted, inserted = (deleted - inserted).listed(), (inserted - deleted).listed()
+        for found, others in ((deleted, lost), (inserted, gained)):
             found.share(others, [name for name in others.names if name not in self.schema.columns])
-        return gone, come
+        return deleted, inserted
 
     def committed(self, lost: FactSet, gained: FactSet) -> None:
-        """An update was committed, which has changed so much in all names."""
+        """Updates the counts of expanded facts after a commit, which has changed these."""
         self._named.clear()
         for name in self._counts or ():
             assert self._counts is not None
             self._counts[name] += gained.count(name) - lost.count(name)
 
-    # --- what users see --------------------------------------------------------------------------------------------
+    # --- expanded facts for users ----------------------------------------------------------------------------------
     def all_names(self, facts: View, names: Iterable[str], materialised: FactSet) -> View:
-        """Facts of some relations in all names. Those of I are kept until it changes."""
+        """The expanded facts of some relations. Those of I are kept until it changes."""
         pairs, wanted = _classes(facts), [name for name in names if name in self.schema.columns]
         if pairs is None:
             return facts
@@ -334,7 +324,7 @@ class Representatives:
         return named.only(wanted) | facts.only([name for name in names if name not in wanted])
 
     def count(self, materialised: FactSet, name: str) -> int:
-        """How many facts of a relation the facts of I stand for."""
+        """The number of expanded facts of a relation."""
         pairs = _classes(materialised)
         if pairs is None or name not in self.schema.columns:
             return materialised.count(name)
@@ -353,7 +343,7 @@ class Representatives:
         return {name: one.rows for name, one in zip(named, found, strict=True)}
 
     def expanded(self, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
-        """What facts of a relation, in the driver, stand for."""
+        """The expanded facts of batches of a relation, in the driver."""
         columns = self.schema.columns.get(name)
         for batch in batches:
             if columns is None:
@@ -368,9 +358,9 @@ def _classes(view: View) -> Expression | None:
 
 
 def _equation(same: Relation) -> Rule:
-    """The rule for terms that are said to be equal and are not the same."""
-    said = (_X, Constant(SAME_AS, Type.TERM), _Y) if same.name == TRIPLE else (_X, _Y)
-    return Rule(Atom(_EQUAL, (_X, _Y)), (Atom(same, said), Test("!=", _X, _Y)), _NOWHERE)
+    """The rule for different terms that are equal."""
+    terms = (_X, Constant(SAME_AS, Type.TERM), _Y) if same.name == TRIPLE else (_X, _Y)
+    return Rule(Atom(_EQUAL, (_X, _Y)), (Atom(same, terms), Test("!=", _X, _Y)), _NOWHERE)
 
 
 def _with_x(relation: Relation, column: int) -> Atom:

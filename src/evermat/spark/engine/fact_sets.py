@@ -1,26 +1,25 @@
 """Sets of facts in files: views are expressions, sets grow by jobs. Nothing here moves a fact to the driver.
 
-A set holds, for every relation, files of facts that were added and files of facts that were taken out again since: so an update
-writes what changes and nothing else.
+A set holds, for every relation, files of added facts and files of facts that were removed since: so an update writes only changes.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evermat.language import Stratum
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.job_runner import Found, total_rows
 from evermat.spark.engine.tasks.serialization import FactFile
-from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined, most
+from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined, files_of, most
 
 if TYPE_CHECKING:
     from evermat.spark.engine.rules import Bag
 
-_MOST_FILES = 16  # of one bucket, before they are put together
+_MOST_FILES = 16  # of one bucket, before they are compacted
 
 
 class View(ABC):
@@ -31,7 +30,7 @@ class View(ABC):
 
     @abstractmethod
     def expression(self, name: str) -> Expression | None:
-        """Its facts of a relation, as things are now; None if there can be none."""
+        """Its current facts of a relation; None if there can be none."""
 
     @property
     @abstractmethod
@@ -39,7 +38,7 @@ class View(ABC):
         """Relations of which it may hold facts."""
 
     def most(self, name: str) -> int:
-        """How many facts of a relation it holds at most."""
+        """An upper bound of the number of facts of a relation."""
         return most(self.expression(name))
 
     def __or__(self, other: View) -> View:
@@ -52,11 +51,9 @@ class View(ABC):
         return _Combination("-", self, other)
 
     def at(self, stratum: Stratum) -> View:
-        """Only facts of relations of this stratum."""
         return self.only(stratum.relations)
 
     def only(self, names: Iterable[str]) -> View:
-        """Only facts of some relations."""
         return _Restricted(self, frozenset(names), inside=True)
 
     def below(self, stratum: Stratum) -> View:
@@ -64,12 +61,11 @@ class View(ABC):
         return _Restricted(self, frozenset(stratum.relations), inside=False)
 
     def count(self, name: str) -> int:
-        """How many facts of a relation are in it; a job, unless it is a set."""
+        """The number of facts of a relation; a job counts them, unless it is a set."""
         return self._counts([name])
 
     @property
     def size(self) -> int:
-        """How many facts are in it."""
         return self._counts(self.names)
 
     def __bool__(self) -> bool:
@@ -81,15 +77,14 @@ class View(ABC):
         return sum(one.rows for one in found.values())
 
     def about(self, name: str) -> int:
-        """How many facts of a relation are in it."""
         return self.count(name)
 
     def in_schemes(self) -> FactSet:
-        """On a cluster every fact is in a file."""
+        """None: on a cluster every fact is in a file."""
         return FactSet("none", self.context)
 
     def listed(self) -> FactSet:
-        """The facts in it now, whatever becomes of the sets that it is made of."""
+        """A set of its current facts, which stays the same when the underlying sets change."""
         made = FactSet("listed", self.context)
         made.replace(self)
         return made
@@ -128,20 +123,19 @@ class _Restricted(View):
 
 @dataclass(slots=True)
 class _Parts:
-    """What a set holds of one relation: facts that were added, less those that were taken out since, which are among them."""
+    """The facts of one relation in a set: the added ones without the removed ones, which are among them."""
 
     added: tuple[FactFile, ...] = ()
-    gone: tuple[FactFile, ...] = ()
-    known: Expression | None = None  # the same object until something changes, so that tasks read it once
+    removed: tuple[FactFile, ...] = ()
+    known: Expression | None = None  # the same object until the facts change, so that tasks read it once
 
     @property
     def rows(self) -> int:
-        return total_rows(self.added) - total_rows(self.gone)
+        return total_rows(self.added) - total_rows(self.removed)
 
     def expression(self) -> Expression | None:
         if self.known is None and self.rows:
-            gone = Files(self.gone) if self.gone else None
-            self.known = combined("-", Files(self.added), gone)
+            self.known = combined("-", Files(self.added), files_of(self.removed))
         return self.known
 
 
@@ -169,19 +163,18 @@ class FactSet(View):
         return sum(map(self.count, names))
 
     def files(self, name: str) -> tuple[tuple[FactFile, ...], tuple[FactFile, ...]]:
-        """The files of facts of a relation that were added, and those of facts taken out again."""
+        """The files of added and of removed facts of a relation."""
         parts = self._parts.get(name, _Parts())
-        return parts.added, parts.gone
+        return parts.added, parts.removed
 
     def add(self, facts: View | Bag | Counting) -> FactSet:
-        """Adds facts and returns those that were new."""
-        counting = facts if isinstance(facts, Counting) else None
-        source = facts.facts if isinstance(facts, Counting) else facts
+        """Adds facts and returns the new ones."""
+        counting, source = (facts, facts.facts) if isinstance(facts, Counting) else (None, facts)
         new = FactSet(f"new in {self.name}", self.context)
         if isinstance(source, View):
             if counting is None and not self._parts and isinstance(source, FactSet):
                 for known in (self, new):
-                    known.share(source, source.names)  # nothing is known yet, so all is new
+                    known.share(source, source.names)  # this set is empty, so all facts are new
                 return new
             new._fill(self._new_of_view(source, counting))
         else:
@@ -201,23 +194,17 @@ class FactSet(View):
         return found
 
     def append(self, name: str, files: Sequence[FactFile]) -> None:
-        """Takes in files with facts that are not in the set."""
-        parts = self._parts.setdefault(name, _Parts())
+        """Adds files with facts that are not in the set; many small files are compacted."""
+        parts, buckets = self._parts.setdefault(name, _Parts()), self.context.cluster.buckets
         parts.added, parts.known = (*parts.added, *files), None
-        if len(parts.added) > _MOST_FILES * self.context.cluster.buckets:
-            self._put_together(name, parts)
-
-    def _put_together(self, name: str, parts: _Parts) -> None:
-        """Writes the many small files of a relation as few; the large ones stay."""
-        half = total_rows(parts.added) / self.context.cluster.buckets / 2
-        small = tuple(file for file in parts.added if file.rows <= half)
-        large = tuple(file for file in parts.added if file.rows > half)
-        if not small:
-            return
-        parts.added, parts.known = (*large, *self.context.put_together(name, small)), None
+        if len(parts.added) > _MOST_FILES * buckets:
+            half = total_rows(parts.added) / buckets / 2
+            large = [file for file in parts.added if file.rows > half]
+            if small := [file for file in parts.added if file.rows <= half]:
+                parts.added = (*large, *self.context.compact(name, small))
 
     def replace(self, facts: View) -> bool:
-        """Holds exactly these facts from now on; whether there are any."""
+        """Replaces all facts by others, and returns whether there are any."""
         if isinstance(facts, FactSet):
             self.take_over(facts)
         else:
@@ -227,68 +214,67 @@ class FactSet(View):
         return any(parts.rows for parts in self._parts.values())
 
     def change(self, lost: View, gained: View) -> None:
-        """Takes facts out that are in the set, and adds others that are not."""
+        """Removes facts that are in the set, and adds others that are not."""
         names = {*lost.names, *gained.names}
         added: dict[str, Expression | None] = {}
-        gone: dict[str, Expression | None] = {}
+        removed: dict[str, Expression | None] = {}
         for name in names:
-            _, out = self.files(name)
-            taken_out = Files(out) if out else None
-            coming = gained.expression(name)
-            added[name] = combined("-", coming, taken_out)  # what was taken out before is in the files still
-            gone[name] = combined("|", combined("-", taken_out, coming), lost.expression(name))
-        new = self.context.evaluate("commit what comes", added)
-        out_now = self.context.evaluate("commit what goes", gone)
+            before, inserted = files_of(self.files(name)[1]), gained.expression(name)
+            added[name] = combined("-", inserted, before)  # facts that were removed before are still in the files
+            removed[name] = combined("|", combined("-", before, inserted), lost.expression(name))
+        new = self.context.evaluate("commit insertions", added)
+        removed_now = self.context.evaluate("commit deletions", removed)
         for name in names:
             parts = self._parts.setdefault(name, _Parts())
-            parts.gone = tuple(out_now[name].facts) if name in out_now else ()
+            parts.removed = tuple(removed_now[name].facts) if name in removed_now else ()
             parts.known = None
             if name in new:
                 self.append(name, new[name].facts)
-            self._write_anew(name, parts)
+            self._drop_removed(name, parts)
 
-    def take_out(self, facts: FactSet) -> None:
-        """Takes facts out that are in the set. None of them may be added again, but by `change`."""
+    def remove(self, facts: FactSet) -> None:
+        """Removes facts that are in the set. Only `change` may add any of them again."""
         for name in facts.names:
-            added, gone = facts.files(name)
-            assert not gone
             parts = self._parts[name]
-            parts.gone, parts.known = (*parts.gone, *added), None
-            self._write_anew(name, parts)
-            if len(parts.gone) > _MOST_FILES * self.context.cluster.buckets:
-                parts.gone, parts.known = tuple(self.context.put_together(name, parts.gone)), None
+            parts.removed, parts.known = (*parts.removed, *facts.only_added(name)), None
+            self._drop_removed(name, parts)
+            if len(parts.removed) > _MOST_FILES * self.context.cluster.buckets:
+                parts.removed, parts.known = tuple(self.context.compact(name, parts.removed)), None
 
-    def _write_anew(self, name: str, parts: _Parts) -> None:
-        """Writes the facts of a relation without those that are gone, if these are many."""
-        if 2 * total_rows(parts.gone) > total_rows(parts.added):
+    def _drop_removed(self, name: str, parts: _Parts) -> None:
+        """Rewrites the facts of a relation without removed ones, if these are many."""
+        if 2 * total_rows(parts.removed) > total_rows(parts.added):
             found = self.context.evaluate("rewrite a set", {name: parts.expression()})
-            parts.added, parts.gone, parts.known = tuple(found[name].facts) if name in found else (), (), None
+            parts.added, parts.removed, parts.known = tuple(found[name].facts) if name in found else (), (), None
+
+    def only_added(self, name: str) -> tuple[FactFile, ...]:
+        """The files of a relation of which no facts were removed."""
+        added, removed = self.files(name)
+        assert not removed
+        return added
 
     def share(self, other: FactSet, names: Iterable[str]) -> None:
-        """Holds what another set holds of some relations, in the same files."""
+        """Replaces the facts of some relations by those of another set, in the same files."""
         for name in names:
             if name in other._parts:
-                parts = other._parts[name]
-                self._parts[name] = _Parts(parts.added, parts.gone, parts.known)
+                self._parts[name] = replace(other._parts[name])
 
     def copy(self) -> FactSet:
-        """A set that holds the same now."""
         made = FactSet(self.name, self.context)
         made.share(self, self._parts)
         return made
 
     def take_over(self, other: FactSet) -> None:
-        """Holds exactly what another set holds."""
+        """Replaces all facts by those of another set."""
         self._parts = {}
         self.share(other, other._parts)
 
     def drop(self, names: Iterable[str]) -> None:
-        """Holds no facts of some relations from now on."""
+        """Removes all facts of some relations."""
         for name in names:
             self._parts.pop(name, None)
 
     def clear(self) -> None:
-        """Holds nothing from now on."""
         self._parts = {}
 
     def _fill(self, found: Mapping[str, Found]) -> None:
@@ -298,37 +284,36 @@ class FactSet(View):
 
 
 class CountedFacts:
-    """A derivation counter: files of amounts, which may name a fact repeatedly; its count is the sum."""
+    """A derivation counter: files of amounts, in which a fact may occur repeatedly; its count is the sum."""
 
     def __init__(self, name: str, context: EngineContext) -> None:
         self.name, self.context = name, context
         self.files: dict[str, tuple[FactFile, ...]] = {}
 
     def add(self, facts: View | Bag) -> FactSet:
-        """Counts every occurrence; the facts touched."""
+        """Counts every occurrence, and returns the counted facts."""
         touched = FactSet(f"counted by {self.name}", self.context)
         touched.add(Counting(self, facts, 1))
         return touched
 
     def take(self, found: Mapping[str, Found]) -> None:
-        """Takes in amounts that a job has written."""
+        """Adds amounts that a job has written."""
         for name, one in found.items():
             if one.amounts:
                 self.append(name, one.amounts)
-        self.put_together()
+        self.compact()
 
     def append(self, name: str, files: Sequence[FactFile]) -> None:
-        """Takes in files of amounts."""
         self.files[name] = (*self.files.get(name, ()), *files)
 
-    def put_together(self) -> None:
-        """Where there are many files, writes few that say the same."""
+    def compact(self) -> None:
+        """Replaces many files of a relation by few with the same sums."""
         for name, files in self.files.items():
             if len(files) > _MOST_FILES * self.context.cluster.buckets:
                 self.files[name] = tuple(self.context.sum_up(name, files))
 
     def drop(self, name: str) -> None:
-        """All counts of a relation become 0."""
+        """Resets all counts of a relation to 0."""
         self.files.pop(name, None)
 
 
@@ -342,7 +327,7 @@ class Counting:
 
 
 class Positive(View):
-    """Facts that are counted at least once: only to be intersected with, or taken from, something small."""
+    """Facts that are counted at least once: only to be intersected with, or subtracted from, a small set."""
 
     def __init__(self, context: EngineContext, *counters: CountedFacts) -> None:
         super().__init__(context)

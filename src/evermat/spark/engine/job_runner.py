@@ -1,4 +1,4 @@
-"""The driver's side of jobs over buckets: one job computes any number of targets, and tells which files hold them."""
+"""The driver's side of jobs over buckets: one job computes any number of targets, and reports their files."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from evermat.columns import Batch, Dictionary
-from evermat.core import EvermatError, Problem, ResourceError, allow_pandas, check_stop
+from evermat.core import Problem, ResourceError, allow_pandas, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GivenFile, GroupTask, LoadTask
+from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GroupTask, InputFile, LoadTask
 from evermat.spark.engine.tasks.merge import MergeTask, Target
 from evermat.spark.engine.tasks.serialization import (
     Amounts,
@@ -27,20 +27,20 @@ from evermat.spark.engine.tasks.serialization import (
     write_file,
 )
 from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, SendTask, figures_of
-from evermat.spark.jobs import failure, is_connect, named, run_watched
+from evermat.spark.jobs import is_connect, run_named
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Plans are small and always the same: nothing is to be gained from looking at them again while they run, and
-# the tasks of a shuffle must be the buckets. A packet of facts is a row, and few of them make a batch.
+# Plans are small and always the same: adaptive execution gains nothing, and the tasks of a shuffle must be the buckets.
+# A packet of facts is a row, and few of them make a batch.
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    # What a task sends is the same facts at every attempt, but not the same bytes: that is not a reason to give a job up.
+    # A task sends the same facts at every attempt, but not the same bytes: that is not a reason to fail a job.
     "spark.sql.shuffle.orderIndependentChecksum.enabled": "false",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": "false",
 }
@@ -48,29 +48,29 @@ _SETTINGS = {
 
 @dataclass
 class Job:
-    """What is to be derived, where it goes, and what is wanted of it."""
+    """Derivations or files of facts, the channels that they are sent to, and the wanted targets."""
 
     what: str
     targets: list[Target]
     channels: list[Channel] = field(default_factory=list)
     derivations: list[Derivation] = field(default_factory=list)
-    given: list[GivenFile] = field(default_factory=list)
+    inputs: list[InputFile] = field(default_factory=list)
     tasks: int = 1
-    first: SendTask | None = None  # what finds facts, if rules and files do not
+    first: SendTask | None = None  # produces the facts, if neither rules nor files do
 
 
 @dataclass
 class Found:
-    """What there is of one target: files with its facts and with amounts, and how many facts there are."""
+    """The result of one target: files with its facts and with amounts, and the number of facts."""
 
     facts: list[FactFile] = field(default_factory=list)
     amounts: list[FactFile] = field(default_factory=list)
-    left: list[FactFile] = field(default_factory=list)  # facts from which more may follow
+    left: list[FactFile] = field(default_factory=list)  # facts whose consequences are not derived yet
     rows: int = 0
 
 
 class Stage(Protocol):
-    """What tasks do with the batches that they are given."""
+    """The work of a task on its batches."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch], /) -> Iterator[pa.RecordBatch]: ...
 
@@ -79,11 +79,11 @@ class Cluster:
     """Runs jobs on the caller's Spark.
 
     Args:
-        spark: the caller's session; jobs run in a session of our own beside it, with settings of our own.
+        spark: the caller's session; jobs run in another session, with other settings.
         scratch: a folder that driver and executors share.
-        buckets: how many parts facts are divided into.
+        buckets: the number of parts that facts are divided into.
         check: called ten times a second while a job runs; raises to stop it.
-        progress: told how far a job has come.
+        progress: called with the number of finished tasks.
     """
 
     def __init__(
@@ -108,17 +108,17 @@ class Cluster:
     def write(
         self, shape: Shape, facts: Batch, dictionary: Dictionary, amounts: Amounts | None = None
     ) -> Iterator[FactFile]:
-        """Writes facts of the driver, each of which is there once, to files of their buckets; with amounts if there are any."""
-        for bucket, places in by_bucket(buckets_of(facts, shape, self.buckets, dictionary)):
-            own = None if amounts is None else amounts[places]
-            table = to_arrow(np.ascontiguousarray(facts[:, places]), shape, dictionary, own)
+        """Writes distinct facts of the driver, with amounts if there are any, to files of their buckets."""
+        for bucket, columns in by_bucket(buckets_of(facts, shape, self.buckets, dictionary)):
+            own = None if amounts is None else amounts[columns]
+            table = to_arrow(np.ascontiguousarray(facts[:, columns]), shape, dictionary, own)
             yield self.adopt(write_file(table, Path(self.folder), bucket))
 
     def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
         """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, merge; `look` as for `execute`.
 
         Raises:
-            ResourceError: Spark gave up, the scratch folder is full, or the driver does not see what executors wrote.
+            ResourceError: Spark failed, the scratch folder is full, or the driver does not see the executors' files.
         """
         channels, targets = tuple(job.channels), tuple(job.targets)
         merge_task = MergeTask(targets, channels, str(self.folder), self.buckets, receives=bool(channels))
@@ -127,15 +127,15 @@ class Cluster:
             stages.insert(0, GroupTask(channels, self.buckets))
         if job.first is not None:
             stages.insert(0, job.first)
-        elif job.given:
-            stages.insert(0, LoadTask(channels, self.buckets, job.tasks, tuple(job.given)))
+        elif job.inputs:
+            stages.insert(0, LoadTask(channels, self.buckets, job.tasks, tuple(job.inputs)))
         elif channels:
             stages.insert(0, DeriveTask(channels, self.buckets, job.tasks, tuple(job.derivations)))
         tasks = job.tasks if channels else self.buckets
         return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
 
     def gather(self, rows: Iterable[Any], targets: int) -> tuple[list[Found], Figures]:
-        """What tasks have told of so many targets."""
+        """Collects the outcomes of tasks with so many targets."""
         found = [Found() for _ in range(targets)]
         figures = Figures()
         for row in rows:
@@ -153,48 +153,50 @@ class Cluster:
     def execute(
         self, what: str, tasks: int, stages: Sequence[Stage], look: Callable[[], None] = lambda: None
     ) -> list[Any]:
-        """Runs stages one after the other, with a shuffle to the buckets in between; what the last one tells.
+        """Runs stages one after the other, with shuffles to the buckets between them, and returns the outcomes of the last.
 
-        `look` is called meanwhile, again and again, and raises to stop it: limits and signals hold for the caller.
+        `look` is called again and again meanwhile, and raises to stop the job: limits and signals hold for the caller.
         """
-
-        def check() -> None:
-            self.check()
-            look()
-
         self.jobs += 1
-        if self._has_failed:  # cancelled tasks may have gone on for a while
+        if self._has_failed:  # cancelled tasks may have run on for a while
             self._sweep()
         frame = self.session.range(0, tasks, 1, tasks)
         for stage in stages[:-1]:
             frame = frame.mapInArrow(stage.__call__, SENT).repartitionById(self.buckets, "bucket")
         frame = frame.mapInArrow(stages[-1].__call__, OUTCOME)
+        check = self.checking(look)
         try:
-            with named(self.session, what):
-                return run_watched(self.session, frame.collect, progress=self.progress, check=check)
-        except BaseException as error:
+            return run_named(self.session, what, frame.collect, self.scratch.path, progress=self.progress, check=check)
+        except BaseException:
             self._has_failed = True
             self._sweep()
-            if isinstance(error, EvermatError) or not isinstance(error, Exception):
-                raise
-            raise failure(error, what, self.scratch.path) from error
+            raise
+
+    def checking(self, look: Callable[[], None]) -> Callable[[], None]:
+        """A check that also calls `look`."""
+
+        def check() -> None:
+            self.check()
+            look()
+
+        return check
 
     def close(self) -> None:
-        """Lets go of the session. Over Connect its client would hold the end of the process up, if the server is gone by then."""
+        """Closes the session. Over Connect its client would delay the end of the process if the server has ended."""
         if is_connect(self.session):
             for end in (self.session.client.release_session, self.session.client.close):
-                with suppress(Exception):  # the server may be gone already
+                with suppress(Exception):  # the server may have ended already
                     end()
 
     def _sweep(self) -> None:
-        """Removes files that the driver does not know: tasks of a job that failed have left them."""
-        with suppress(OSError):  # the folder may be what failed
+        """Deletes files that the driver does not know: they are from tasks of a failed job."""
+        with suppress(OSError):  # the folder may be the reason of the failure
             for path in self.folder.iterdir():
                 if str(path) not in self._known:
                     _remove(str(path), self._known)
 
     def adopt(self, file: FactFile) -> FactFile:
-        """A file that a task has written; it is removed when nothing refers to it any more."""
+        """Has a file that a task has written deleted when nothing refers to it any more."""
         try:
             Path(file.path).stat()
         except OSError as error:
@@ -211,12 +213,12 @@ def _remove(path: str, known: set[str]) -> None:
 
 
 def total_rows(files: Sequence[FactFile]) -> int:
-    """How many facts are in some files."""
+    """The number of facts in some files."""
     return sum(file.rows for file in files)
 
 
 def default_buckets(spark: SparkSession) -> int:
-    """As many buckets as keep all cores busy, without giving each much to start up for."""
+    """As many buckets as keep all cores busy without much overhead."""
     if is_connect(spark):
         return 4
     return max(2, min(2 * int(spark.sparkContext.defaultParallelism), 1024))

@@ -55,7 +55,7 @@ class Rules(BaseRules[EngineContext, View, "Bag", FactSet]):
         return plan_from(self.rules[number], start, self.sizes(self.rules[number]))
 
     def sizes(self, rule: Rule) -> Sizes:
-        """How many facts there are of the relations that a rule reads from below."""
+        """The numbers of facts of the relations of lower strata that a rule reads."""
         return {
             literal.relation.name: self.context.size(literal.relation.name)
             for literal in rule.literals
@@ -64,41 +64,32 @@ class Rules(BaseRules[EngineContext, View, "Bag", FactSet]):
 
 
 class Bag:
-    """The heads that some rules derive, over the sets as they were when it was made; they are derived when it is read."""
+    """The heads that some rules derive over the sets at its creation; they are derived when it is read."""
 
     def __init__(self, rules: Rules, starts: Sequence[Start], roles: Roles[View], kind: str) -> None:
         self._context, self._kind = rules.context, kind
         self._plans: list[tuple[Plan, tuple[Read, ...], Rule | None, bool]] = []  # … of an aggregate, only its list
         for number, start in starts:
             rule = rules.rules[number]
-            if rule.aggregate is None:
-                self._note(rules.plan(number, start), roles, None, listing=False)
-            else:
-                assert start in (None, 0)
-                self._note(rules.plan(number, start), roles, rule, listing=False)
-                if lists_groups(rule):
-                    self._note(listing_plan(rule, start, rules.sizes(rule)), roles, rule, listing=True)
+            is_aggregate = rule.aggregate is not None
+            assert not is_aggregate or start in (None, 0)
+            self._add(rules.plan(number, start), roles, rule if is_aggregate else None, listing=False)
+            if is_aggregate and lists_groups(rule):
+                self._add(listing_plan(rule, start, rules.sizes(rule)), roles, rule, listing=True)
 
-    def _note(self, plan: Plan, roles: Roles[View], aggregate: Rule | None, *, listing: bool) -> None:
-        reads = tuple(
-            Read(
-                step.relation.name,
-                self._context.shapes[step.relation.name],
-                step.role,
-                roles.view(step.role).expression(step.relation.name),
-            )
-            for step in plan.steps
-            if isinstance(step, Match | Check)
-        )
-        steps = [step for step in plan.steps if isinstance(step, Match | Check)]
-        can_match = all(
-            isinstance(step, Check) or most(read.expression) for step, read in zip(steps, reads, strict=True)
-        )
+    def _add(self, plan: Plan, roles: Roles[View], aggregate: Rule | None, *, listing: bool) -> None:
+        reads, can_match = [], True
+        for step in plan.steps:
+            if isinstance(step, Match | Check):
+                name = step.relation.name
+                expression = roles.view(step.role).expression(name)
+                reads.append(Read(name, self._context.shapes[name], step.role, expression))
+                can_match &= isinstance(step, Check) or most(expression) > 0
         if can_match or (aggregate is not None and not listing):  # a group may have a result without bindings
-            self._plans.append((plan, reads, aggregate, listing))
+            self._plans.append((plan, tuple(reads), aggregate, listing))
 
     def derive(self, into: FactSet, counting: Counting | None) -> Mapping[str, Found]:
-        """What of it is new to a set, in files; counted if asked for."""
+        """The heads that are new to a set, in files; all heads are counted if there is a `counting`."""
         if not self._plans:
             return {}
         names = list(dict.fromkeys(plan.head.relation.name for plan, *_ in self._plans))
@@ -138,7 +129,7 @@ def _group_channel(job: Job, rule: Rule, target: int, *, listing: bool) -> int:
 
 
 def _divided(plan: Plan, reads: Sequence[Read], channel: int, buckets: int, *, counted: bool) -> tuple[Derivation, int]:
-    """A derivation in which tasks divide the largest positive literal between them, and how much there is to divide."""
+    """A derivation in which tasks divide the largest positive literal between them, and the size of the work."""
     steps = [step for step in plan.steps if isinstance(step, Match | Check)]
     sizes = {
         i: most(read.expression)

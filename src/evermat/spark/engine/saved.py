@@ -1,13 +1,13 @@
-"""Between buckets and a state directory: rows of its files become files of sets, and facts are told as rows that it keeps.
+"""Between buckets and a state directory: its data files become files of sets, and facts become rows of it.
 
-`OpenTask` reads data files of a state and sends their rows to buckets, where `RestoreTask` keeps of each fact what the newest version says. The other way,
-`DescribeTask` tells of facts in a bucket whether they came or went, where they come from, and how often they are derived.
+`OpenTask` reads data files of a state and sends their rows to buckets, where `RestoreTask` keeps the newest row of each fact. The other way,
+`DescribeTask` describes the facts of a bucket: the change, the origin and the counts of each.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.columns import Batch, Dictionary, Rows, Table, encode_table
-from evermat.core import Problem, ResourceError, StateError
+from evermat.core import EvermatError, Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
+from evermat.engine import Op
 from evermat.language import Relation, Type
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.job_runner import Stage
@@ -38,15 +39,14 @@ from evermat.spark.engine.tasks.serialization import (
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, most
 from evermat.spark.engine.tasks.task_table import TaskTable
 from evermat.spark.engine.tasks.worker import Outbox, outcome
-from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, Columns, Part, damaged, read_part, table_schema
+from evermat.store import NONRECURSIVE, OP, ORIGIN, Columns, Part, damaged, read_part, table_schema
 
-GONE, COME, SAME = range(3)  # what there is to tell of a fact
-EXPLICIT = "explicit"  # the column that says whether a fact is explicit
+EXPLICIT = "explicit"  # the column for whether a fact is explicit
 
-_PACKED = 1 << 20  # rows that travel together
-_GONE, _EXPLICIT = 1, 2  # bits of the flags with which a row travels
+_PACKED = 1 << 20  # rows that are sent together
+_DELETED, _EXPLICIT = 1, 2  # bits of the flags that are sent with a row
 _FLAGS = "flags"
-_PROBLEM = -1  # the channel of what is wrong with a file
+_PROBLEM = -1  # the channel of problems with a file
 _TOGETHER = 1 << 26  # bytes of data files that a task gets at a time, about
 
 Flags = npt.NDArray[np.int8]
@@ -55,32 +55,17 @@ Flags = npt.NDArray[np.int8]
 # --- from a state to buckets ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A data file of a state: the folder of its table, its path in there, its bytes, and the version that wrote it."""
-
-    folder: str
-    path: str
-    size: int
-    version: int
-
-
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A relation in a state: its data files, and what is wanted of them. No fact is twice in the files of one version."""
+    """A relation in a state: its data files in a folder, and the wanted columns. No fact is twice in the files of one version."""
 
     relation: Relation
     shape: Shape
     columns: Columns
-    files: tuple[StoredFile, ...]
-    nonrecursive: bool = False  # whether counts are wanted
-    recursive: bool = False
-    every: bool = False  # facts that went are wanted too
-
-    @property
-    def counted(self) -> list[str]:
-        """The columns of the counts that are wanted."""
-        return [c for c, wanted in ((NONRECURSIVE, self.nonrecursive), (RECURSIVE, self.recursive)) if wanted]
+    folder: Path
+    files: tuple[Part, ...]
+    counted: tuple[str, ...] = ()  # the columns of wanted counts
+    every: bool = False  # deleted facts are wanted too
 
 
 @dataclass
@@ -94,11 +79,11 @@ class Restored:
 
 
 def restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restored]:
-    """The facts and counts of relations of a state. Few jobs do it: small relations go together.
+    """The facts and counts of relations of a state. One job restores many small relations.
 
     Raises:
         StateError: a file is damaged.
-        ResourceError: Spark gave up, or executors do not see the state.
+        ResourceError: Spark failed, or executors do not see the state.
     """
     restored: list[Restored] = []
     for together in _portions([sum(f.size for f in r.files) for r in relations], _TOGETHER * context.cluster.buckets):
@@ -116,10 +101,10 @@ def _restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restor
     names = ", ".join(stored.relation.name for stored in relations)
     stages: list[Stage] = [opening, RestoreTask(opening, str(cluster.folder))]
     rows = cluster.execute(f"open {names[:60]}", count, stages, context.jobs.run.look)
-    found, _ = cluster.gather(rows, 2 * len(relations))  # first of all, so that files that are not needed are removed
+    found, _ = cluster.gather(rows, 2 * len(relations))  # before errors are raised, so that unneeded files are deleted
     for row in rows:
         if row["what"] == "problem":
-            _complain(bytes(row["payload"]))
+            raise _error(bytes(row["payload"]))
     made = []
     for explicit, materialised in zip(found[::2], found[1::2], strict=True):
         apart = {file.bucket for file in materialised.facts}
@@ -129,16 +114,18 @@ def _restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restor
     return made
 
 
-def _complain(payload: bytes) -> None:
-    """Passes on what a task found wrong with a file; what only tasks do not find is where they do not look."""
+def _error(payload: bytes) -> EvermatError:
+    """The error for a task's problems with a file; if only tasks miss a file, executors do not see the state."""
     file, problems = pickle.loads(payload)  # noqa: S301 - our own tasks wrote it
-    if file.exists() and not problems:
-        raise ResourceError(Problem(errors.STATE_NOT_SHARED, {"file": file}))
-    raise StateError(problems) if problems else damaged(file, "it is missing")
+    if problems:
+        return StateError(problems)
+    if file.exists():
+        return ResourceError(Problem(errors.STATE_NOT_SHARED, {"file": file}))
+    return damaged(file, "it is missing")
 
 
 def _portions(sizes: Sequence[int], most_together: int) -> Iterator[range]:
-    """Neighbours that are not too large together; each portion has one at least."""
+    """Ranges of neighbours whose total size is limited; each has one at least."""
     first = total = 0
     for number, size in enumerate(sizes):
         if number > first and total + size > most_together:
@@ -154,7 +141,7 @@ class OpenTask:
     """Sends rows of a state to their buckets; task i of n has the files i, i + n and so on. The number of a file is the channel of its rows."""
 
     relations: tuple[Stored, ...]
-    sources: tuple[tuple[int, StoredFile], ...]
+    sources: tuple[tuple[int, Part], ...]
     buckets: int
     tasks: int
 
@@ -169,20 +156,21 @@ class OpenTask:
 
     def _send(self, channel: int, dictionary: Dictionary, outbox: Outbox) -> None:
         position, file = self.sources[channel]
-        stored, path = self.relations[position], Path(file.folder, file.path)
+        stored = self.relations[position]
+        path = stored.folder / file.path
+        if not _exists(path):
+            outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
+            return
         try:
-            rows = _read(stored, file) if _exists(path) else None
+            rows = _read(stored, file)
         except StateError as error:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
-        if rows is None:
-            outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
-            return
         batch = _encode(rows, stored.relation, dictionary)
         flags, counts = _flags(rows), {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
-        for bucket, places in by_bucket(buckets_of(batch, stored.shape, self.buckets, dictionary)):
-            for first in range(0, len(places), _PACKED):
-                chosen = places[first : first + _PACKED]
+        for bucket, positions in by_bucket(buckets_of(batch, stored.shape, self.buckets, dictionary)):
+            for first in range(0, len(positions), _PACKED):
+                chosen = positions[first : first + _PACKED]
                 packed = to_arrow(np.ascontiguousarray(batch[:, chosen]), stored.shape, dictionary)
                 for name, values in {_FLAGS: flags, **counts}.items():
                     packed = packed.append_column(name, pa.array(values[chosen]))
@@ -193,12 +181,12 @@ def _exists(path: Path) -> bool:
     return path.exists()
 
 
-def _read(stored: Stored, file: StoredFile) -> pa.Table:
+def _read(stored: Stored, file: Part) -> pa.Table:
     """The rows of a data file, every byte of which is checked."""
     strings = [name for name, kind in stored.columns if kind == "string"]
-    rows = read_part(Path(file.folder), Part(file.path, file.size, 0, file.version), strings)
+    rows = read_part(stored.folder, file, strings)
     if rows.column_names != table_schema(stored.columns).names:
-        raise damaged(Path(file.folder, file.path), "its columns are not those of the relation")
+        raise damaged(stored.folder / file.path, "its columns are not those of the relation")
     return rows
 
 
@@ -211,15 +199,15 @@ def _encode(rows: pa.Table, relation: Relation, dictionary: Dictionary) -> Batch
 
 
 def _flags(rows: pa.Table) -> Flags:
-    gone = pc.equal(rows[OP].cast(pa.string()), "-").to_numpy()
+    deleted = pc.equal(rows[OP].cast(pa.string()), "-").to_numpy()
     explicit = pc.equal(rows[ORIGIN].cast(pa.string()), "explicit").to_numpy()
-    flags: Flags = (_GONE * gone + _EXPLICIT * explicit).astype(np.int8)
+    flags: Flags = (_DELETED * deleted + _EXPLICIT * explicit).astype(np.int8)
     return flags
 
 
 @dataclass(frozen=True, eq=False)
 class RestoreTask:
-    """Keeps in one bucket what the newest version says of each fact, and leaves it in files: target 2n is E of relation n, with C_nr; 2n + 1 is I, with C_r."""
+    """Writes the newest row of each fact of one bucket to files: target 2n is E of relation n, with C_nr; 2n + 1 is I, with C_r."""
 
     opening: OpenTask
     folder: str
@@ -244,9 +232,9 @@ class RestoreTask:
 
 
 class _Newest:
-    """The facts of a relation in a bucket, with what the newest version that has come by says of each.
+    """The facts of a relation in a bucket, each as in its newest row so far.
 
-    Invariant: `versions` is the version that said it, by row; 0 is older than any.
+    Invariant: `versions` has the version of that row, by fact; 0 is older than any.
     """
 
     def __init__(self, stored: Stored, dictionary: Dictionary) -> None:
@@ -256,7 +244,7 @@ class _Newest:
         self._counts = {name: np.zeros(0, np.int64) for name in stored.counted}
 
     def receive(self, packed: pa.Table, version: int) -> None:
-        """Takes in rows of one version, in which no fact is twice."""
+        """Adds rows of one version, in which no fact is twice."""
         batch, _ = from_arrow(packed, self._stored.shape, self._dictionary)
         rows = self._table.locate(batch)
         self._make_room()
@@ -275,11 +263,11 @@ class _Newest:
             self._counts = {name: np.pad(counts, (0, more)) for name, counts in self._counts.items()}
 
     def results(self) -> Iterator[tuple[int, str, pa.Table]]:
-        """What there is: for target 0 or 1 `facts` or `amounts`."""
+        """The results: for target 0 or 1 `facts` or `amounts`."""
         flags = self._flags[: self._table.count]
-        there = np.full(len(flags), fill_value=True) if self._stored.every else (flags & _GONE) == 0
-        materialised = np.flatnonzero(there).astype(np.int32)
-        explicit = np.flatnonzero(there & ((flags & _EXPLICIT) != 0)).astype(np.int32)
+        wanted = np.full(len(flags), fill_value=True) if self._stored.every else (flags & _DELETED) == 0
+        materialised = np.flatnonzero(wanted).astype(np.int32)
+        explicit = np.flatnonzero(wanted & ((flags & _EXPLICIT) != 0)).astype(np.int32)
         if len(explicit):
             yield 0, "facts", self._facts(explicit)
         if len(explicit) < len(materialised):
@@ -298,27 +286,26 @@ class _Newest:
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """Facts of a relation of which something is to be told, and what it takes to tell it. No fact is in two of the first three."""
+    """Facts of a relation by their change, which are disjoint; the explicit facts; and the counts that are kept, by column."""
 
     relation: Relation
     shape: Shape
-    gone: Expression | None = None
-    come: Expression | None = None
-    same: Expression | None = None
+    deleted: Expression | None = None
+    inserted: Expression | None = None
+    unchanged: Expression | None = None
     explicit: Expression | None = None
-    nonrecursive: Counted | None = None  # None: these counts are not told
-    recursive: Counted | None = None
+    counts: Mapping[str, Counted] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
-        """How many facts there are at most."""
-        return most(self.gone) + most(self.come) + most(self.same)
+        """An upper bound of the number of facts."""
+        return most(self.deleted) + most(self.inserted) + most(self.unchanged)
 
 
 def describe(context: EngineContext, wanted: Sequence[Described], most_together: int) -> Iterator[list[list[FactFile]]]:
-    """Portions of files that tell of facts, for one after the other; a job is run when its portion is asked for.
+    """Yields files that describe facts, for several relations at a time; the job of each portion runs when it is pulled.
 
-    Beside the facts the files have the columns `OP` (`GONE`, `COME` or `SAME`), `EXPLICIT`, and `NONRECURSIVE` and `RECURSIVE` if they are told.
+    Beside the facts the files have the columns `OP` (an `Op`), `EXPLICIT`, and `NONRECURSIVE` and `RECURSIVE` if these counts are kept.
     """
     cluster = context.cluster
     for together in _portions([described.most for described in wanted], most_together):
@@ -331,7 +318,7 @@ def describe(context: EngineContext, wanted: Sequence[Described], most_together:
 
 @dataclass(frozen=True, eq=False)
 class DescribeTask:
-    """Tells of facts in one bucket."""
+    """Describes the facts of one bucket."""
 
     wanted: tuple[Described, ...]
     folder: str
@@ -341,25 +328,26 @@ class DescribeTask:
             pass
         bucket = worker.bucket_of_task()
         for number, described in enumerate(self.wanted):
-            facts = _told(described, bucket)
+            facts = _description(described, bucket)
             if facts is not None:
                 file = write_file(facts, Path(self.folder), bucket)
                 yield outcome(number, bucket, "facts", file, b"", facts.num_rows)
         worker.settle()
 
 
-def _told(described: Described, bucket: int) -> pa.Table | None:
-    """What there is to tell of facts in a bucket; None if there are none."""
+def _description(described: Described, bucket: int) -> pa.Table | None:
+    """The described facts of a bucket; None if there are none."""
     name, dictionary = described.relation.name, Dictionary()
-    told = {GONE: described.gone, COME: described.come, SAME: described.same}
+    changes = {Op.DELETED: described.deleted, Op.INSERTED: described.inserted, Op.UNCHANGED: described.unchanged}
+    present = {op: expression for op, expression in changes.items() if expression is not None}
     everything: Expression | None = None
-    for expression in told.values():
+    for expression in present.values():
         everything = combined("|", everything, expression)
-    # Of the explicit facts, which may be many, only those among the others are wanted.
+    # Only those explicit facts, which may be many, are wanted that are among the others.
     explicit = combined("&", everything, described.explicit)
     holding = TaskTable(name, described.shape, dictionary)
-    holding.load([e for e in (*told.values(), explicit) if e is not None], (bucket,))
-    found = {op: holding.view(expression).rows(name) for op, expression in told.items() if expression is not None}
+    holding.load([*present.values(), *([] if explicit is None else [explicit])], (bucket,))
+    found = {op: holding.view(expression).rows(name) for op, expression in present.items()}
     rows = np.concatenate([np.zeros(0, np.int32), *found.values()]).astype(np.int32, copy=False)
     if not len(rows):
         return None
@@ -368,7 +356,6 @@ def _told(described: Described, bucket: int) -> pa.Table | None:
     facts = facts.append_column(OP, pa.array(ops))
     inside = np.zeros(len(rows), np.bool_) if explicit is None else holding.view(explicit).mask(name, rows)
     facts = facts.append_column(EXPLICIT, pa.array(inside))
-    for column, counted in ((NONRECURSIVE, described.nonrecursive), (RECURSIVE, described.recursive)):
-        if counted is not None:
-            facts = facts.append_column(column, pa.array(holding.sums(counted, (bucket,))[rows]))
+    for column, counted in described.counts.items():
+        facts = facts.append_column(column, pa.array(holding.sums(counted, (bucket,))[rows]))
     return facts

@@ -1,4 +1,4 @@
-"""Facts of a set in the driver: a bucket at a time, for those who ask to see them."""
+"""Reads facts of a set: into the driver, a bucket at a time, or as a DataFrame."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SHOWN = 1 << 16  # facts in a batch for Spark
 
 @dataclass(frozen=True, eq=False)
 class ScanTask:
-    """Facts of a relation, in all names if there are some, with the columns and types that users see; each task has one bucket."""
+    """Yields facts of a relation, expanded if there are `names`, with the columns and types that users see; each task has one bucket."""
 
     relation: Relation
     shape: Shape
     expression: Expression
     buckets: int
-    columns: tuple[int, ...] = ()  # in which terms may have other names
+    columns: tuple[int, ...] = ()  # the columns of terms
     names: Expression | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,7 +60,7 @@ class ScanTask:
 
 
 def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
-    """The facts of a relation; no more than a bucket is held at a time."""
+    """Yields the facts of a relation; no more than a bucket is held at a time."""
     shape, expression = view.context.shapes[name], view.expression(name)
     for bucket in range(view.context.cluster.buckets):
         yield from batches_of(expression, shape, dictionary, (bucket,))
@@ -69,18 +69,13 @@ def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
 def frame_of(
     view: View, relation: Relation, spark: SparkSession, columns: Sequence[int] = (), names: Expression | None = None
 ) -> DataFrame:
-    """The facts of a relation as a DataFrame over the files as they are now, which it keeps.
-
-    Terms in some columns may have other names, of which there are files too.
-    """
+    """The facts of a relation as a DataFrame over the current files, which it keeps; expanded in `columns` if there are `names`."""
     context, expression = view.context, view.expression(relation.name)
     shape, buckets = context.shapes[relation.name], context.cluster.buckets
     facts = Files(()) if expression is None else expression
     showing = ScanTask(relation, shape, facts, buckets, tuple(columns), names)
     frame = from_tasks(spark, relation, showing.__call__, buckets)
-    weakref.finalize(
-        frame, lambda _files: None, (expression, names)
-    )  # files are removed when nothing refers to them any more
+    weakref.finalize(frame, lambda _files: None, (expression, names))  # files are deleted when nothing refers to them
     return frame
 
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from evermat.columns import Batch, Dictionary, Solutions, UnionFind
+import numpy as np
+
+from evermat.columns import Batch, Dictionary, Solutions, Table, UnionFind, expand_names
 from evermat.core import ASSERTED, INFERRED, Which
 from evermat.engine import Run
-from evermat.language import EQUALITY_CLASSES, Query
+from evermat.language import EQUALITY_CLASSES, Query, normal_rule, rewritten_columns
 from evermat.spark.engine.equality_state import Representatives
-from evermat.spark.engine.fact_sets import View
-from evermat.spark.engine.query import evaluate
+from evermat.spark.engine.fact_sets import FactSet, View
+from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import facts_of, frame_of, holds
 from evermat.spark.engine.state import State
+from evermat.spark.engine.tasks.serialization import Shape
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,22 +31,20 @@ class Snapshot:
 
     @property
     def dictionary(self) -> Dictionary:
-        """The dictionary that batches are encoded with: of facts that were read."""
+        """The dictionary of all batches that were read."""
         return self._state.dictionary
 
     @property
     def union_find(self) -> UnionFind | None:
-        """Which term represents which; None if equal terms are not represented by one."""
+        """The representatives of terms; None if every term represents itself."""
         names = self._state.representatives
         return None if names is None else names.union_find
 
     def count(self, name: str, *, expanded: bool = True) -> int:
-        """How many facts a relation has."""
         names = self._names(name) if expanded else None
         return self._facts.count(name) if names is None else names.count(self._facts, name)
 
     def count_explicit(self, name: str) -> int:
-        """How many explicit facts a relation has."""
         return self._state.given.count(name)
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
@@ -79,13 +81,44 @@ class Snapshot:
         return names if names is not None and name in names.schema.columns else None
 
     def evaluate(self, query: Query, run: Run, *, representatives: bool = False) -> Solutions:
-        """The answer to a query, expanded or over representatives; it comes to the driver.
-
-        Raises:
-            LimitError: a limit was reached.
-        """
+        """The answer to a query; see `evaluate`."""
         return evaluate(query, self._state, self._state.materialised, run, representatives=representatives)
 
     def stream(self, query: Query, run: Run) -> Solutions:
         """The answer to a query, expanded: all of it is computed at once."""
         return self.evaluate(query, run)
+
+
+def evaluate(query: Query, state: State, facts: View, run: Run, *, representatives: bool = False) -> Solutions:
+    """The answer to a query over some facts of a state, expanded or over representatives; it comes to the driver.
+
+    Raises:
+        LimitError: a limit was reached.
+    """
+    names, context, rules = state.representatives, state.context, query.rules
+    state.jobs.run = run
+    if names is not None and query.about_names:
+        facts = names.all_names(facts, query.reads, state.materialised)
+    elif names is not None:
+        rules = tuple(normal_rule(rule, names.union_find.normal) for rule in rules)
+    known, context.undefined = context.undefined, Counter()  # those of a query are not the state's
+    made = FactSet("an answer", context)
+    for name, relation in query.relations.items():
+        context.shapes[name] = Shape.of(relation.types)
+    try:
+        for rule in rules:  # in an order in which the relations that a rule reads are complete
+            made.add(Rules([rule], frozenset(), context).consequences(facts | made))
+    finally:
+        undefined, context.undefined = sum(context.undefined.values()), known
+    table = Table(query.answer.arity)
+    columns = np.array(rewritten_columns(query.answer), np.int64)
+    for batch in facts_of(made, query.answer.name, state.dictionary):
+        if names is None or representatives != query.about_names:
+            table.add_new(batch, 0)
+        elif representatives:
+            names.union_find.rename(batch, columns)
+            table.add_new(batch, 0)
+        else:
+            for part in expand_names(batch, columns, names.union_find):
+                table.add_new(part, 0)
+    return Solutions(table, undefined)

@@ -38,7 +38,7 @@ class StratumRules(BaseStratumRules[Rules]):
         return Rules(rules, frozenset(self.stratum.relations), self._context)
 
     def give_up_closures(self) -> None:
-        """From now on all recursive rules are evaluated instance by instance: a graph would be too large for the driver."""
+        """Has all recursive rules evaluated instance by instance from now on: a graph would be too large for the driver."""
         self.plain, self.closures = self.recursive, []
         self._normal[2:] = self._normal[1:2]  # if terms have representatives: `plain` follows `recursive`
 
@@ -46,7 +46,7 @@ class StratumRules(BaseStratumRules[Rules]):
 class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
     """All facts of a program, in files.
 
-    Invariant: a file is written once and never changed; it is removed when no set, counter or expression refers to it any more.
+    Invariant: a file is written once and never changed; it is deleted when no set, counter or expression refers to it any more.
     """
 
     context: EngineContext
@@ -97,7 +97,7 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         self.share_counters(kept)
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
-        """The rules of `kept` that this state's program does not have any more, and those that it has in addition."""
+        """The rules of `kept` that were removed from the program, and those that were added."""
         removed, added = changed_rules(kept.program, self.program)
         # The same name may be another hidden relation: removed rules mean the old one.
         before = EngineContext(self.cluster, {**self.context.shapes, **kept.context.shapes}, self.jobs)
@@ -105,7 +105,7 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         return Rules(removed, frozenset(), before), Rules(added, frozenset(), self.context)
 
     def load(self, given: FactSet) -> None:
-        """Takes in the explicit facts, before the first run; every term has its own name, if rules ask for names."""
+        """Loads the explicit facts, before the first run; with the names of all terms, if rules read them."""
         self.given.take_over(given)
         if self.representatives is not None:
             self.given.add(self.representatives.names_of(given, self.program.rules))
@@ -117,14 +117,12 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         """Does nothing."""
 
     def hold_back_copies(self, stratum: StratumRules) -> None:
-        """Leaves out no rule."""
+        """Does nothing."""
 
     def give_back_copies(self, stratum: StratumRules) -> Rules:
-        """No rules."""
         return Rules((), frozenset(stratum.stratum.relations), self.context)
 
     def store_closure(self, stratum: StratumRules, external: View) -> bool:
-        """False."""
         del stratum, external
         return False
 
@@ -145,14 +143,13 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
 
     @property
     def row_count(self) -> int:
-        """How many facts there are."""
         return sum(map(self.materialised.count, self.program.relations))
 
 
 def _shapes(program: Program) -> dict[str, Shape]:
-    """The shapes of all relations. Where recursive rules hand a column on, that decides on the bucket: heads stay where they are found.
+    """The shapes of all relations. A column that all recursive rules keep decides on the bucket: heads stay in the bucket of their task.
 
-    So they do if the sources of a closure decide.
+    So does the column of a closure's sources.
     """
     homes: dict[str, int] = {}
     for stratum in program.strata:

@@ -1,4 +1,4 @@
-"""From the memory of the driver to a cluster: facts, counters and what is left to be done become files."""
+"""Moves facts, counters and Δ from the memory of the driver to files on a cluster."""
 
 from __future__ import annotations
 
@@ -14,13 +14,9 @@ from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import FactSet
 from evermat.spark.engine.job_runner import Job
 from evermat.spark.engine.state import State
-from evermat.spark.engine.tasks.derive import GivenFile
+from evermat.spark.engine.tasks.derive import InputFile
 from evermat.spark.engine.tasks.merge import Target
-from evermat.spark.engine.tasks.serialization import (
-    Amounts,
-    FactFile,
-    Shape,
-)
+from evermat.spark.engine.tasks.serialization import Amounts, FactFile
 from evermat.spark.engine.tasks.set_expressions import ARRIVED
 from evermat.spark.engine.tasks.worker import Channel
 
@@ -28,11 +24,13 @@ _ROWS = 1 << 22  # facts that are written at a time
 
 
 def move_state(source: ColumnsState, target: State, left: ColumnsView | None) -> FactSet:
-    """Gives an empty state on a cluster all that a state in memory has; `left` in files."""
+    """Copies a state in memory to an empty state on a cluster, and returns the facts of `left` there."""
     for name in source.tables:
         target.given.append(name, list(_written(source, target, name, source.given.rows(name))))
         # There every fact is in a file, also of relations that a storage scheme holds here.
-        target.materialised.append(name, list(_all_written(source, target, name)))
+        shape, batches = target.context.shapes[name], facts_in(source.materialised, name, _ROWS)
+        files = [file for batch in batches for file in target.cluster.write(shape, batch, source.dictionary)]
+        target.materialised.append(name, files)
         for amounts, counted in (
             (target.nonrecursive_counter, source.nonrecursive_counter),
             (target.recursive_counter, source.recursive_counter),
@@ -54,35 +52,29 @@ def move_state(source: ColumnsState, target: State, left: ColumnsView | None) ->
     return waiting
 
 
-def _all_written(source: ColumnsState, target: State, name: str) -> Iterator[FactFile]:
-    for batch in facts_in(source.materialised, name, _ROWS):
-        yield from target.cluster.write(target.context.shapes[name], batch, source.dictionary)
-
-
 def _written(
     source: ColumnsState, target: State, name: str, rows: Rows, amounts: Amounts | None = None
 ) -> Iterator[FactFile]:
-    shape: Shape = target.context.shapes[name]
     for first in range(0, len(rows), _ROWS):
         batch = source.tables[name].take(rows[first : first + _ROWS])
         own = None if amounts is None else amounts[first : first + _ROWS]
-        yield from target.cluster.write(shape, batch, source.dictionary, own)
+        yield from target.cluster.write(target.context.shapes[name], batch, source.dictionary, own)
 
 
 def load_files(
-    context: EngineContext, relations: Mapping[str, Relation], given: Mapping[str, Sequence[Path]], what: str
+    context: EngineContext, relations: Mapping[str, Relation], files: Mapping[str, Sequence[Path]], what: str
 ) -> FactSet:
     """A set of the facts in some files, by relation."""
     loaded = FactSet(what, context)
-    names = [name for name, files in given.items() if files]
+    names = [name for name in files if files[name]]
     if names:
         shapes = context.shapes
         job = Job(f"load {', '.join(names)[:60]}", [Target(name, shapes[name], ARRIVED) for name in names])
         job.channels = [Channel(shapes[name], number) for number, name in enumerate(names)]
-        job.given = [
-            GivenFile(str(p), relations[name], number) for number, name in enumerate(names) for p in given[name]
+        job.inputs = [
+            InputFile(str(p), relations[name], number) for number, name in enumerate(names) for p in files[name]
         ]
-        job.tasks = min(len(job.given), context.cluster.buckets)
+        job.tasks = min(len(job.inputs), context.cluster.buckets)
         for name, found in zip(names, context.run(job), strict=True):
             loaded.append(name, found.facts)
     return loaded

@@ -1,22 +1,18 @@
-"""One update of a state on a cluster. Nothing that outlives it changes before `commit`: files are only ever added."""
+"""One update of a state on a cluster. Before `commit` it only adds files: nothing else changes that outlives it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evermat.engine import BaseUpdate, Run
 from evermat.spark.engine.fact_sets import CountedFacts, Counting, FactSet, Positive, View
 from evermat.spark.engine.rules import Bag
 from evermat.spark.engine.state import State, StratumRules
 
-if TYPE_CHECKING:
-    pass
-
 
 class UpdateCounter:
-    """A derivation counter during an update: the amounts of the state, and those of the update, which can be dropped."""
+    """A derivation counter during an update: the amounts of the state, and those of the update, which can be rolled back."""
 
     def __init__(self, counted: CountedFacts) -> None:
         self._counted = counted
@@ -24,7 +20,6 @@ class UpdateCounter:
 
     @property
     def positive(self) -> View:
-        """Facts that are counted at least once."""
         return Positive(self._counted.context, self._counted, self.changes)
 
     def add(self, facts: View | Bag) -> Counting:
@@ -36,13 +31,12 @@ class UpdateCounter:
         return Counting(self.changes, facts, -1)
 
     def commit(self) -> None:
-        """The changes become the state's."""
         for name, files in self.changes.files.items():
             self._counted.append(name, files)
 
 
 class _Growing:
-    """A state as it grows by an update, for limits on facts."""
+    """A state with the facts that an update has added, for limits on facts."""
 
     def __init__(self, update: Update) -> None:
         self._update = update
@@ -50,12 +44,11 @@ class _Growing:
 
     @property
     def row_count(self) -> int:
-        """How many facts there are with those that the update has added."""
         return self._update.state.row_count + self._update.added.size
 
 
 class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
-    """One update on a cluster: its sets are files, which go with it."""
+    """One update on a cluster: its sets are files, which are deleted with it."""
 
     deleted: FactSet
     inserted: FactSet
@@ -69,7 +62,7 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         self.overdeleted, self.added = self.new("D"), self.new("A")
         self.deleted, self.inserted = self.new("E-"), self.new("E+")
         for counter in (state.nonrecursive_counter, state.recursive_counter):
-            counter.put_together()
+            counter.compact()
         self.nonrecursive_counter = UpdateCounter(state.nonrecursive_counter)
         self.recursive_counter = UpdateCounter(state.recursive_counter)
         self.deleted.replace((deleted & state.given) - inserted)
@@ -80,11 +73,10 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         self.after: View = (state.materialised - self.overdeleted) | self.added  # I as it will be
 
     def new(self, name: str) -> FactSet:
-        """An empty working set."""
         return FactSet(name, self.state.context)
 
     def release(self, *sets: FactSet) -> None:
-        """Frees working sets that are not needed any more."""
+        """Empties working sets that are not needed any more."""
         for done in sets:
             done.clear()
 
@@ -99,7 +91,6 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         return undo
 
     def strata(self) -> Iterator[StratumRules]:
-        """The strata in order; records which one is at work."""
         return self.run.strata(_Growing(self))
 
     def equality(self, stratum: StratumRules) -> Any:
@@ -109,10 +100,7 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         return EqualityUpdate(self, stratum)
 
     def commit(self, lost: FactSet, gained: FactSet, write: Callable[[], None] = lambda: None) -> None:
-        """Changes I, E and counters for good, given the `result`. Either all of it is done, or the state is as it was.
-
-        `write` makes it durable, as the last thing that can fail.
-        """
+        """Changes I, E and counters atomically by the `result`; `write` makes it durable, as the last step that can fail."""
         changes = self.changes(lost, gained)
         changed = [(facts, facts.copy()) for facts, _, _ in changes]
         for (_, copy), (_, deleted, inserted) in zip(changed, changes, strict=True):
@@ -124,9 +112,6 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         self.recursive_counter.commit()
         self.journal.entries.clear()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Forgets what was not committed; its files go with it."""
+    def __exit__(self, *error: object) -> None:
         self.roll_back()
         self.run.leave()

@@ -1,4 +1,4 @@
-"""Facts on their way from tasks to the driver: Arrow files, which `reader` has written, become batches of columns."""
+"""Facts from tasks for the driver: Arrow files, which `read_task` has written, become batches of columns."""
 
 from __future__ import annotations
 
@@ -19,25 +19,23 @@ if TYPE_CHECKING:
 
 
 class ConcatenatedFacts(Encodable):
-    """The facts of a relation that come in several ways."""
+    """The facts of a relation from several sources."""
 
     def __init__(self, parts: Sequence[ArrowTables | ArrowFileFacts]) -> None:
         self.parts = parts
 
     def with_table(self, table: pa.Table) -> ConcatenatedFacts:
-        """These facts and some more."""
         return ConcatenatedFacts([*self.parts, ArrowTables([table])])
 
     @property
     def rows(self) -> int:
-        """How many facts there are."""
         return sum(
             part.rows if isinstance(part, ArrowFileFacts) else sum(table.num_rows for table in part.tables)
             for part in self.parts
         )
 
     def written(self, folder: Path) -> list[Path]:
-        """The facts in files, as tasks write them: those that are not in files yet are written into a folder."""
+        """Files with the facts, as tasks write them: facts of tables are written into a folder."""
         files: list[Path] = []
         for part in self.parts:
             if isinstance(part, ArrowFileFacts):
@@ -60,7 +58,7 @@ class ArrowFileFacts(Encodable):
         self.files, self.rows = files, rows
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """A file goes when it has been read; there must be as many facts as were written."""
+        """Yields the facts and deletes each file that has been read; raises an error if facts are missing."""
         seen = 0
         for file in self.files:
             with pa.memory_map(str(file)) as source:
@@ -72,10 +70,10 @@ class ArrowFileFacts(Encodable):
             file.unlink()
         if seen != self.rows:
             why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
-            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "hand facts over", "why": why}))
+            raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "exchange facts", "why": why}))
         dictionary.forget_arrow()
 
 
 def exchanged(outcomes: Sequence[Outcome]) -> ArrowFileFacts:
-    """What tasks have written."""
+    """The facts that tasks have written."""
     return ArrowFileFacts([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))

@@ -1,4 +1,4 @@
-"""Reads all inputs of a program as one Spark job: its tasks parse files side by side, the driver gathers what they found.
+"""Reads all inputs of a program as one Spark job: its tasks parse files in parallel, the driver gathers their outcomes.
 
 Files are cut into pieces of whole records where their format allows it. Every piece is accounted for: a result is complete, or there is an error.
 """
@@ -6,15 +6,14 @@ Files are cut into pieces of whole records where their format allows it. Every p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat.columns import ArrowTables
-from evermat.core import DataError, EvermatError, Problem, ResourceError, Source
+from evermat.core import DataError, Problem, ResourceError, Source
 from evermat.core import error_catalogue as errors
 from evermat.io import (
     TRIPLES,
@@ -33,7 +32,7 @@ from evermat.language import Io, Program
 from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
-from evermat.spark.jobs import essential, failure, named, run_watched
+from evermat.spark.jobs import configured, essential, run_named
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -42,6 +41,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _PIECE = 32 << 20  # bytes of a file that one task reads
+# Compiling a plan for a few rows takes longer than all else.
+_INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def read_inputs(
@@ -57,14 +58,14 @@ def read_inputs(
 ) -> dict[str, ConcatenatedFacts]:
     """The facts of all inputs, and of RDF files, by relation; they are in the scratch folder until they are encoded.
 
-    With `spread` the driver does not see those of tables and databases either.
+    With `spread` the driver does not read facts of tables and databases either.
 
     Raises:
-        DataError: with everything that is wrong with any of the inputs.
+        DataError: with all problems of all inputs.
         ResourceError: Spark, or the disk, failed.
     """
     graphs = graphs or GraphFiles()
-    local = [io for io in program.inputs if not is_remote(_place(io, folder))]
+    local = [io for io in program.inputs if not is_remote(_location(io, folder))]
     reading = _Reading(spark, scratch, progress, graphs.with_inputs(local, Path(folder)), spread=spread)
     for io in program.inputs:
         reading.plan(io, folder)
@@ -78,7 +79,7 @@ def read_inputs(
 
 
 class _Reading:
-    """All inputs: first what is to be read is found out, then one job reads it."""
+    """All inputs: first their files are listed, then one job reads them."""
 
     def __init__(
         self,
@@ -94,13 +95,13 @@ class _Reading:
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
-        self._shown: dict[str, str] = {}  # files as the user calls them
+        self._shown: dict[str, str] = {}  # files as the user names them
         self._found: dict[int, ArrowTables | ArrowFileFacts] = {}
         self._routed: list[Outcome] = []  # of RDF files that were read before the job
         self._problems: dict[int, list[Problem]] = {}
 
     def plan(self, io: Io, folder: str) -> None:
-        """Notes what an input is to be read from."""
+        """Adds an input."""
         number = len(self._inputs)
         self._inputs.append(io)
         what = f"relation `{io.relation.name}` is"
@@ -115,15 +116,15 @@ class _Reading:
             elif io.medium == "jdbc":
                 frame = dataframes.jdbc_frame(self._spark, dict(io.options), what)
                 self._found[number] = self._frame(io, frame, "the database")
-            elif is_remote(place := _place(io, folder)):
-                self._found[number] = exchanged(self._remote(io, place))
+            elif is_remote(location := _location(io, folder)):
+                self._found[number] = exchanged(self._remote(io, location))
             else:
                 self._cut(number, io, Path(folder))
         except DataError as error:
             self._problems[number] = list(error.problems)
 
     def plan_graph(self, path: str, router: Router) -> None:
-        """Notes an RDF file whose triples are facts of whatever relations they belong to."""
+        """Adds an RDF file whose triples the router assigns to relations."""
         number = len(self._inputs)
         io = Io(TRIPLES, path=path)
         self._inputs.append(io)
@@ -136,13 +137,13 @@ class _Reading:
             self._problems[number] = list(error.problems)
 
     def _cut(self, number: int, io: Io, folder: Path, router: Router | None = None) -> None:
-        for place in input_files(io, folder):
-            with failing(place.path, f"relation `{io.relation.name}` is"):
-                size = place.path.stat().st_size
-            path = str(place.path.absolute())  # tasks have another working directory
-            self._shown[path] = str(place.path)
-            options = self._graphs.options_for(place.path)
-            if can_split(place, io) and size > _PIECE:
+        for file in input_files(io, folder):
+            with failing(file.path, f"relation `{io.relation.name}` is"):
+                size = file.path.stat().st_size
+            path = str(file.path.absolute())  # tasks have another working directory
+            self._shown[path] = str(file.path)
+            options = self._graphs.options_for(file.path)
+            if can_split(file, io) and size > _PIECE:
                 cuts = [*range(0, size, _PIECE), size]
                 pieces = [Split(io, path, *ends, options, router) for ends in pairwise(cuts)]
             else:
@@ -150,24 +151,22 @@ class _Reading:
             self._splits += pieces
             self._owners += [number] * len(pieces)
 
-    def _remote(self, io: Io, place: str, router: Router | None = None) -> list[Outcome]:
+    def _remote(self, io: Io, location: str, router: Router | None = None) -> list[Outcome]:
         """The files of a file system that only Spark can read, whole."""
         from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
 
         target = self._scratch.folder(io.relation.name)
         what = f"relation `{io.relation.name}` is"
         try:
-            files = self._spark.read.format("binaryFile").load(place).select("path", "content")
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                raise fail(errors.NO_FILE, path=place, what=what) from error
-            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+            files = self._spark.read.format("binaryFile").load(location).select("path", "content")
         except PySparkException as error:
-            raise fail(errors.CANNOT_READ, path=place, what=what, why=essential(error)) from error
+            if isinstance(error, AnalysisException) and error.getCondition() == "PATH_NOT_FOUND":
+                raise fail(errors.NO_FILE, path=location, what=what) from error
+            raise fail(errors.CANNOT_READ, path=location, what=what, why=essential(error)) from error
         reader = ContentReader(io, str(target), self._graphs.options, router)
         outcomes = self._run(files, reader, f"read {io.relation.name}")
         if not outcomes:
-            raise fail(errors.NO_FILE, path=place, what=what)
+            raise fail(errors.NO_FILE, path=location, what=what)
         outcomes.sort(key=lambda outcome: outcome.path)
         if problems := [problem for outcome in outcomes for problem in outcome.problems]:
             raise DataError(problems)
@@ -176,22 +175,13 @@ class _Reading:
         return outcomes
 
     def _frame(self, io: Io, frame: DataFrame, name: str) -> ArrowTables | ArrowFileFacts:
-        what = f"read {name} for {io.relation.name}"
-        try:
-            with named(self._spark, what):
-                if self._spread:
-                    return self._watched(lambda: dataframes.frame_files(frame, io.relation, self._scratch, name), what)
-                tables = self._watched(
-                    lambda: list(dataframes.frame_tables(frame, io.relation, self._scratch, name)), what
-                )
-        except EvermatError:
-            raise
-        except Exception as error:
-            raise failure(error, what, self._scratch.path) from error
-        return ArrowTables(tables)
+        what, asked = f"read {name} for {io.relation.name}", (frame, io.relation, self._scratch, name)
+        if self._spread:
+            return self._watched(lambda: dataframes.frame_files(*asked), what)
+        return ArrowTables(self._watched(lambda: list(dataframes.frame_tables(*asked)), what))
 
     def facts(self) -> dict[str, ConcatenatedFacts]:
-        """What all inputs hold."""
+        """The facts of all inputs, by relation."""
         outcomes = self._read_splits() if self._splits else []
         for number in range(len(self._inputs)):
             own = [outcome for outcome, owner in zip(outcomes, self._owners, strict=True) if owner == number]
@@ -217,7 +207,7 @@ class _Reading:
         count = len(self._splits)
         reader = SplitReader(tuple(self._splits), str(self._scratch.folder("inputs")))
         names = ", ".join(dict.fromkeys(io.relation.name for io in self._inputs))
-        with _interpreted(self._spark):
+        with configured(self._spark, _INTERPRETED):
             outcomes = self._run(self._spark.range(0, count, 1, count), reader, f"read {names}")
         outcomes.sort(key=lambda outcome: outcome.number)
         if [outcome.number for outcome in outcomes] != list(range(count)):
@@ -228,19 +218,14 @@ class _Reading:
     def _watched(self, action: Callable[[], _T], what: str) -> _T:
         report = self._progress
         progress = None if report is None else lambda text: report(f"{what}: {text}")
-        return run_watched(self._spark, action, progress=progress)
+        return run_named(self._spark, what, action, self._scratch.path, progress=progress)
 
     def _run(self, frame: DataFrame, reader: SplitReader | ContentReader, what: str) -> list[Outcome]:
-        """What a reader makes of every row. A plain function of Python needs no pandas, and so little comes back that it is quick."""
+        """The outcomes of a reader for every row. A plain Python function needs no pandas, and its few results are quick enough."""
         from pyspark.sql.functions import udf  # noqa: PLC0415
 
         reading = udf(reader, OUTCOME, useArrow=False).asNondeterministic()(*frame.columns)
-        frame = frame.select(reading.alias("outcome"))
-        try:
-            with named(self._spark, what):
-                rows = self._watched(frame.collect, what)
-        except Exception as error:
-            raise failure(error, what, self._scratch.path) from error
+        rows = self._watched(frame.select(reading.alias("outcome")).collect, what)
         outcomes = [Outcome.of(row["outcome"]) for row in rows]
         for outcome in outcomes:
             if outcome.failure:
@@ -251,28 +236,13 @@ class _Reading:
         return outcomes
 
 
-@contextmanager
-def _interpreted(spark: SparkSession) -> Iterator[None]:
-    """Has Spark interpret plans within the block: to compile one for a few rows takes longer than all else."""
-    settings = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            with suppress(Exception):  # Spark may be gone: what happened in the block says more
-                spark.conf.unset(name) if old is None else spark.conf.set(name, old)
-
-
-def _place(io: Io, folder: str) -> str:
+def _location(io: Io, folder: str) -> str:
     path = io.path or f"{io.relation.name}.facts"
     return path if is_remote(path) or not is_remote(folder) else f"{folder.rstrip('/')}/{path}"
 
 
 def _located(outcomes: Sequence[Outcome]) -> list[Problem]:
-    """The problems of one input, with their lines as they are in the whole files."""
+    """The problems of one input, with their line numbers in the whole files."""
     by_file: dict[str, list[list[Problem]]] = {}
     lines: dict[str, int] = {}
     for outcome in outcomes:
@@ -283,7 +253,7 @@ def _located(outcomes: Sequence[Outcome]) -> list[Problem]:
 
 
 def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
-    """The same problem, of a file as the user calls it."""
+    """The same problem with the name that the user has for its file."""
     source = problem.source
     if source is not None and source.name in shown:
         source = Source(shown[source.name], source.text, source.first_line)

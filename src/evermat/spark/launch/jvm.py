@@ -1,7 +1,7 @@
 """The JVM of the command line: launched, watched and ended by this process.
 
-It is started here rather than through PySpark's own launcher: what it says goes to a file, of which errors quote the
-line that matters, and it is known from its first moment, so that a signal at any time leaves no process behind.
+It is started here rather than through PySpark's own launcher: its output goes to a file, of which errors quote the
+relevant line, and its process is known from the start, so that a signal at any time leaves no process behind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -31,18 +30,19 @@ from evermat.spark.launch import java
 from evermat.spark.launch.class_archive import Archive
 from evermat.spark.launch.jvm_log import LOGGING, essential_of_log
 from evermat.spark.launch.settings import QUICK, not_possible, settings, try_settings
+from evermat.spark.scratch import temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LAUNCHING = 120.0  # seconds for the JVM to come up, on a machine that is busy with other things
-_REGISTERING = 30.0  # seconds for a cluster to take us in; Spark would try for a minute
+_LAUNCHING = 120.0  # seconds for the JVM to start, on a busy machine
+_REGISTERING = 30.0  # seconds for a cluster to accept the application; Spark would try for a minute
 _STOPPING = 5.0  # seconds for Spark to stop of its own accord
 _GLANCE = 0.02
 
 
 class Running:
-    """The JVM, its folder, and the session. `close` may be called at any moment, also while something starts."""
+    """The JVM, its folder, and the session. `close` may be called at any time, also during the start."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
@@ -51,16 +51,12 @@ class Running:
         self.archive: Archive | None = None
         self._path = list(sys.path)
         self._environment: dict[str, str | None] = {}
-        try:
-            self.folder = Path(tempfile.mkdtemp(prefix="evermat-spark-")).resolve()
-        except OSError as error:
-            details = {"path": tempfile.gettempdir(), "why": error.strerror or str(error), "rest": ""}
-            raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error
+        self.folder = temporary_folder("evermat-spark-")
         logging.getLogger().addFilter(_not_of_py4j)
 
     @property
     def log(self) -> Path:
-        """Whatever the JVM says."""
+        """The file of the JVM's output."""
         return self.folder / "log.txt"
 
     def set(self, name: str, value: str | None) -> None:
@@ -81,10 +77,9 @@ class Running:
             self.archive = Archive(program, runtime.version if runtime else 0, spark_home)
         given = settings(master, memory, conf, name, self.folder, self.archive.options if self.archive else ())
         (self.folder / "log4j2.properties").write_text(LOGGING, "utf-8")
-        for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"):
-            self.set(variable, None)  # they would turn every session into one of Spark Connect
+        self._unset_connect()
         if "spark.pyspark.python" in conf:
-            self.set("PYSPARK_PYTHON", conf["spark.pyspark.python"])  # PySpark looks only there
+            self.set("PYSPARK_PYTHON", conf["spark.pyspark.python"])  # PySpark reads only this variable
         elif given["spark.master"].startswith("local") and "PYSPARK_PYTHON" not in os.environ:
             self.set("PYSPARK_PYTHON", sys.executable)
         port, secret = self._launch(given, java_home, spark_home)
@@ -96,7 +91,7 @@ class Running:
             self.set("PYSPARK_GATEWAY_PORT", str(port))
             self.set("PYSPARK_GATEWAY_SECRET", secret)
             try:
-                self.gateway = launch_gateway()  # which only connects to the JVM that is named there
+                self.gateway = launch_gateway()  # which only connects to the JVM that these variables name
             finally:
                 self.set("PYSPARK_GATEWAY_PORT", None)
                 self.set("PYSPARK_GATEWAY_SECRET", None)
@@ -106,10 +101,12 @@ class Running:
         patience = _REGISTERING if given["spark.master"].startswith("spark:") else None
         try:
             context = self._patiently(make, patience)
-            self.spark = _session_of(context, given)  # in this thread, whose active session it becomes
+            from pyspark.sql import SparkSession  # noqa: PLC0415
+
+            self.spark = SparkSession(context, options=given)  # in this thread, whose active session it becomes
             try_settings(self.spark, conf)
         except TimeoutError as error:
-            why = "it does not take us in"
+            why = "it does not accept the application"
             raise ResourceError(Problem(errors.NO_CLUSTER, {"master": master, "why": why})) from error
         except Exception as error:
             raise self._not_started(master, conf, essential(error), str(error)) from error
@@ -125,11 +122,10 @@ class Running:
             for key, value in conf.items():
                 builder = builder.config(key, value)
             made = builder.getOrCreate()
-            _ = made.version  # asks the server, for the first time
+            _ = made.version  # the first request to the server
             return made
 
-        for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"):
-            self.set(variable, None)
+        self._unset_connect()
         try:
             self.spark = self._patiently(make, _REGISTERING)
         except TimeoutError as error:
@@ -144,11 +140,16 @@ class Running:
             raise self._not_started(master, conf, essential(error), str(error)) from error
         return self.spark
 
+    def _unset_connect(self) -> None:
+        """Unsets variables that would turn every session into one of Spark Connect."""
+        for variable in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_LOCAL_REMOTE"):
+            self.set(variable, None)
+
     def _launch(self, given: Mapping[str, str], java_home: Path | None, home: Path) -> tuple[int, str]:
-        """Starts the JVM; its port, and the secret without which it listens to nobody."""
+        """Starts the JVM and returns its port, and the secret that it requires from clients."""
         answer = self.folder / "gateway"
         environment = dict(os.environ) | {
-            "SPARK_HOME": str(home),  # another version of Spark would not understand ours
+            "SPARK_HOME": str(home),  # another version of Spark would not understand this PySpark
             "SPARK_CONNECT_MODE": "0",
             "SPARK_LAUNCHER_OPTS": " ".join(QUICK),
             "_PYSPARK_DRIVER_CONN_INFO_PATH": str(answer),
@@ -167,8 +168,8 @@ class Running:
             command += ["--conf", f"{name}={value}"]
         command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
         with self.log.open("wb") as log, uninterrupted():
-            # In a session of its own it does not get the Ctrl-C that is meant for us. It ends when its input does:
-            # even if this process is killed, the JVM does not stay.
+            # In a process session of its own it does not get this process's Ctrl-C. It ends when its input does:
+            # even if this process is killed, the JVM ends.
             self.process = subprocess.Popen(  # noqa: S603
                 command,
                 stdin=subprocess.PIPE,
@@ -177,21 +178,21 @@ class Running:
                 env=environment,
                 start_new_session=True,
             )
-        import_module("pyspark.sql")  # takes as long as Java does to come up
+        import_module("pyspark.sql")  # takes as long as Java takes to start
         until = time.monotonic() + _LAUNCHING
         while not answer.exists():
             if self.process.poll() is not None or time.monotonic() > until:
-                why = essential_of_log(self._said()) or "Java does not come up"
-                raise self._not_started(given["spark.master"], {}, why, self._said())
+                why = essential_of_log(self._output()) or "Java does not start"
+                raise self._not_started(given["spark.master"], {}, why, self._output())
             time.sleep(_GLANCE)
-        content = answer.read_bytes()  # the JVM gives the file its name once it is complete
+        content = answer.read_bytes()  # the JVM renames the file to this once it is complete
         port, length = struct.unpack(">ii", content[:8])
         return port, content[8 : 8 + length].decode("utf-8")
 
     def _patiently(self, make: Callable[[], Any], patience: float | None) -> Any:
-        """Runs `make` in a thread, so that this one can be interrupted and the JVM be killed under it.
+        """Returns the result of `make`, in a thread, so that this one can be interrupted and kill the JVM.
 
-        A thread that is not the main one has another good: PySpark puts no handler of signals in the place of ours.
+        Outside the main thread PySpark also does not replace our signal handlers.
         """
         results: list[Any] = []
         raised: list[BaseException] = []
@@ -199,7 +200,7 @@ class Running:
         def run() -> None:
             try:
                 results.append(make())
-            except BaseException as error:  # noqa: BLE001  # it goes on in the thread that waits
+            except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
                 raised.append(error)
 
         thread = threading.Thread(target=run, name="evermat-spark-start", daemon=True)
@@ -214,24 +215,24 @@ class Running:
         return results[0]
 
     def _not_started(self, master: str | None, conf: Mapping[str, str], why: str, text: str) -> EvermatError:
-        """The error for a session that could not be made."""
+        """The error for a session that could not be started."""
         wrong = not_possible(conf, why, text)
         if wrong is not None:
             return wrong
         if master is not None and not master.startswith("local"):
             if self.process is not None and self.process.poll() is not None:
-                why = essential_of_log(self._said()) or why
+                why = essential_of_log(self._output()) or why
             return ResourceError(Problem(errors.NO_CLUSTER, {"master": master, "why": why}))
         return ResourceError(Problem(errors.SPARK_FAILED, {"what": "start", "why": why}))
 
-    def _said(self) -> str:
+    def _output(self) -> str:
         try:
             return self.log.read_text("utf-8", errors="replace")
         except OSError:
             return ""
 
     def last_words(self) -> str | None:
-        """Why the JVM has ended, or None if it lives."""
+        """The reason why the JVM has ended, or None if it runs."""
         if self.process is None:
             return None
         with suppress(subprocess.TimeoutExpired):  # the connection breaks a moment before
@@ -240,12 +241,12 @@ class Running:
         if code is None:
             return None
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return essential_of_log(self._said()) or how
+        return essential_of_log(self._output()) or how
 
     def close(self, *, well: bool) -> None:
         """Stops everything; never raises."""
         try:
-            # Whoever else is in it must be told; a Spark that is only ours may be cut off.
+            # A cluster must be notified; a local Spark may be killed.
             if self.archive is None:
                 stopping = threading.Thread(target=self._stop, name="evermat-spark-stop", daemon=True)
                 stopping.start()
@@ -255,7 +256,7 @@ class Running:
                 if well and self.process is not None:
                     self.archive.make(self.process)
             if self.process is not None:
-                # What the JVM would yet tidy up lies in our folder.
+                # All files that the JVM would delete are in our folder.
                 self.process.kill()
                 self.process.wait()
                 if self.process.stdin is not None:
@@ -263,10 +264,7 @@ class Running:
             _forget()
         finally:
             for name, value in self._environment.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+                self.set(name, value)
             sys.path[:] = self._path
             logging.getLogger().removeFilter(_not_of_py4j)
             _remove(self.folder)
@@ -280,9 +278,9 @@ class Running:
                 self.gateway.shutdown()
 
     def _stop_listening(self) -> None:
-        """Ends what this process has for the JVM to call, which says nothing of a connection that breaks now.
+        """Ends the servers of this process that the JVM calls, in the background: that takes half a second.
 
-        It takes half a second, for which nobody waits.
+        From now on they do not report that a connection breaks.
         """
         with suppress(Exception):
             if self.spark is not None:
@@ -295,21 +293,15 @@ class Running:
 
 
 def _spark_home() -> Path:
-    """Where Spark lies, which is known without loading PySpark."""
+    """The folder of Spark, found without loading PySpark."""
     found = find_spec("pyspark")
     assert found is not None, "pyspark is a dependency"
     assert found.origin is not None, "pyspark is a package in files"
     return Path(found.origin).parent
 
 
-def _session_of(context: Any, given: Mapping[str, str]) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    return SparkSession(context, options=dict(given))
-
-
 def _forget() -> None:
-    """Has PySpark forget a JVM that is gone, so that the next session starts one of its own."""
+    """Has PySpark forget a JVM that has ended, so that the next session starts another one."""
     if "pyspark" not in sys.modules:
         return
     from pyspark import SparkContext  # noqa: PLC0415
@@ -323,7 +315,7 @@ def _forget() -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Removes a folder, in which a worker may still be about to write its last."""
+    """Deletes a folder in which a worker may still be writing."""
     for _ in range(20):
         shutil.rmtree(folder, ignore_errors=True)
         if not folder.exists():
@@ -332,5 +324,5 @@ def _remove(folder: Path) -> None:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Py4J logs a traceback for a connection that breaks, and raises besides: the exception is enough."""
+    """Whether a record is not from Py4J, which logs a traceback for a broken connection beside raising an exception."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname

@@ -1,4 +1,4 @@
-"""What a JVM says: how Spark is to log, and the line of a log that matters."""
+"""The output of a JVM: the configuration of its log, and the relevant line of it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
 """
 
-# Remarks around what matters.
+# Lines without a reason.
 _REMARKS = (
     "Error: Could not create the Java Virtual Machine",
     "Error: A fatal exception has occurred",
@@ -33,16 +33,15 @@ _REMARKS = (
 
 
 def essential_of_log(text: str) -> str:
-    """The line that says why a JVM did not start or did not go on; nothing if it said nothing.
+    """The line with the reason why a JVM did not start or has ended; empty if there is none.
 
     >>> essential_of_log("Error occurred during initialization of VM" + chr(10) + "Too small maximum heap" + chr(10))
     'Too small maximum heap'
     """
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_REMARKS)]
-    telling = [line for line in lines if line.startswith("Caused by:")] or [
-        line for line in lines if re.search(r"\b\w*(?:Error|Exception)\b", line)
-    ]
-    line = telling[-1] if telling and telling[-1].startswith("Caused by:") else (telling or lines or [""])[0]
+    causes = [line for line in lines if line.startswith("Caused by:")]
+    reasons = [line for line in lines if re.search(r"\b\w*(?:Error|Exception)\b", line)]
+    line = causes[-1] if causes else (reasons or lines or [""])[0]
     line = re.sub(r"^(?:\d\d:\d\d:\d\d ERROR \w+: |Caused by: |Exception in thread \"[^\"]*\" |Error: )+", "", line)
     return re.sub(r"^(?:[a-z_]\w*\.)+([A-Z]\w*): ", "", line)

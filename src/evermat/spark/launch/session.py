@@ -1,6 +1,6 @@
-"""The SparkSession of the command line: started quickly and quietly, and gone without a trace in the end.
+"""The SparkSession of the command line: started quickly and quietly, and stopped without remains.
 
-Who calls Evermat from Python brings a session. The command line starts one here; a process has one JVM at most.
+Callers from Python have a session. The command line starts one here; a process has one JVM at most.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evermat.spark.launch.settings import check_master, check_settings, not_poss
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Where exceptions are from whose texts are asked from the JVM, again and again: they cannot outlive it.
+# Modules of exceptions whose texts come from the JVM at every access: they cannot outlive it.
 _SPOKEN_BY_JAVA = ("py4j.", "pyspark.errors.exceptions.captured")
 
 _running: Running | None = None
@@ -32,10 +32,10 @@ _running: Running | None = None
 def session(
     *, master: str | None, memory: int, conf: Mapping[str, str], name: str = "evermat"
 ) -> Iterator[SparkSession]:
-    """A SparkSession for the block; see `open_session`. After the block, nothing of it is left.
+    """A SparkSession for the block, stopped after it; see `open_session`.
 
     Raises:
-        ResourceError: as `open_session`, or Spark has failed during the block in a way that nobody has dealt with.
+        ResourceError: as `open_session`, or an exception of Spark ends the block.
     """
     before = _running
     spark = open_session(master=master, memory=memory, conf=conf, name=name)
@@ -46,7 +46,7 @@ def session(
     except EvermatError:
         raise
     except Exception as error:
-        ended = _last_words()
+        ended = None if _running is None else _running.last_words()
         if ended is not None:
             raise ResourceError(Problem(errors.SPARK_ENDED, {"why": ended})) from error
         if type(error).__module__.startswith(_SPOKEN_BY_JAVA):
@@ -61,17 +61,17 @@ def session(
 def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], name: str = "evermat") -> SparkSession:
     """Starts Spark and returns a session, which `close_session` or the end of the process stops.
 
-    A process has one Spark: if there is one already, the session is a new one of that, and that goes on afterwards. In a process that
-    `spark-submit` has started, Spark is the one that was submitted to, with its settings.
+    A process has one Spark: if one is running already, this is another session of it, and it runs on afterwards. In a process that
+    `spark-submit` has started, the session is the submitted one, with its settings.
 
     Args:
         master: the cluster as Spark names it, or `sc://host:port` for Spark Connect; None is this machine alone.
         memory: bytes that the whole command may use.
-        conf: settings of Spark; they count more than ours.
-        name: what the application is called in Spark's user interface.
+        conf: settings of Spark, which override ours.
+        name: the application's name in Spark's user interface.
 
     Raises:
-        ProgramError: the master or a setting is not spelled as it must be.
+        ProgramError: the master or a setting is misspelled.
         ResourceError: Spark cannot be started, or there is no cluster at that address.
     """
     global _running  # noqa: PLW0603
@@ -80,7 +80,11 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
     if _running is not None or _active() is not None:
         return _another(conf)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return _submitted()
+        from pyspark.sql import SparkSession  # noqa: PLC0415
+
+        submitted = SparkSession.builder.getOrCreate()
+        submitted.sparkContext.setLogLevel("ERROR")
+        return submitted
     if master is not None:
         reach(master)
     with uninterrupted():
@@ -98,15 +102,12 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
 
 
 def stores_classes() -> bool:
-    """Whether closing the session takes longer, this once, so that later ones start faster."""
+    """Whether closing the session takes longer this once, so that later ones start faster."""
     return _running is not None and _running.archive is not None and _running.archive.missing
 
 
 def close_session(*, well: bool = False) -> None:
-    """Stops what `open_session` has started, and removes its files; does nothing if there is nothing.
-
-    If all went well there may be time to store Spark's classes.
-    """
+    """Stops the session of `open_session`, if there is one, and deletes its files; if all went well, Spark's classes are stored."""
     global _running  # noqa: PLW0603
     running = _running
     if running is None:
@@ -117,12 +118,8 @@ def close_session(*, well: bool = False) -> None:
     atexit.unregister(close_session)
 
 
-def _last_words() -> str | None:
-    return None if _running is None else _running.last_words()
-
-
 def _active() -> Any:
-    """The SparkSession that this process has already, or None; PySpark is not loaded for that."""
+    """The existing SparkSession of this process, or None; PySpark is not loaded for that."""
     module = sys.modules.get("pyspark.sql")
     return None if module is None else module.SparkSession._instantiatedSession  # noqa: SLF001
 
@@ -141,17 +138,9 @@ def _another(conf: Mapping[str, str]) -> SparkSession:
     return made
 
 
-def _submitted() -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    made = SparkSession.builder.getOrCreate()
-    made.sparkContext.setLogLevel("ERROR")
-    return made
-
-
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Keeps warnings of PySpark, which are for those who program with it, from the users of the command line."""
+    """Suppresses warnings of PySpark, which are for programmers and not for users of the command line."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

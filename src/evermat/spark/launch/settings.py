@@ -1,6 +1,6 @@
-"""What Spark is started with: the address of a cluster, memory and settings, checked before anything is started.
+"""The address of a cluster, memory and settings of Spark, checked before it is started.
 
-Spark itself would go on trying for minutes where nobody answers, and tell of a wrong setting in a stack trace.
+Spark itself would retry an unreachable address for minutes, and report a wrong setting in a stack trace.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SMALLEST_HEAP = 512 * _MIB  # Spark itself refuses less than 450 MiB
 _LARGEST_HEAP = 4096 * _MIB
 
 _CONNECTING = 5.0  # seconds for one host of a cluster to answer
-_SHORT = 60  # characters of a folder in which the system allows for sockets, whose names have some forty more
+_SHORT = 60  # characters of a folder that is short enough for sockets, whose names have some forty more
 
 # Quick to start: compiled only once, and a collector without threads of its own.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
@@ -42,9 +42,9 @@ _SIZE = re.compile(r"\d+\s*(?:[kmgtp]b?|b)?", re.IGNORECASE)
 
 
 def heap_share(memory: int) -> int:
-    """How many of the bytes that a command may use are the heap of Spark's driver.
+    """The bytes of the heap of Spark's driver, of those that a command may use.
 
-    Facts live in the columns of this process; the JVM reads and writes files, in batches.
+    Facts are in the columns of this process; the JVM reads and writes files, in batches.
 
     >>> heap_share(1 << 30) >> 20, heap_share(8 << 30) >> 20, heap_share(64 << 30) >> 20
     (512, 2048, 4096)
@@ -53,7 +53,7 @@ def heap_share(memory: int) -> int:
 
 
 def check_master(master: str | None) -> None:
-    """Refuses an address that Spark would not understand, before anything is started.
+    """Raises a `ProgramError` for an address that Spark would not understand.
 
     >>> check_master("spark://node:7077")
     >>> check_master("sparc://node:7077")
@@ -69,7 +69,7 @@ def check_master(master: str | None) -> None:
 
 
 def check_settings(conf: Mapping[str, str]) -> None:
-    """Refuses settings that cannot be settings of Spark, before anything is started."""
+    """Raises a `ProgramError` for settings that cannot be settings of Spark."""
     for name, value in conf.items():
         if not re.fullmatch(r"spark\.\S+", name):
             raise _wrong(f"`{name}` is not a setting of Spark", "their names begin with `spark.`")
@@ -86,18 +86,14 @@ def _wrong(what: str, help_: str = "") -> ProgramError:
 
 
 def reach(master: str) -> None:
-    """Refuses a cluster whose hosts do not answer: Spark itself would go on trying for minutes.
-
-    Raises:
-        ResourceError: no host of the cluster accepts a connection.
-    """
+    """Raises a `ResourceError` if no host of a cluster accepts a connection: Spark itself would retry for minutes."""
     why = ""
     for host, port in _addresses(master):
         try:
             socket.create_connection((host, port), timeout=_CONNECTING).close()
         except OSError as error:
-            said = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
-            why = f"{said} ({host}, port {port})"
+            reason = "no answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+            why = f"{reason} ({host}, port {port})"
         else:
             return
     if why:
@@ -105,21 +101,21 @@ def reach(master: str) -> None:
 
 
 def _addresses(master: str) -> list[tuple[str, int]]:
-    """The hosts and ports that are worth a try; none where the address does not name them.
+    """The hosts and ports to try; none if the address does not name them.
 
     >>> _addresses("spark://a:1,b:2"), _addresses("k8s://host"), _addresses("yarn")
     ([('a', 1), ('b', 2)], [('host', 443)], [])
     """
     scheme, _, rest = master.partition("://")
     if scheme == "spark":
-        found = [urlsplit(f"//{place}") for place in rest.split(",")]
-        return [(place.hostname or "", place.port or 7077) for place in found]
+        found = [urlsplit(f"//{host}") for host in rest.split(",")]
+        return [(url.hostname or "", url.port or 7077) for url in found]
     if scheme == "sc":
-        place = urlsplit(f"//{rest.partition('/')[0].partition(';')[0]}")
-        return [(place.hostname or "", place.port or 15002)]
+        url = urlsplit(f"//{rest.partition('/')[0].partition(';')[0]}")
+        return [(url.hostname or "", url.port or 15002)]
     if scheme == "k8s":
-        place = urlsplit(rest if "://" in rest else f"https://{rest}")
-        return [(place.hostname or "", place.port or (80 if place.scheme == "http" else 443))]
+        url = urlsplit(rest if "://" in rest else f"https://{rest}")
+        return [(url.hostname or "", url.port or (80 if url.scheme == "http" else 443))]
     return []
 
 
@@ -131,7 +127,7 @@ def settings(
     temporary: Path,
     java_options: Iterable[str] = (),
 ) -> dict[str, str]:
-    """Every setting that Spark is started with, those of the user last."""
+    """All settings for the start of Spark, those of the user last."""
     here = master is None or master.startswith("local")
     found = {
         "spark.master": master or "local[*]",
@@ -153,25 +149,20 @@ def settings(
         "spark.sql.warehouse.dir": (temporary / "warehouse").as_uri(),
     }
     if len(str(temporary)) <= _SHORT:
-        # Tasks are many and small: through TCP each would wait for acknowledgements that come late.
+        # Tasks are many and small: over TCP each would wait for delayed acknowledgements.
         found["spark.python.unix.domain.socket.enabled"] = "true"
     if here:
         found |= {
             "spark.ui.enabled": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": str(_partitions()),
+            "spark.sql.shuffle.partitions": str(min(max(4, 2 * _cores()), 64)),
             "spark.port.maxRetries": "100",
         }
     if master == "yarn":  # the default is a quarter of an hour
         found["spark.hadoop.yarn.resourcemanager.connect.max-wait.ms"] = "20000"
         found["spark.hadoop.yarn.resourcemanager.connect.retry-interval.ms"] = "2000"
     return {**found, **conf}
-
-
-def _partitions() -> int:
-    """Two for each core, so that none waits for long; neither very few nor very many."""
-    return min(max(4, 2 * _cores()), 64)
 
 
 def _cores() -> int:
@@ -181,20 +172,20 @@ def _cores() -> int:
 
 
 def _quoted(option: str) -> str:
-    """An option of Java as Spark splits them: between double quotes, blanks do not separate."""
+    """An option of Java in double quotes, within which Spark does not split it at blanks."""
     escaped = option.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def try_settings(spark: Any, conf: Mapping[str, str]) -> None:
-    """Sets what can be set while Spark runs: only then it looks whether a value is possible."""
+    """Sets modifiable settings while Spark runs: only then it checks their values."""
     for name, value in conf.items():
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
 
 
 def not_possible(conf: Mapping[str, str], why: str, text: str) -> ProgramError | None:
-    """The error for the setting that a text of Spark complains about, or None."""
+    """The error for the setting that a message of Spark mentions, or None."""
     for name, value in conf.items():
         if name in text:
             return _wrong(f"`{name}={value}` is not possible", why)

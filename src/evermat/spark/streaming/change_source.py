@@ -1,8 +1,8 @@
 """The changes of a relation as a data source of Spark, version by version: a stream, or all of them at once.
 
-An offset is a version: what it and all versions before it changed has been read. Tasks are given ranges of versions, and read them where the
-state is; so what is read for two offsets is always the same. Whoever knows states says in a subclass what the feed is: it runs in Spark's Python
-workers, which have no session.
+An offset is a version: the changes of it and of all versions before it have been read. Tasks get ranges of versions, and read them from the
+state directory; so the rows between two offsets are always the same. A subclass, which knows states, provides the feed: it runs in Spark's
+Python workers, which have no session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
 _ROWS = 1 << 20  # changes of all relations that one task reads
 _VERSIONS = 64  # versions that one task reads
-_SENT = 1 << 16  # rows that Spark is handed at a time
+_SENT = 1 << 16  # rows of a batch for Spark
 
 UNSIGNED = pa.decimal128(20, 0)
 _SPARK_TYPES = {
@@ -37,18 +37,18 @@ _SPARK_TYPES = {
 
 
 class Changed(NamedTuple):
-    """How much a version changed, in all relations."""
+    """The number of changes of a version, in all relations."""
 
     version: int
     rows: int
 
 
 class Feed(Protocol):
-    """The changes of one relation of a state. Everything is read when it is asked for: others may write meanwhile."""
+    """The changes of one relation of a state. Every access reads the state, to which others may write meanwhile."""
 
     @property
     def place(self) -> str:
-        """Where the state is."""
+        """The state directory."""
 
     @property
     def name(self) -> str:
@@ -56,7 +56,7 @@ class Feed(Protocol):
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns of the relation as the newest version stores them: their names are like none of ours."""
+        """The columns of the relation as the newest version stores them: none is named `_op` or `_version`."""
 
     @property
     def newest(self) -> int:
@@ -67,18 +67,18 @@ class Feed(Protocol):
         """The versions that are kept, oldest first."""
 
     def check(self, version: int) -> None:
-        """Refuses a version that is not kept."""
+        """Raises a `StateError` for a version that is not kept."""
 
     def content(self, version: int) -> pa.Table:
         """All facts of the relation in a version, by the relation's columns."""
 
     def changes(self, first: int, last: int) -> pa.Table | None:
-        """What versions changed: the columns of the relation, `_op` and `_version`; None if nothing."""
+        """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""
 
 
 @dataclass(frozen=True)
 class Range(InputPartition):  # type: ignore[misc]
-    """What one task reads: what the versions changed, or, if `whole`, all facts of the only version."""
+    """The input of one task: the changes of some versions, or, if `whole`, all facts of the only version."""
 
     first: int
     last: int
@@ -90,9 +90,9 @@ class ChangeSource(DataSource):  # type: ignore[misc]
 
     Options:
         state: the state directory.
-        relation: whose changes are wanted.
-        startingVersion: the first version whose changes are wanted; `earliest`, which is the default: all facts of the oldest version that is
-            kept, as `+`, and then the changes; or `latest`: only what changes from now on.
+        relation: the relation whose changes are read.
+        startingVersion: the first version whose changes are read; `earliest`, which is the default: all facts of the oldest version that is
+            kept, as `+`, and then the changes; or `latest`: only changes from now on.
         endingVersion: the last version; only without a stream, and the newest if left out.
     """
 
@@ -117,7 +117,7 @@ class ChangeSource(DataSource):  # type: ignore[misc]
 
 
 def required(options: Mapping[str, str], name: str) -> str:
-    """An option that must be there."""
+    """The value of a required option."""
     if name not in options:
         raise ValueError(f'the option `{name}` is missing: .option("{name}", …)')
     return options[name]
@@ -130,8 +130,6 @@ def schema_of(columns: pa.Schema) -> StructType:
 
 
 class _Reading:
-    """What both readers do."""
-
     def __init__(self, feed: Feed, schema: StructType, options: Mapping[str, str]) -> None:
         self._feed, self._schema, self._options = feed, schema, options
 
@@ -155,7 +153,7 @@ class _Reading:
         kept = self._feed.versions
         for wanted in (first, last):
             if not kept[0].version <= wanted <= kept[-1].version:
-                self._feed.check(wanted)  # says what there is instead
+                self._feed.check(wanted)  # its error names the kept versions
         ranges = [Range(first, first, whole=True)] if whole else []
         begin, rows = first + whole, 0
         for version, changed in kept:
@@ -167,13 +165,12 @@ class _Reading:
         return ranges
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
-        """The rows of one task."""
         if not partition.whole:
             found = self._feed.changes(partition.first, partition.last)
             return iter(()) if found is None else self._batches(found.columns)
         facts = self._feed.content(partition.first)
-        came = pa.repeat("+", facts.num_rows), pa.repeat(pa.scalar(partition.first, pa.int64()), facts.num_rows)
-        return self._batches([*facts.columns, *(pa.chunked_array([column]) for column in came)])
+        own = pa.repeat("+", facts.num_rows), pa.repeat(pa.scalar(partition.first, pa.int64()), facts.num_rows)
+        return self._batches([*facts.columns, *(pa.chunked_array([column]) for column in own)])
 
     def _batches(self, columns: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         stored = self._feed.columns
@@ -218,7 +215,7 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
         del limit
         last = self._feed.newest if self._until is None else self._until
         if last < start["version"]:
-            self._feed.check(start["version"])  # says so if this is not the state that it was
+            self._feed.check(start["version"])  # raises if this is another state than before
         return start if last <= start["version"] else {"version": last, "whole": False}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802

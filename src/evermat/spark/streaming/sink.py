@@ -1,9 +1,9 @@
-"""An update from a batch of rows: the rows of a batch have no order, unless a column says which comes last.
+"""Turns a batch of rows into an update: the rows of a batch have no order, unless they have a column for it.
 
 A stream of changes has a column `op`, which holds `+` or `-`, and
 
 - either the columns of one relation, found by their names,
-- or `relation` and `values`, a list of texts that are spelled as in a text file, for changes of any relations.
+- or `relation` and `values`, a list of texts as in a text file, for changes of any relations.
 
 Of a fact that a batch both inserts and deletes the greatest `sequence` decides. Without that column, or if both have the same, the batch is refused.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OP, RELATION, VALUES, SEQUENCE = "op", "relation", "values", "sequence"
 _SPELLED = {OP: "string", RELATION: "string", VALUES: "array<string>"}
 _INSERTED, _DELETED = "'inserted", "'deleted"  # no names that a column can have
-_STREAM = "the stream"  # what errors call it
+_STREAM = "the stream"  # its name in errors
 
 Ranks = npt.NDArray[np.int64]
 
@@ -45,10 +45,10 @@ class ChangeFrames:
 
     @classmethod
     def of(cls, frame: DataFrame, relation: Relation | None) -> ChangeFrames:
-        """What the batches of a stream are, by its columns.
+        """The kind of the batches of a stream, by its columns.
 
         Raises:
-            DataError: it has not the columns that it must have.
+            DataError: it does not have the required columns.
         """
         fields = {field.name: field for field in frame.schema.fields}
         findings = Findings(_STREAM)
@@ -68,16 +68,12 @@ class ChangeFrames:
             conform(schema.empty_table(), relation, _STREAM)
         return cls(relation, ordered=ordered)
 
-    def changes(self, batch: DataFrame, number: int, relations: Mapping[str, Relation]) -> FileChanges:
-        """What a batch inserts and deletes; no fact is in both.
+    def changes_of(self, rows: pa.Table, number: int, relations: Mapping[str, Relation]) -> FileChanges:
+        """The insertions and deletions of a batch; no fact is in both.
 
         Raises:
-            DataError: with everything that is wrong with it.
+            DataError: with all problems of the batch.
         """
-        return self.changes_of(batch.toArrow(), number, relations)
-
-    def changes_of(self, rows: pa.Table, number: int, relations: Mapping[str, Relation]) -> FileChanges:
-        """The same, of rows that are here."""
         changes = FileChanges({}, {})
         if not rows.num_rows:
             return changes
@@ -85,15 +81,15 @@ class ChangeFrames:
         ranks = _ranks(rows[SEQUENCE], batch) if self._ordered else np.zeros(rows.num_rows, np.int64)
         if self._relation is None:
             known, default = relations, ""
-            told = rows.select([OP, RELATION, VALUES])
+            changed = rows.select([OP, RELATION, VALUES])
             ranks_of = {name: ranks[_equal(rows[RELATION], name)] for name in pc.unique(rows[RELATION]).to_pylist()}
         else:
             known, default = {self._relation.name: self._relation}, self._relation.name
             columns = _column_names(self._relation)
-            # By their places, so that they may be called like ours.
-            told = rows.select([OP, *columns]).rename_columns([OP, *(f"'{i}" for i in range(len(columns)))])
+            # Named by their positions, so that a relation may have a column of the same name.
+            changed = rows.select([OP, *columns]).rename_columns([OP, *(f"'{i}" for i in range(len(columns)))])
             ranks_of = {default: ranks}
-        table = ChangedTable(Path(batch), default, told, known, lambda row: f"row {row + 1}")
+        table = ChangedTable(Path(batch), default, changed, known, lambda row: f"row {row + 1}")
         findings = Findings(batch)
         with suppress(FullError):
             for part in table.facts():
@@ -119,7 +115,7 @@ def _check_spelled(fields: Mapping[str, StructField], findings: Findings) -> Non
         for name in fields:
             if name not in {*_SPELLED, SEQUENCE}:
                 findings.whole(
-                    errors.STREAM_COLUMNS, what=f"`{name}` is no column of a stream of changes of any relations"
+                    errors.STREAM_COLUMNS, what=f"`{name}` is not a column of a stream of changes of any relations"
                 )
 
 
@@ -160,7 +156,7 @@ def _has_order(type_: DataType) -> bool:
 
 
 def _arrow_type(type_: DataType) -> Any:
-    """How values come from Spark; what has no Arrow type there is refused under the name of a type that no column has."""
+    """The Arrow type of values from Spark; for one without an Arrow type, a type that no column has and that is then refused."""
     from pyspark.errors import PySparkException  # noqa: PLC0415
     from pyspark.sql.pandas.types import to_arrow_type  # noqa: PLC0415
 
@@ -174,16 +170,16 @@ def _arrow_type(type_: DataType) -> Any:
 
 
 def _ranks(column: Any, batch: str) -> Ranks:
-    """The place of each row in the order of a column; equal values have the same."""
+    """The rank of each row in the order of a column; equal values have equal ranks."""
     if column.null_count:
         findings = Findings(batch)
         row = pc.index(pc.is_null(column), True).as_py() + 1
         findings.whole(errors.NULL_VALUE, where=f"row {row}, column `{SEQUENCE}`")
         findings.raise_if_any()
     coded = column.combine_chunks().dictionary_encode()
-    places = np.empty(len(coded.dictionary), np.int64)
-    places[pc.sort_indices(coded.dictionary).to_numpy()] = np.arange(len(places))
-    ranks: Ranks = places[coded.indices.to_numpy()]
+    of_values = np.empty(len(coded.dictionary), np.int64)
+    of_values[pc.sort_indices(coded.dictionary).to_numpy()] = np.arange(len(of_values))
+    ranks: Ranks = of_values[coded.indices.to_numpy()]
     return ranks
 
 
@@ -195,7 +191,7 @@ def _equal(column: Any, value: str | None) -> npt.NDArray[np.bool_]:
 
 
 def _resolve(part: ChangedRows, ranks: Ranks, changes: FileChanges, findings: Findings, *, ordered: bool) -> None:
-    """Adds the facts of one relation to what is inserted or deleted; those that would be both are noted."""
+    """Adds the facts of one relation to the insertions or deletions; those that would be both are findings."""
     relation, table, signs = part
     name = relation.name
     if not relation.columns:

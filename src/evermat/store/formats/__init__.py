@@ -1,7 +1,7 @@
-"""The formats of state directories: for each number, how its versions are read.
+"""The formats of state directories: for each number, the reader of its versions.
 
-A state directory says in its file `evermat.json` which format it has. The store writes the newest format only; states of older ones stay readable. A
-new format is a module here, a row in `FORMATS`, and a new number in `directory.WRITTEN_FORMAT`.
+The file `evermat.json` of a state directory has the number of its format. The store writes the newest format only; states of older formats
+stay readable. A new format is a module here, a row in `FORMATS`, and a new number in `directory.WRITTEN_FORMAT`.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
-from evermat.core import Problem, StateError, deferred
-from evermat.core import error_catalogue as errors
-from evermat.store.directory import MARK, read_format
+from evermat.core import deferred
+from evermat.store.directory import read_format, wrong_format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 class VersionReader(Protocol):
     """The versions of a state directory up to the newest one that it *saw*; `refresh` sees more. It takes no lock.
 
-    What it raises is a `StateError`: there is no such version, or a file is damaged or missing.
+    It raises a `StateError` if a version does not exist, or a file is damaged or missing.
     """
 
     @property
@@ -38,7 +36,7 @@ class VersionReader(Protocol):
         """The newest version that it saw."""
 
     def refresh(self) -> Version:
-        """Sees the newest version that there is now."""
+        """Sees the newest version that is committed now, and returns it."""
 
     def versions(self) -> list[Version]:
         """All versions that are kept, oldest first."""
@@ -53,42 +51,47 @@ class VersionReader(Protocol):
         """The fact columns of a relation as they are stored."""
 
     def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
-        """The rows that make up a relation: a snapshot and then the changes, each with its version, ascending."""
+        """The rows that make up a relation: a snapshot and then the changes, each with its version, ascending.
+
+        A table has the fact columns, `_origin`, `_nonrecursive`, `_recursive` and `_op`; strings are plain or
+        dictionaries, whichever is faster to read.
+        Several tables may be of one version, and then no fact is in two of them.
+        """
 
     def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
-        """The data files behind `read`, by version and in its order."""
+        """The data files behind `read`, by version and in its order, for callers that have other machines read them.
+
+        Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
+        deletes them, and never change. `read` checks every byte of them; this only checks that they exist.
+        """
 
     def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
         """The rows of some files of a relation in the newest version."""
 
     def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-        """What the versions `first` to `last` changed: rows `+` and `-` as committed, by version and relation."""
+        """The changes of the versions `first` to `last`: rows `+` and `-` as committed, by version and relation."""
 
     def close(self) -> None:
-        """Reads nothing more."""
+        """Frees the reader's threads."""
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 FORMATS: dict[int, Callable[[Path], VersionReader]] = {1: deferred("evermat.store.formats.format_1:Reader")}
 
 
 def open_reader(path: str | os.PathLike[str]) -> VersionReader:
-    """The versions of a state directory of any known format, to be read.
+    """A reader of the versions of a state directory of any known format.
 
     Raises:
         StateError: it is not a state directory, or one of another format, or damaged.
     """
-    place = Path(os.path.realpath(path))
-    number = read_format(place)
+    directory = Path(os.path.realpath(path))
+    number = read_format(directory)
     if number not in FORMATS:
-        known = " and ".join(map(str, FORMATS))
-        details = {"path": place, "found": number, "expected": known, "file": place / MARK}
-        raise StateError(Problem(errors.STATE_FORMAT, details))
-    reader = FORMATS[number](place)
+        raise wrong_format(directory, number, FORMATS)
+    reader = FORMATS[number](directory)
     reader.refresh()
     return reader

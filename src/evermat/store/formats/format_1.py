@@ -1,7 +1,7 @@
-"""Format 1: reads the versions of a state as they were committed, and nothing that was not checked.
+"""Format 1: reads the versions of a state as they were committed, and checks every byte.
 
-One reads by pins: what the row of a version pins never changes, so nothing that is written meanwhile is seen. Only a
-vacuum takes files away. If one is missing, a version is therefore read by the rows as they are now, and the state is
+Reads follow pins: what the row of a version pins never changes, so nothing that is written meanwhile is seen. Only a
+vacuum deletes files. If one is missing, a version is therefore read by the rows as they are now, and the state is
 damaged only if they pin the same.
 """
 
@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
@@ -34,11 +33,11 @@ _AHEAD = 3  # files that are read before they are asked for
 
 
 class Reader:
-    """The versions of a state up to the one that it *saw* last; `refresh` sees more. It takes no lock."""
+    """A `VersionReader` of format 1."""
 
     def __init__(self, path: Path, target: Path | None = None) -> None:
         self._path = path
-        self._target = target  # where a new state goes with its first version
+        self._target = target  # the path that a new state gets with its first version
         self._commits = Commits(path / COMMITS)
         self._seen = 0
         self._logs: dict[tuple[str, int], Log] = {}
@@ -47,44 +46,36 @@ class Reader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Reads nothing more."""
         self._pool.shutdown()
 
     @property
     def path(self) -> Path:
-        """Where the state is, or will be."""
+        """The path of the state, which a new one gets with its first version."""
         return self._target or self._path
 
     # --- versions ------------------------------------------------------------------------------------------
     @property
     def latest(self) -> Version:
-        """The newest version when the state was opened, refreshed or committed to."""
         return self.version(self._seen)
 
     def refresh(self) -> Version:
-        """Sees the newest version that there is now."""
         self._commits = Commits.read(self._path / COMMITS)
         self._seen = self._commits.last.version
         return self.latest
 
     def versions(self) -> list[Version]:
-        """All versions that are kept, oldest first."""
         rows = {row.version: row for row in self._rows()}  # of several rows the last
         oldest = self._commits.last.oldest
         return [row.shown for number, row in sorted(rows.items()) if oldest <= number <= self._seen]
 
     def version(self, number: int) -> Version:
-        """One version."""
         return self._row(number).shown
 
     def program(self, version: int) -> str:
-        """The text of the program of a version."""
         name = self._row(version).program
         file = self._path / PROGRAMS / name
         raw = read(file)
@@ -108,7 +99,7 @@ class Reader:
         return found[0 if first else -1]
 
     def _rows(self) -> list[Row]:
-        """All rows; if files of the commit table went because of a vacuum, the rows as they are now."""
+        """All rows; the current ones if a vacuum has deleted files of the commit table."""
         try:
             return list(self._commits.rows())
         except StateError:
@@ -120,28 +111,12 @@ class Reader:
 
     # --- reading -------------------------------------------------------------------------------------------
     def schema(self, version: int, name: str) -> pa.Schema:
-        """The fact columns of a relation as they are stored."""
         return fact_schema(self._pin(version, name).columns)
 
     def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
-        """The rows that make up a relation: a snapshot and then the changes, each with its version, ascending.
-
-        A table has the fact columns, `_origin`, `_nonrecursive`, `_recursive` and `_op`; strings are plain or
-        dictionaries, whichever is faster to read.
-        Several tables may be of one version, and then no fact is in two of them.
-        """
         return self._reading(version, name, self._pin(version, name))
 
     def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
-        """The data files behind `read`, by version and in its order, for callers that have other machines read them.
-
-        Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
-        removes them, and never change. `read` checks every byte of them; that they are there is all that is checked
-        here.
-
-        Raises:
-            StateError: There is no such version, or a file is missing.
-        """
         pin = self._pin(version, name)
         while True:
             try:
@@ -152,7 +127,6 @@ class Reader:
                     raise
 
     def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
-        """The rows of some files of a relation in the newest version."""
         return (table for _, table in self._tables(self._pin(self._seen, name), parts))
 
     def _files(self, pin: Pin) -> list[tuple[int, list[Path]]]:
@@ -182,7 +156,6 @@ class Reader:
             yield from self._reading(version, name, now)
 
     def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-        """What the versions `first` to `last` changed: rows `+` and `-` as committed, by version and relation."""
         return self._changing([self._row(number, first=True) for number in range(first, last + 1)])
 
     def _changing(self, rows: Iterable[Row]) -> Iterator[tuple[int, str, pa.Table]]:
@@ -200,7 +173,7 @@ class Reader:
                 yield table
         except StateError:
             self._commits = Commits.read(self._path / COMMITS)
-            self._row(version)  # says so if the version is no longer kept
+            self._row(version)  # raises if the version is no longer kept
             raise
 
     def _pin(self, version: int, name: str) -> Pin:
@@ -210,10 +183,7 @@ class Reader:
         return pin
 
     def _pin_now(self, version: int, name: str) -> Pin:
-        """The pin to go on with when a file is missing.
-
-        One that a vacuum removed is not damage: the version may have gone, or it has other files now.
-        """
+        """The current pin, for when a file is missing: a vacuum may have deleted it, and the version has other files now."""
         self._commits = Commits.read(self._path / COMMITS)
         return self._pin(version, name)
 

@@ -1,4 +1,4 @@
-"""Tasks that evaluate rules, or read given facts, and send what they find; and tasks that turn bindings of aggregates into heads."""
+"""Tasks that evaluate rules, or read files of facts, and send facts; and tasks that turn bindings of aggregates into heads."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from evermat.columns import (
     encode_table,
 )
 from evermat.engine import Jobs, Run
-from evermat.language import Relation, Rule
+from evermat.language import Relation
 from evermat.plan import STARTING, Plan, Role
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Part, Shape, from_arrow, unpack
 from evermat.spark.engine.tasks.set_expressions import Expression, Files
-from evermat.spark.engine.tasks.task_table import TaskTable
+from evermat.spark.engine.tasks.task_table import TaskTable, cached
 from evermat.spark.engine.tasks.worker import (
     FIGURES,
     Channel,
@@ -40,7 +40,6 @@ from evermat.spark.engine.tasks.worker import (
     streamed,
     worker_dictionary,
 )
-from evermat.spark.engine.tasks.worker_cache import cached
 
 _FLUSH = 1 << 22  # distinct heads that a task holds before it sends them
 
@@ -49,7 +48,7 @@ Weights = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """What a step of a plan reads: facts of a relation under the name that the plan has for them."""
+    """Facts of a relation that a step of a plan reads, under the name that the plan has for them."""
 
     name: str
     shape: Shape
@@ -59,10 +58,10 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Derivation:
-    """A plan, where each step reads from, and the channel of what it finds.
+    """A plan, the facts that its steps read, and the channel of its heads.
 
-    Of the relation named `own` a task reads its own buckets only, so that every instance is found by exactly one task; without it the first task
-    does all. The relation named `chunked` is too large to be held and is read a few buckets at a time.
+    A task reads only its own buckets of the relation named `own`, so that exactly one task finds every instance; without it the first task
+    finds all. The relation named `chunked` is too large to be held and is read a few buckets at a time.
     """
 
     plan: Plan
@@ -75,16 +74,11 @@ class Derivation:
 
 
 class _Outgoing:
-    """What is found for one channel: each fact once, with how often it was found if that is counted."""
+    """Facts for one channel: each once, with the number of its derivations if that is counted."""
 
     def __init__(self, number: int, channel: Channel, outbox: Outbox, figures: Figures, *, counted: bool) -> None:
-        self._number, self._channel, self._sending, self._figures, self._counted = (
-            number,
-            channel,
-            outbox,
-            figures,
-            counted,
-        )
+        self._number, self._channel, self._counted = number, channel, counted
+        self._outbox, self._figures = outbox, figures
         self._begin()
 
     def _begin(self) -> None:
@@ -92,7 +86,6 @@ class _Outgoing:
         self._counter = Counter(self._table)
 
     def sink(self, batch: Batch, n: int, weights: Weights | None) -> None:
-        """Takes in facts."""
         self._figures.instances += n if weights is None else int(weights.sum())
         if self._counted:
             self._counter.add_tuples(batch, n, weights)
@@ -102,12 +95,12 @@ class _Outgoing:
             self.flush()
 
     def flush(self) -> None:
-        """Sends what there is."""
+        """Sends the collected facts."""
         if not self._table.count:
             return
         for rows in self._table.scan(None, chunk=_FLUSH):
             amounts = self._counter.get(rows) if self._counted else None
-            self._sending.facts(self._number, self._table.take(rows), self._channel.shape, amounts)
+            self._outbox.facts(self._number, self._table.take(rows), self._channel.shape, amounts)
         self._begin()
 
 
@@ -132,7 +125,7 @@ class DeriveTask(SendTask):
             waiting.flush()
 
     def _held(self, number: int, own: Part, dictionary: Dictionary) -> dict[str, TaskTable]:
-        """The facts that all derivations read, but for those that are too many to be held."""
+        """The facts that all derivations read, except for relations that are too large to be held."""
         wanted: dict[str, list[Expression]] = {}
         held: dict[str, TaskTable] = {}
         everything = Part(self.buckets, 1, 0)
@@ -177,37 +170,28 @@ class DeriveTask(SendTask):
 def _run(
     derivation: Derivation, held: Mapping[str, TaskTable], sink: Sink, figures: Figures, dictionary: Dictionary
 ) -> None:
-    """Evaluates one plan over what is held."""
+    """Evaluates one plan over the held facts."""
     selections: dict[tuple[Role, str], Selection] = {}
     for read in derivation.reads:
-        if read.expression is None:
-            selections[read.role, read.name] = Selection(0, 0)
-        else:
+        selection = Selection(0, 0)
+        if read.expression is not None:
             view = held[read.name].view(read.expression)
-            selections[read.role, read.name] = (
-                view.start(read.name) if read.role in STARTING else view.select(read.name)
-            )
-
-    def select(role: Role, relation: Relation) -> Selection:
-        return selections[role, relation.name]
-
-    tables = {name: holding.table for name, holding in held.items()}
-    pipeline = Pipeline(
-        derivation.plan, EvaluationContext(tables, dictionary, Buffers(), Jobs(Run())), counted=derivation.counted
-    )
-    pipeline.run(select, sink)
+            selection = view.start(read.name) if read.role in STARTING else view.select(read.name)
+        selections[read.role, read.name] = selection
+    tables = {name: table.table for name, table in held.items()}
+    context = EvaluationContext(tables, dictionary, Buffers(), Jobs(Run()))
+    pipeline = Pipeline(derivation.plan, context, counted=derivation.counted)
+    pipeline.run(lambda role, relation: selections[role, relation.name], sink)
     figures.matches += pipeline.matches
-    if pipeline.undefined:
-        place = derivation.plan.rule.span.start
-        figures.undefined[place] = figures.undefined.get(place, 0) + pipeline.undefined
+    figures.undefined[derivation.plan.rule.span.start] += pipeline.undefined
 
 
 # --- loading -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class GivenFile:
-    """An Arrow file with facts of a relation, as `reader` writes them, and the channel that they go to."""
+class InputFile:
+    """An Arrow file with facts of a relation, as `read_task` writes them, and the channel that they are sent to."""
 
     path: str
     relation: Relation
@@ -216,18 +200,18 @@ class GivenFile:
 
 @dataclass(frozen=True, eq=False)
 class LoadTask(SendTask):
-    """Sends given facts to their buckets; task i of n has the files i, i + n and so on."""
+    """Sends facts of files to their buckets; task i of n has the files i, i + n and so on."""
 
-    given: tuple[GivenFile, ...]
+    inputs: tuple[InputFile, ...]
 
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         del figures
-        for given in (file for number in numbers for file in self.given[number :: self.tasks]):
-            with pa.memory_map(given.path) as source:
+        for file in (file for number in numbers for file in self.inputs[number :: self.tasks]):
+            with pa.memory_map(file.path) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(reader.num_record_batches):
-                    facts = encode_table(reader.get_batch(number), given.relation, dictionary)
-                    outbox.facts(given.channel, facts, self.channels[given.channel].shape, None)
+                    facts = encode_table(reader.get_batch(number), file.relation, dictionary)
+                    outbox.facts(file.channel, facts, self.channels[file.channel].shape, None)
 
 
 # --- grouping ------------------------------------------------------------------------------------------------
@@ -235,7 +219,7 @@ class LoadTask(SendTask):
 
 @dataclass(frozen=True, eq=False)
 class GroupTask:
-    """Turns the bindings of aggregates into heads: all bindings of a group are in one task. All else is sent on."""
+    """Turns the bindings of aggregates into heads: all bindings of a group are in one task. All other packets are forwarded."""
 
     channels: tuple[Channel, ...]
     buckets: int
@@ -257,12 +241,12 @@ class GroupTask:
 
         if bucket == 0:  # where the one group of an aggregate without keys is
             for one in self.channels:
-                if one.groups is not None and not _keys(one.groups):
+                if one.groups is not None and one.groups.aggregate is not None and not one.groups.aggregate.keys:
                     group_of(one)
         for number, payload in packets_of(batches):
             channel = None if number == FIGURES else self.channels[number]
             if channel is None or channel.groups is None:
-                outbox.packet(bucket, number, payload)  # it is where it belongs already
+                outbox.packet(bucket, number, payload)  # it is in its bucket already
                 continue
             batch, amounts = from_arrow(unpack(payload), channel.shape, dictionary)
             if channel.listing:
@@ -275,8 +259,3 @@ class GroupTask:
 
     def _send_heads(self, outbox: Outbox, heads: int, batch: Batch, n: int, _weights: Weights | None) -> None:
         outbox.facts(heads, batch[:, :n], self.channels[heads].shape, np.ones(n, np.int64))
-
-
-def _keys(rule: Rule) -> int:
-    assert rule.aggregate is not None
-    return len(rule.aggregate.keys)

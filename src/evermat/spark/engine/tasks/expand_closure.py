@@ -1,4 +1,4 @@
-"""Tasks that expand a closure: a graph, in a file that all of them read, becomes facts."""
+"""Tasks that expand a closure, whose graph is in a file that all of them read, to facts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HELD = 16_000_000  # pairs that a task holds at most
 
 @dataclass(frozen=True, eq=False)
 class GraphFile:
-    """A file with connections. Nodes whose values are texts have them beside the file's numbers."""
+    """A file with connections, and with the texts of nodes whose values are texts."""
 
     path: str
     symmetric: bool
-    flipped: tuple[bool, ...]  # of each member of the closure: whether its facts are pairs turned
+    flipped: tuple[bool, ...]  # of each member of the closure: whether its facts are reversed pairs
 
     @classmethod
     def write(
@@ -57,7 +57,7 @@ class GraphFile:
                 self.symmetric,
             )  # fmt: skip
 
-    def turned(self, batch: Batch) -> Iterator[Batch]:
+    def facts(self, batch: Batch) -> Iterator[Batch]:
         """Pairs as facts of each member."""
         for flipped in self.flipped:
             yield np.ascontiguousarray(batch[::-1]) if flipped else batch
@@ -75,13 +75,13 @@ class ExpandClosureTask(SendTask):
             own = replace(connections, sources=np.ascontiguousarray(connections.sources[number :: self.tasks]))
             for batch in own.batches():
                 figures.instances += batch.shape[1]
-                for channel, facts in enumerate(self.graph.turned(batch)):
+                for channel, facts in enumerate(self.graph.facts(batch)):
                     outbox.facts(channel, facts, self.channels[channel].shape, None)
 
 
 @dataclass(frozen=True, eq=False)
 class ExpandLocallyTask:
-    """Writes pairs where they are found: each bucket has a task, with the sources whose facts belong there."""
+    """Writes the pairs of one bucket: its task has the sources whose facts belong there."""
 
     graph: GraphFile
     targets: tuple[Target, ...]
@@ -94,26 +94,20 @@ class ExpandLocallyTask:
         connections = self.graph.read(dictionary)
         for bucket in numbers_of(batches):
             count = 1 + len(connections.sources) * len(connections.targets) // (self.buckets * _HELD)
-            places, figures = self._places(connections, self.buckets * count, dictionary), Figures()
-            for number in range(count):
-                own = bucket + self.buckets * number
-                part = Part(self.buckets, self.buckets * count, own)
-                yield from self._connect(
-                    replace(connections, sources=connections.sources[places == own]), part, figures
-                )
+            values, figures = np.ascontiguousarray(connections.values[connections.sources][None, :]), Figures()
+            parts = buckets_of(values, self.shape, self.buckets * count, dictionary)
+            for number in range(bucket, self.buckets * count, self.buckets):
+                own = replace(connections, sources=connections.sources[parts == number])
+                yield from self._connect(own, Part(self.buckets, self.buckets * count, number), figures)
             yield outcome(0, bucket, "figures", None, figures.packed())
         settle()
-
-    def _places(self, connections: Connections, count: int, dictionary: Dictionary) -> npt.NDArray[np.int64]:
-        values = np.ascontiguousarray(connections.values[connections.sources][None, :])
-        return buckets_of(values, self.shape, count, dictionary)
 
     def _connect(self, connections: Connections, part: Part, figures: Figures) -> Iterator[pa.RecordBatch]:
         dictionary = worker_dictionary()
         merges = [TargetMerge(target, dictionary) for target in self.targets]
         for batch in connections.batches():
             figures.instances += batch.shape[1]
-            for merge, facts in zip(merges, self.graph.turned(batch), strict=True):
+            for merge, facts in zip(merges, self.graph.facts(batch), strict=True):
                 merge.receive(facts, None)
         bucket = part.number % self.buckets
         for number, merge in enumerate(merges):

@@ -1,4 +1,4 @@
-"""Tasks that compute, in one bucket, which facts are the result of a job."""
+"""Tasks that compute the results of a job in one bucket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BYTES = 16  # of a packed fact, about
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """A set of facts that is wanted: which, whether they are written to files or only counted, and how often each one arrived."""
+    """A wanted set of facts, which are written to files or only counted; with the amounts of arrived facts if there is a `sign`."""
 
     relation: str
     shape: Shape
@@ -58,7 +58,7 @@ class MergeTask:
             else:
                 for _ in batches:  # Spark uses a worker again only if it has read its input to the end
                     pass
-            # Too much to be held is merged part by part: what arrived is read again for each.
+            # Too many facts are merged part by part: received packets are read again for each.
             count = 1 + (waiting.size + self._bytes(bucket)) // _AT_ONCE
             for number in range(count):
                 part = Part(self.buckets, self.buckets * count, bucket + self.buckets * number)
@@ -66,7 +66,7 @@ class MergeTask:
         settle()
 
     def _bytes(self, bucket: int) -> int:
-        """About how much is held of facts that are in files already."""
+        """An estimate of the memory for facts that are in files."""
         wanted = [e for target in self.targets for e in (target.expression, target.touched) if e is not None]
         files = [f for e in wanted for leaf in generators(e) if isinstance(leaf, Files) for f in leaf.files]
         files += [f for target in self.targets if target.sums is not None for f in target.sums.files]
@@ -86,7 +86,7 @@ class MergeTask:
 
 
 class _Packets:
-    """Packets that have arrived, in memory as long as they are few, else in a file of this machine; read as often as needed."""
+    """Received packets, in memory as long as they are few, else in a local file; they can be read repeatedly."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -94,7 +94,6 @@ class _Packets:
         self._file: BinaryIO | None = None
 
     def put(self, channel: int, payload: bytes) -> None:
-        """Takes in a packet."""
         self.size += len(payload)
         self._held.append((channel, payload))
         if self.size > _AT_ONCE:
@@ -129,18 +128,16 @@ class TargetMerge:
         self._amounts: Amounts = np.zeros(0, np.int64)
 
     def receive(self, batch: Batch, amounts: Amounts | None) -> None:
-        """Takes in facts that were derived."""
         rows = self._holding.receive(batch)
         if self._target.sign:
             count = self._holding.table.count
             if len(self._amounts) < count:
-                grown = np.zeros(max(count, 2 * len(self._amounts)), np.int64)
-                grown[: len(self._amounts)] = self._amounts
-                self._amounts = grown
+                more = max(count, 2 * len(self._amounts)) - len(self._amounts)
+                self._amounts = np.pad(self._amounts, (0, more))
             add_amounts(self._amounts, rows, np.ones(len(rows), np.int64) if amounts is None else amounts)
 
     def results(self, part: Part) -> Iterator[tuple[str, int, pa.Table | None]]:
-        """What there is of the target in a part of all facts: `facts`, and `amounts` if they are wanted."""
+        """The results of the target in a part of all facts: `facts`, and `amounts` if they are wanted."""
         target, holding = self._target, self._holding
         expressions = [e for e in (target.expression, target.touched) if e is not None]
         holding.load(expressions, part)

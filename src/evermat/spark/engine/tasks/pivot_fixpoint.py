@@ -1,7 +1,7 @@
 """Pivots: a whole fixpoint in one job without shuffles.
 
-Where all recursive rules of a stratum hand a column on (see `plan.pivot_columns`), facts that differ in it never meet: each bucket, if the column decides on
-buckets, can be closed by itself. A task runs the columns engine over the facts of its bucket and all that lies below.
+Where all recursive rules of a stratum keep a column (see `plan.pivot_columns`), facts that differ in it never join: each bucket, if the column
+decides on buckets, can be saturated by itself. A task runs the columns engine over the facts of its bucket and all facts of lower strata.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from evermat.spark.engine.tasks.set_expressions import Expression, combined, mos
 from evermat.spark.engine.tasks.task_table import batches_of
 from evermat.spark.engine.tasks.worker import Figures, numbers_of, outcome, settle
 
-_BELOW = 16_000_000  # facts from below that a task may hold
-_SMALL = 1_000_000  # facts that one task reads without much ado
+_BELOW = 16_000_000  # facts of lower strata that a task may hold
+_SMALL = 1_000_000  # facts that one task reads quickly
 _WRITTEN = 1 << 23  # facts that are written at a time
-_ROOM = 64_000_000  # facts that a task may have before others must take over
+_ROOM = 64_000_000  # facts that a task may hold before more tasks continue
 
 
 def has_pivot(state: State, stratum: Stratum) -> bool:
@@ -44,7 +44,7 @@ def has_pivot(state: State, stratum: Stratum) -> bool:
 
 
 def fits_one_task(state: State, stratum: Stratum) -> bool:
-    """Whether one task can read all that the recursive rules of a stratum read."""
+    """Whether one task can read all facts that the recursive rules of a stratum read."""
     names = {*_read(stratum), *stratum.relations}
     return sum(most(state.materialised.expression(name)) for name in names) <= _SMALL
 
@@ -52,7 +52,7 @@ def fits_one_task(state: State, stratum: Stratum) -> bool:
 def saturate_by_pivot(
     state: State, run: Run, rules: StratumRules, delta: View, *, counted: bool, whole: bool
 ) -> FactSet:
-    """Adds all that follows from Δ by the recursive rules of a stratum, as `saturate`; what is left of Δ.
+    """Adds all consequences of Δ by the recursive rules of a stratum, as `saturate`, and returns the rest of Δ.
 
     With `whole` one task does it all, else there is a task for each bucket.
     """
@@ -96,18 +96,18 @@ def _read(stratum: Stratum) -> set[str]:
 
 
 def _only(program: Program, stratum: StratumRules, names: Iterable[str]) -> Program:
-    """The recursive rules of a stratum as a program; what they read from below has no rules there."""
+    """The recursive rules of a stratum as a program; relations of lower strata have no rules in it."""
     relations = {name: program.relations[name] for name in names}
     rules = tuple(stratum.recursive.rules)  # in normal form, where equal terms are represented by one
     own = Stratum(stratum.stratum.relations, (), rules)
-    # Nothing here looks at the text, which may be long.
+    # Tasks do not need the text, which may be long.
     source = replace(program.source, text="")
     return Program(source, relations, rules, {}, strata=(own,))
 
 
 @dataclass(frozen=True, eq=False)
 class PivotTask:
-    """Closes the facts of a part of the buckets under the recursive rules of a stratum, starting from Δ."""
+    """Saturates a part of the buckets under the recursive rules of a stratum, starting from Δ."""
 
     program: Program
     shapes: Mapping[str, Shape]
@@ -131,7 +131,7 @@ class PivotTask:
         (rules,) = state.strata
         known, start = self._load(state, rules.stratum, part)
         run.room, run.rounds_here = self.room + state.row_count, self.rounds
-        list(run.strata(state))  # the run looks at this state
+        list(run.strata(state))  # the run checks the size of this state
         counter = state.recursive_counter if self.counted else None
         left: Any = saturate(state, run, rules, start, counter)
         state.record_counters(rules.stratum, Counters.NONE)  # counts are complete
@@ -146,13 +146,13 @@ class PivotTask:
         asked = run.asked.get("forward")
         figures = Figures(run.derivations, 0 if asked is None else asked.matches, rounds=run.rounds)
         for rule, count in rules.recursive.undefined():
-            figures.undefined[rule.span.start] = figures.undefined.get(rule.span.start, 0) + count
+            figures.undefined[rule.span.start] += count
         yield outcome(0, 0, "figures", None, figures.packed())
 
     def _load(self, state: ColumnsState, stratum: Stratum, part: Part) -> tuple[dict[str, int], AppendedRows]:
-        """Reads the part's own facts and all from below; how many there are of each of its own relations, and Δ.
+        """Reads the part's own facts and all of lower strata; returns the number of facts of each own relation, and Δ.
 
-        Facts of Δ come last, for Δ must be a range of rows: what is in I but not in Δ is then one as well.
+        Facts of Δ are the last rows, for Δ must be a range of rows, and so must be the rest of I.
         """
         everything = Part(self.buckets, 1, 0)
         ranges: dict[str, tuple[int, int]] = {}
@@ -183,7 +183,7 @@ class PivotTask:
         shape, dictionary = self.shapes[name], state.dictionary
         for first in range(0, len(rows), _WRITTEN):
             batch = state.tables[name].take(rows[first : first + _WRITTEN])
-            for bucket, places in by_bucket(buckets_of(batch, shape, self.buckets, dictionary)):
-                own = None if amounts is None else amounts[first : first + _WRITTEN][places]
-                file = write_file(to_arrow(batch[:, places], shape, dictionary, own), Path(self.folder), bucket)
-                yield outcome(target, bucket, what, file, b"", len(places))
+            for bucket, columns in by_bucket(buckets_of(batch, shape, self.buckets, dictionary)):
+                own = None if amounts is None else amounts[first : first + _WRITTEN][columns]
+                file = write_file(to_arrow(batch[:, columns], shape, dictionary, own), Path(self.folder), bucket)
+                yield outcome(target, bucket, what, file, b"", len(columns))

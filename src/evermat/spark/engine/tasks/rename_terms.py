@@ -1,7 +1,7 @@
-"""Tasks that rename terms: which facts mention some terms, what their normal forms are, and what facts stand for in all names.
+"""Tasks that rename terms: they find facts that mention some terms, compute normal forms, and expand facts.
 
-Who stands for whom is in files of pairs, a name and its representative, which every task reads as a whole: the driver has it too. Terms that are
-in no pair stand for themselves.
+Representatives are in files of pairs, a name and its representative, which every task reads as a whole, as does the driver. Terms that are in no
+pair represent themselves.
 """
 
 from __future__ import annotations
@@ -35,20 +35,22 @@ class RenameInput:
         """Its facts in a part of all facts."""
         return batches_of(self.expression, self.shape, dictionary, part)
 
-    def places(self) -> npt.NDArray[np.int64]:
-        """The columns, as kernels want them."""
+    def positions(self) -> npt.NDArray[np.int64]:
+        """The columns as an array, for kernels."""
         return np.array(self.columns, np.int64)
 
 
-def read_pairs(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> Batch:
-    """All pairs of a name and its representative."""
-    return np.concatenate(
-        [np.empty((2, 0), np.int64), *batches_of(pairs, PAIR, dictionary, Part(buckets, 1, 0))], axis=1
-    )
+def read_pairs(batches: Iterable[Batch]) -> Batch:
+    """All pairs of a name and its representative in one batch."""
+    return np.concatenate([np.empty((2, 0), np.int64), *batches], axis=1)
+
+
+def _all_pairs(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> Batch:
+    return read_pairs(batches_of(pairs, PAIR, dictionary, Part(buckets, 1, 0)))
 
 
 def give_representatives(union_find: UnionFind, pairs: Batch) -> None:
-    """Gives names their representatives; who is one stands for itself."""
+    """Assigns names their representatives, which represent themselves."""
     if pairs.shape[1]:
         own = np.unique(pairs[1])
         union_find.assign(np.concatenate([pairs[0], own]), np.concatenate([pairs[1], own]))
@@ -57,7 +59,7 @@ def give_representatives(union_find: UnionFind, pairs: Batch) -> None:
 def union_find_of(pairs: Expression | None, dictionary: Dictionary, buckets: int) -> UnionFind:
     """The renaming that some pairs describe."""
     found = UnionFind(dictionary)
-    give_representatives(found, read_pairs(pairs, dictionary, buckets))
+    give_representatives(found, _all_pairs(pairs, dictionary, buckets))
     return found
 
 
@@ -73,11 +75,11 @@ class RenameTask(SendTask):
 
 
 class RewriteTask(RenameTask):
-    """Sends those facts that mention a name of some pair: first for all relations as they are, then, if it is wanted, in normal form."""
+    """Sends facts that mention a name of some pair: first of all relations as they are, then, if there are channels, in normal form."""
 
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         del figures
-        representatives = _Representatives(read_pairs(self.pairs, dictionary, self.buckets))
+        representatives = _Representatives(_all_pairs(self.pairs, dictionary, self.buckets))
         for number in numbers:
             self._rewrite(Part(self.buckets, self.tasks, number), representatives, dictionary, outbox)
 
@@ -95,33 +97,33 @@ class RewriteTask(RenameTask):
 
 
 class _Representatives:
-    """Who stands for whom, of a few terms among many."""
+    """The representatives of a few terms among many."""
 
     def __init__(self, pairs: Batch) -> None:
         order = np.argsort(pairs[0])
         self._names, self._representatives = pairs[0][order], pairs[1][order]
 
     def find(self, terms: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
-        """Which terms are in a pair, and where."""
-        places = np.searchsorted(self._names, terms)
-        known = places < len(self._names)
-        known[known] = self._names[places[known]] == terms[known]
-        return known, places
+        """Which terms are in a pair, and the positions of the pairs."""
+        positions = np.searchsorted(self._names, terms)
+        known = positions < len(self._names)
+        known[known] = self._names[positions[known]] == terms[known]
+        return known, positions
 
     def normal(self, batch: Batch, named: RenameInput) -> Batch:
-        """Facts with representatives in place of names."""
+        """Facts with representatives instead of names."""
         made = batch.copy()
         for column in named.columns:
-            known, places = self.find(batch[column])
-            made[column, known] = self._representatives[places[known]]
+            known, positions = self.find(batch[column])
+            made[column, known] = self._representatives[positions[known]]
         return made
 
 
-# --- facts in all names --------------------------------------------------------------------------------------
+# --- expanded facts ------------------------------------------------------------------------------------------
 
 
 class ExpandNamesTask(RenameTask):
-    """Sends the facts that representatives stand for, of each relation to its channel."""
+    """Sends the expanded facts of each relation to its channel."""
 
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         del figures
@@ -129,13 +131,13 @@ class ExpandNamesTask(RenameTask):
         for part in (Part(self.buckets, self.tasks, number) for number in numbers):
             for channel, named in enumerate(self.facts):
                 for batch in named.batches(dictionary, part):
-                    for made in expand_names(batch, named.places(), union_find):
+                    for made in expand_names(batch, named.positions(), union_find):
                         outbox.facts(channel, made, named.shape, None)
 
 
 @dataclass(frozen=True, eq=False)
 class CountNamesTask:
-    """Tells how many facts the facts of relations stand for. Of n tasks, task i has the i-th of n parts of all facts."""
+    """Reports the numbers of expanded facts. Task i of n has the i-th of n parts of all facts."""
 
     facts: tuple[RenameInput, ...]
     pairs: Expression | None
@@ -149,7 +151,7 @@ class CountNamesTask:
             part = Part(self.buckets, self.tasks, number)
             for target, named in enumerate(self.facts):
                 parts = named.batches(dictionary, part)
-                rows = sum(int(count_names(batch, named.places(), union_find).sum()) for batch in parts)
+                rows = sum(int(count_names(batch, named.positions(), union_find).sum()) for batch in parts)
                 if rows:
                     yield outcome(target, number, "facts", None, b"", rows)
         settle()

@@ -1,6 +1,6 @@
-"""Facts on the way: batches of columns as Parquet files and as packed Arrow bytes, and the bucket that a fact belongs to.
+"""Serialization of batches of columns as Parquet files and as packed Arrow bytes, and the buckets of facts.
 
-Numbers of all types are the integers that stand for them in the columns engine; symbols are texts, so that a file means the same to every process.
+Numbers of all types are integers as in the columns engine; symbols are texts, so that a file is valid in every process.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NULLARY = "present"
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class FactFile:
-    """A file with facts of one relation and one bucket. The driver removes it when nothing refers to this any more."""
+    """A file with facts of one relation and one bucket. The driver deletes it when nothing refers to this any more."""
 
     path: str
     rows: int
@@ -38,7 +38,7 @@ class FactFile:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The columns of facts, as far as files care: which of them are texts; and which columns decide on the bucket."""
+    """The columns of facts in files: which of them are texts; and which columns decide on the bucket."""
 
     texts: tuple[bool, ...]
     home: tuple[int, ...]
@@ -51,7 +51,6 @@ class Shape:
 
     @property
     def arity(self) -> int:
-        """The number of columns."""
         return len(self.texts)
 
 
@@ -78,7 +77,6 @@ class Part:
         assert self.count <= self.buckets or self.count % self.buckets == 0
 
     def __contains__(self, bucket: object) -> bool:
-        """Whether facts of a bucket can be in it."""
         assert isinstance(bucket, int)
         fewer = min(self.count, self.buckets)
         return bucket % fewer == self.number % fewer
@@ -86,7 +84,7 @@ class Part:
     def only(
         self, batch: Batch, amounts: Amounts | None, shape: Shape, dictionary: Dictionary
     ) -> tuple[Batch, Amounts | None]:
-        """Those facts of a batch, from buckets that can be in it, that are."""
+        """The facts of a batch, from buckets that overlap the part, that are in it."""
         if self.count <= self.buckets:
             return batch, amounts
         chosen = np.flatnonzero(buckets_of(batch, shape, self.count, dictionary) == self.number)
@@ -142,7 +140,7 @@ def unpack(payload: pa.Buffer | bytes) -> pa.Table:
 
 
 def write_file(table: pa.Table, folder: Path, bucket: int) -> FactFile:
-    """Writes facts of a bucket; the name is new, so that of a task that runs twice only what the driver hears of counts."""
+    """Writes facts of a bucket; the name is new, so that of a task that runs twice only one result counts."""
     path = folder / f"{bucket}-{uuid4().hex}.parquet"
     texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
     pq.write_table(table, path, use_dictionary=texts, write_statistics=False)

@@ -2,7 +2,7 @@ r"""Expressions over sets of facts of one relation, as tasks get them: leaves ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,14 +20,14 @@ class Files:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The facts whose amounts in some files sum up to more than 0. Only to be intersected with, or taken from, something else."""
+    """The facts whose amounts in some files sum up to more than 0. Only to be intersected with, or subtracted from, another expression."""
 
     files: tuple[FactFile, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Arrived:
-    """The facts that tasks have derived and sent. There is one of it in every process."""
+    """The facts that tasks have derived and sent; a singleton in every process."""
 
     def __reduce__(self) -> str:
         return "ARRIVED"
@@ -57,8 +57,13 @@ def combined(operator: str, left: Expression | None, right: Expression | None) -
     return Combined(operator, left, right)
 
 
+def files_of(files: Sequence[FactFile]) -> Expression | None:
+    """The facts in some files; None if there are no files."""
+    return Files(tuple(files)) if files else None
+
+
 def most(expression: Expression | None) -> int:
-    """How many facts there are at most, as far as can be told without looking."""
+    """An upper bound of the number of facts, computed without reading them."""
     match expression:
         case None:
             return 0
@@ -83,7 +88,7 @@ def leaves(expression: Expression) -> Iterator[Leaf]:
 
 
 def generators(expression: Expression) -> Iterator[Leaf]:
-    """Leaves that together hold all facts of the expression: those of the smaller side of an intersection."""
+    """Leaves that together hold all facts of the expression: of an intersection, those of the smaller side."""
     match expression:
         case Combined("|", left, right):
             yield from generators(left)

@@ -1,13 +1,14 @@
-"""Facts of one relation in the memory of a task, and which of them belong to which set."""
+"""Facts of one relation in the memory of a task, with the sets that each belongs to; and those that a worker caches."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Container, Iterable, Iterator
 
 import numpy as np
 
 from evermat.columns import Batch, Dataset, Dictionary, Difference, Intersection, Rows, Table, Union, View
-from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Shape, read_file
+from evermat.spark.engine.tasks.serialization import Amounts, FactFile, Part, Shape, read_file
 from evermat.spark.engine.tasks.set_expressions import (
     ARRIVED,
     Arrived,
@@ -26,26 +27,27 @@ _OPERATIONS: dict[str, type[Union | Intersection | Difference]] = {"|": Union, "
 
 
 class TaskTable:
-    """The facts that some expressions speak of, with a bit of the state word for each leaf.
+    """The facts of some expressions, with a bit of the state word for each leaf.
 
-    Facts of leaves that generate (see `generators`) have a row; of all other leaves only those that have one already are
-    noted. So what is held is bounded by what the expressions can be, however large the sets that they exclude.
+    Facts of leaves that generate (see `generators`) have a row; facts of all other leaves are recorded only if they have one already. So
+    memory is bounded by the largest possible result of the expressions, however large the sets that they exclude.
     """
 
     def __init__(self, name: str, shape: Shape, dictionary: Dictionary) -> None:
-        self.name, self.shape, self._dictionary = name, shape, dictionary
+        self.name, self.shape, self.dictionary = name, shape, dictionary
         self.table = Table(shape.arity)
+        self.paths: set[str] = set()  # of the files that `append` has read
         self._tables = {name: self.table}
         self._sets: dict[int, Dataset] = {}
 
     def receive(self, batch: Batch) -> Rows:
-        """Takes in facts that have arrived; their rows."""
+        """Adds facts that have arrived and returns their rows."""
         rows = self.table.locate(batch)
         self.table.set_bits(rows, self._set(ARRIVED).bit)
         return rows
 
     def load(self, expressions: Iterable[Expression], buckets: Container[int]) -> None:
-        """Reads what the expressions speak of, in these buckets, or in a `Part` of all facts."""
+        """Reads the files of some expressions, in these buckets, or in a `Part` of all facts."""
         wanted = list(expressions)
         generating = {id(leaf): leaf for expression in wanted for leaf in generators(expression)}
         for leaf in generating.values():
@@ -54,25 +56,30 @@ class TaskTable:
         for leaf in {id(leaf): leaf for expression in wanted for leaf in leaves(expression)}.values():
             if id(leaf) in generating or isinstance(leaf, Arrived) or id(leaf) in self._sets:
                 continue
+            bit = self._set(leaf).bit
             if isinstance(leaf, Counted):
-                self._note_counted(leaf, buckets)
-            else:
-                self._note(leaf, buckets)
+                self.table.set_bits(np.flatnonzero(self.sums(leaf, buckets) > 0).astype(np.int32), bit)
+                continue
+            for batch, _ in self._read(leaf, buckets) if self.table.count else ():
+                rows = self.table.find(batch)
+                self.table.set_bits(rows[rows >= 0], bit)
         for dataset in self._sets.values():
             inside = self.table.state[: self.table.count] & np.uint16(dataset.bit)
             dataset.sizes[self.name] = int(np.count_nonzero(inside))
 
-    def append(self, leaf: Files, files: Iterable[FactFile], part: Container[int]) -> None:
-        """Reads more files of the one set that is held, which is called `leaf` from now on; none of their facts is there yet."""
+    def append(self, leaf: Files, part: Container[int]) -> None:
+        """Reads the new files of the one set that is held, which has grown to `leaf`; none of their facts is held yet."""
         self._sets = {id(leaf): next(iter(self._sets.values()), Dataset("0", 1, self._tables))}
         self._leaf = leaf  # as long as it is referred to, no other object has its id
-        for file in files:
-            for batch, _ in read_file(file, self.shape, self._dictionary, part):
-                self.table.add_new(batch, 1)
+        for file in _in(leaf.files, part):
+            if file.path not in self.paths:
+                for batch, _ in read_file(file, self.shape, self.dictionary, part):
+                    self.table.add_new(batch, 1)
+                self.paths.add(file.path)
         self._sets[id(leaf)].sizes[self.name] = self.table.count
 
     def view(self, expression: Expression) -> View:
-        """The expression over what has been loaded."""
+        """The expression over the loaded facts."""
         if isinstance(expression, Combined):
             return _OPERATIONS[expression.operator](self.view(expression.left), self.view(expression.right))
         return self._sets.get(id(expression)) or self._set(expression)
@@ -89,46 +96,61 @@ class TaskTable:
         if id(leaf) in self._sets:
             return
         bit, fresh = self._set(leaf).bit, self.table.count == 0
-        for file in _in(leaf.files, buckets):
-            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
-                if fresh:  # no fact is in two files, so rows are not needed
-                    self.table.add_new(batch, bit)
-                else:
-                    self.table.set_bits(self.table.locate(batch), bit)
-
-    def _note(self, leaf: Files, buckets: Container[int]) -> None:
-        bit = self._set(leaf).bit
-        for file in _in(leaf.files, buckets) if self.table.count else ():
-            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
-                rows = self.table.find(batch)
-                self.table.set_bits(rows[rows >= 0], bit)
-
-    def _note_counted(self, leaf: Counted, buckets: Container[int]) -> None:
-        rows = np.flatnonzero(self.sums(leaf, buckets) > 0).astype(np.int32)
-        self.table.set_bits(rows, self._set(leaf).bit)
+        for batch, _ in self._read(leaf, buckets):
+            if fresh:  # no fact is in two files, so rows are not needed
+                self.table.add_new(batch, bit)
+            else:
+                self.table.set_bits(self.table.locate(batch), bit)
 
     def all_sums(self, leaf: Counted, buckets: Container[int]) -> Amounts:
         """As `sums`, for all facts that have amounts: they get rows."""
-        for file in _in(leaf.files, buckets):
-            for batch, _ in read_file(file, self.shape, self._dictionary, buckets):
-                self.table.locate(batch)
+        for batch, _ in self._read(leaf, buckets):
+            self.table.locate(batch)
         return self.sums(leaf, buckets)
 
     def sums(self, leaf: Counted, buckets: Container[int]) -> Amounts:
         """For each row the sum of the amounts in files."""
         sums = np.zeros(self.table.count, np.int64)
-        for file in _in(leaf.files, buckets) if self.table.count else ():
-            for batch, amounts in read_file(file, self.shape, self._dictionary, buckets):
-                assert amounts is not None
-                rows = self.table.find(batch)
-                add_amounts(sums, rows[rows >= 0], amounts[rows >= 0])
+        for batch, amounts in self._read(leaf, buckets) if self.table.count else ():
+            assert amounts is not None
+            rows = self.table.find(batch)
+            add_amounts(sums, rows[rows >= 0], amounts[rows >= 0])
         return sums
+
+    def _read(self, leaf: Files | Counted, buckets: Container[int]) -> Iterator[tuple[Batch, Amounts | None]]:
+        for file in _in(leaf.files, buckets):
+            yield from read_file(file, self.shape, self.dictionary, buckets)
+
+
+MOST_CACHED = 16_000_000  # facts
+
+_cache: OrderedDict[tuple[str, Shape, Part], TaskTable] = OrderedDict()
+
+
+def cached(name: str, shape: Shape, leaf: Files, part: Part, dictionary: Dictionary) -> TaskTable:
+    """The facts of some files, in a part of all facts, only to be read; a worker process keeps them from job to job.
+
+    A set that does not change is read once, and of a set that grows only new files are read. The cache only saves time: a lookup is decided by
+    the names of files, which are never written twice.
+    """
+    key = (name, shape, part)
+    found = _cache.pop(key, None)
+    paths = {file.path for file in _in(leaf.files, part)}
+    if found is None or found.dictionary is not dictionary or not found.paths <= paths:
+        found = TaskTable(name, shape, dictionary)
+    found.append(leaf, part)
+    _cache[key] = found  # the last one to be evicted
+    while sum(held.table.count for held in _cache.values()) > MOST_CACHED and len(_cache) > 1:
+        _cache.popitem(last=False)
+    if found.table.count > MOST_CACHED:
+        del _cache[key]
+    return found
 
 
 def batches_of(
     expression: Expression | None, shape: Shape, dictionary: Dictionary, buckets: Container[int]
 ) -> Iterator[Batch]:
-    """The facts of an expression in some buckets; held only if there is something to find out."""
+    """The facts of an expression in some buckets; they are held only if the expression has operators."""
     if isinstance(expression, Files):
         for file in _in(expression.files, buckets):
             for batch, _ in read_file(file, shape, dictionary, buckets):

@@ -1,8 +1,8 @@
-"""What all tasks share: the worker process that they run in, what they send to each other, and what they tell the driver.
+"""Common parts of all tasks: the worker process, packets between tasks, and outcomes for the driver.
 
-All of them are the columns engine at work on the files of some buckets; a task keeps nothing and may be run again anywhere. A job has up to
-three kinds, with a shuffle in between: `DeriveTask` evaluates rules and sends heads to their buckets, `GroupTask` turns bindings of aggregates into heads, `MergeTask` computes
-in each bucket which facts are the result, and leaves them in files.
+All tasks run the columns engine on the files of some buckets; a task has no state and may be run again anywhere. A job has up to three kinds of
+tasks, with shuffles between them: `DeriveTask` evaluates rules and sends heads to their buckets, `GroupTask` turns bindings of aggregates into
+heads, `MergeTask` computes the resulting facts of each bucket and writes them to files.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import pickle
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from queue import Queue
@@ -29,7 +30,7 @@ OUTCOME = "target int, bucket int, what string, path string, rows long, payload 
 FIGURES = -1  # the channel of figures, for the driver
 _PACKED = 1 << 20  # facts that travel together
 _QUEUED = 8  # packets that wait to be sent
-_MOST_SYMBOLS = 10_000_000  # after which a worker forgets its dictionary
+_MOST_SYMBOLS = 10_000_000  # after which a worker drops its dictionary
 
 
 # --- the worker ----------------------------------------------------------------------------------------------
@@ -38,7 +39,7 @@ _dictionary = Dictionary()
 
 
 def worker_dictionary() -> Dictionary:
-    """The symbols that this process knows; their ids mean nothing outside of it."""
+    """The dictionary of this process; its ids are valid only here."""
     global _dictionary  # noqa: PLW0603
     if len(_dictionary) > _MOST_SYMBOLS:
         _dictionary = Dictionary()
@@ -46,7 +47,7 @@ def worker_dictionary() -> Dictionary:
 
 
 def bucket_of_task() -> int:
-    """The bucket that the task at work here has."""
+    """The bucket of the current task."""
     from pyspark import TaskContext  # noqa: PLC0415
 
     context = TaskContext.get()
@@ -55,21 +56,21 @@ def bucket_of_task() -> int:
 
 
 def settle() -> None:
-    """Spark's worker looks for garbage after every task. What the first one has loaded stays: no need to look at it again."""
+    """Exempts all objects of the first task from garbage collection, which Spark's worker runs after every task."""
     if not gc.get_freeze_count():
         gc.collect()
         gc.freeze()
 
 
 def streamed(produce: Callable[[Callable[[pa.RecordBatch], None]], None]) -> Iterator[pa.RecordBatch]:
-    """Yields what a producer sends, while it goes on in a thread of its own: little is held."""
+    """Yields the batches of a producer, which runs in a thread of its own: few are held."""
     queue: Queue[pa.RecordBatch | BaseException | None] = Queue(_QUEUED)
 
     def run() -> None:
         try:
             produce(queue.put)
             queue.put(None)
-        except BaseException as error:  # noqa: BLE001  # it goes on in the thread that waits
+        except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
             queue.put(error)
 
     Thread(target=run, daemon=True).start()
@@ -80,12 +81,12 @@ def streamed(produce: Callable[[Callable[[pa.RecordBatch], None]], None]) -> Ite
     settle()
 
 
-# --- what is sent --------------------------------------------------------------------------------------------
+# --- packets -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Where what is found goes to: facts of a shape for a target; bindings of an aggregate rule become heads in another channel first."""
+    """A destination of facts of a shape: a target; bindings of an aggregate rule become heads in another channel first."""
 
     shape: Shape
     target: int
@@ -96,28 +97,25 @@ class Channel:
 
 @dataclass
 class Figures:
-    """What an evaluation came across."""
+    """Statistics of an evaluation."""
 
     instances: int = 0
     matches: int = 0
-    undefined: dict[int, int] = field(default_factory=dict)  # by the place of the rule in the text
-    sent: int = 0  # facts that went to another task
+    undefined: Counter[int] = field(default_factory=Counter)  # by the position of the rule in the text
+    sent: int = 0  # facts that were sent to another task
     sent_bytes: int = 0
     rounds: int = 0  # within one task
 
     def packed(self) -> bytes:
-        """As a task hands them to the driver."""
         return pickle.dumps(self)
 
     def add(self, other: Figures) -> None:
-        """Adds those of another task."""
         self.instances += other.instances
         self.matches += other.matches
         self.sent += other.sent
         self.sent_bytes += other.sent_bytes
         self.rounds = max(self.rounds, other.rounds)
-        for place, count in other.undefined.items():
-            self.undefined[place] = self.undefined.get(place, 0) + count
+        self.undefined += other.undefined
 
 
 class Outbox:
@@ -129,34 +127,33 @@ class Outbox:
 
     def facts(self, channel: int, batch: Batch, shape: Shape, amounts: Amounts | None) -> None:
         """Sends facts, in their order within a bucket."""
-        for bucket, places in by_bucket(buckets_of(batch, shape, self._buckets, self._dictionary)):
-            for first in range(0, len(places), _PACKED):
-                chosen = places[first : first + _PACKED]
+        for bucket, columns in by_bucket(buckets_of(batch, shape, self._buckets, self._dictionary)):
+            for first in range(0, len(columns), _PACKED):
+                chosen = columns[first : first + _PACKED]
                 part = np.ascontiguousarray(batch[:, chosen])
                 table = to_arrow(part, shape, self._dictionary, None if amounts is None else amounts[chosen])
                 self.packet(bucket, channel, pack(table))
                 self._sent += len(chosen)
 
     def packet(self, bucket: int, channel: int, payload: bytes) -> None:
-        """Sends bytes to a bucket."""
         self._bytes += len(payload)
         columns = [pa.array([bucket], pa.int32()), pa.array([channel], pa.int32()), pa.array([payload], pa.binary())]
         self._send(pa.RecordBatch.from_arrays(columns, names=["bucket", "channel", "payload"]))
 
     def figures(self, figures: Figures) -> None:
-        """Sends figures, by way of the first bucket."""
+        """Sends figures to the driver, through the first bucket."""
         figures.sent, figures.sent_bytes = self._sent, self._bytes
         self.packet(0, FIGURES, figures.packed())
 
 
 def numbers_of(batches: Iterable[pa.RecordBatch]) -> list[int]:
-    """The numbers that Spark gives the first tasks of a job."""
+    """The numbers of the first tasks of a job."""
     return [number for batch in batches for number in batch.column(0).to_pylist()]
 
 
 @dataclass(frozen=True, eq=False)
 class SendTask(ABC):
-    """A first task of a job: finds facts and sends them to their buckets, by channel. Of n tasks, task i has the i-th of n parts of its input."""
+    """A first task of a job, which sends facts to their buckets, by channel. Task i of n has the i-th of n parts of its input."""
 
     channels: tuple[Channel, ...]
     buckets: int
@@ -175,28 +172,27 @@ class SendTask(ABC):
 
     @abstractmethod
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
-        """Sends what is found in the parts with these numbers."""
+        """Sends the facts of the parts with these numbers."""
 
 
 def packets_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes]]:
-    """The channels and payloads of what has arrived."""
+    """The channels and payloads of received packets."""
     for batch in batches:
         yield from zip(batch.column(1).to_pylist(), batch.column(2).to_pylist(), strict=True)
 
 
-# --- what the driver is told ---------------------------------------------------------------------------------
+# --- outcomes ------------------------------------------------------------------------------------------------
 
 
 def outcome(
     target: int, bucket: int, what: str, file: FactFile | None, payload: bytes, rows: int = 0
 ) -> pa.RecordBatch:
-    """What a task tells the driver: an `OUTCOME`."""
-    path = "" if file is None else file.path
+    """A row of `OUTCOME` for the driver."""
     columns = {
         "target": pa.array([target], pa.int32()),
         "bucket": pa.array([bucket], pa.int32()),
         "what": pa.array([what]),
-        "path": pa.array([path]),
+        "path": pa.array(["" if file is None else file.path]),
         "rows": pa.array([rows], pa.int64()),
         "payload": pa.array([payload], pa.binary()),
     }
