@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns.graph.reachability import Graph, Nodes, Pairs
+from evermat.columns.graph.reachability import Graph, Pairs
 from evermat.columns.intervals import tree_cover
+from evermat.columns.storage.arrays import Nodes
 
 Edge = tuple[int, int]
 

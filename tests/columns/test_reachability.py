@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.columns.graph import reachability
-from evermat.columns.graph.reachability import Graph, Nodes, Pairs, connected
+from evermat.columns.graph.reachability import Graph, Pairs, connected
 from evermat.columns.kernels import graphs as kernels
+from evermat.columns.storage.arrays import Nodes
 
 from .models import truth_of
 

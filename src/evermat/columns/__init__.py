@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from evermat.columns.evaluation.rules import Rules
     from evermat.columns.graph.closure_module import closure_modules
     from evermat.columns.graph.delta_reachability import Connections
-    from evermat.columns.graph.dynamic_graph import Nodes
     from evermat.columns.intervals.interval_reader import Reach
     from evermat.columns.intervals.interval_version import Version, covers
     from evermat.columns.kernels.jit import keeps_kernels, watching_compilation
@@ -45,8 +44,9 @@ if TYPE_CHECKING:
     from evermat.columns.state.state import State
     from evermat.columns.state.stratum import StratumRules
     from evermat.columns.state.update import Update
-    from evermat.columns.state.views import NO_ROWS, Difference, Intersection, Listed, Union, View
+    from evermat.columns.state.views import Difference, Intersection, Listed, Union, View
     from evermat.columns.state.working_sets import ChangedRows
+    from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows
     from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.columns.storage.domains import BEFORE, GAINED, KEPT, LOST
@@ -60,6 +60,6 @@ if TYPE_CHECKING:
         encode_table,
     )
     from evermat.columns.storage.selection import Selection
-    from evermat.columns.storage.table import MATERIALISED, Batch, Rows, Table
+    from evermat.columns.storage.table import MATERIALISED, Table
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

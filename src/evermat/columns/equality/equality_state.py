@@ -17,9 +17,10 @@ from evermat.columns.equality.expansion import Expansion
 from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
 from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, UnionFind
 from evermat.columns.state.datasets import Dataset
-from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import NO_ROWS, Rows, Truth
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import STATES, Rows, Table, Truth
+from evermat.columns.storage.table import STATES, Table
 from evermat.engine import Journal
 from evermat.language import EQUALITY_CLASSES, TERM_NAMES, Program, Rule, terms_of
 

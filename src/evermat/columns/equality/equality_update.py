@@ -18,7 +18,7 @@ from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.state.working_sets import WorkingSet
-from evermat.columns.storage.table import Rows
+from evermat.columns.storage.arrays import Numbers, Rows
 from evermat.engine import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
@@ -130,7 +130,7 @@ class EqualityUpdate:
         """A materialisation from scratch beside the old one."""
         return Again(self, below)
 
-    def rename_to(self, terms: npt.NDArray[np.int64], union_find: UnionFind) -> None:
+    def rename_to(self, terms: Numbers, union_find: UnionFind) -> None:
         """All names of some things have the representatives that another renaming gives them."""
         self.representatives.assign(terms, union_find.of(terms), self.update.journal)
         self.rules.refresh()
@@ -332,7 +332,7 @@ class Proofs:
             found[name] = [homes[self._counts[name][homes] == needed]]
         self.complete.add(Listed(self._schema.tables, found))
 
-    def _merged_of(self, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _merged_of(self, terms: Numbers) -> Numbers:
         merged = np.zeros(len(terms), np.int64)
         inside = terms < len(self._merged)
         merged[inside] = self._merged[terms[inside]]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.rewritten_facts import RewrittenFacts
 from evermat.columns.equality.union_find import Changed, Ids, UnionFind
 from evermat.columns.state.datasets import Dataset
 from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -33,7 +32,7 @@ def all_names(view: View, rewritten: RewrittenFacts) -> Listed:
     return Listed(rewritten.schema.tables, found)
 
 
-def count_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Ids:
+def count_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Ids:
     """For how many facts each fact stands."""
     found = np.ones(batch.shape[1], np.int64)
     for column in columns:
@@ -41,7 +40,7 @@ def count_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionF
     return found
 
 
-def expand_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Iterator[Batch]:
+def expand_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Iterator[Batch]:
     """What facts stand for, a limited number at a time if no single fact stands for more."""
     sizes = count_names(batch, columns, union_find)
     if len(sizes) == int(sizes.sum()):
@@ -146,9 +145,7 @@ class ExpandedChange:
             inserted[:, ~self._is_in(self._old, name, inserted, columns, old=True)],
         )
 
-    def _is_in(
-        self, view: View, name: str, batch: Batch, columns: npt.NDArray[np.int64], *, old: bool
-    ) -> npt.NDArray[np.bool_]:
+    def _is_in(self, view: View, name: str, batch: Batch, columns: Numbers, *, old: bool) -> Mask:
         """Whether the normal forms of facts, the old or the new ones, are in a view."""
         if not batch.shape[1]:
             return np.zeros(0, np.bool_)
@@ -180,7 +177,7 @@ class _Before:
         for marks, marked in ((self._is_touched, terms), (self.loses, changed.old), (self.gains, changed.new)):
             marks[marked] = True
 
-    def concerns(self, batch: Batch, columns: npt.NDArray[np.int64]) -> bool:
+    def concerns(self, batch: Batch, columns: Numbers) -> bool:
         """Whether a term of some facts has, or had, other names."""
         terms = batch[columns]
         return bool(self._is_touched[terms].any()) or bool((self._now.sizes(terms.ravel()) > 1).any())
@@ -218,13 +215,13 @@ class _Before:
         return _listed(self._changed.new, self._changed.terms, representatives)
 
 
-def _mentioning(batch: Batch, columns: npt.NDArray[np.int64], marked: npt.NDArray[np.bool_]) -> Batch:
+def _mentioning(batch: Batch, columns: Numbers, marked: Mask) -> Batch:
     """The facts in which a marked term occurs."""
     return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 
 def _differing(
-    batch: Batch, columns: npt.NDArray[np.int64], names: UnionFind | _Before, differing: Callable[[Ids], Names]
+    batch: Batch, columns: Numbers, names: UnionFind | _Before, differing: Callable[[Ids], Names]
 ) -> Iterator[Batch]:
     """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
     for column in columns if batch.shape[1] else ():

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 import numpy as np
 
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.table import Batch, Rows
 from evermat.language import Constant, Expression, Variable
 from evermat.plan import STARTING, Compute, Match, Step
 

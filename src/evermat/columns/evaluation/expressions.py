@@ -12,15 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evermat.columns.storage.arrays import Batch, Mask, Numbers
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import Column, as_typed, decode_column, encode
-from evermat.columns.storage.table import Batch
+from evermat.columns.storage.encoding import as_typed, decode_column, encode
 from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
-Mask = npt.NDArray[np.bool_]
-Result = tuple[Column, Mask | None]  # values, and where there is one (None: everywhere)
+Result = tuple[Numbers, Mask | None]  # values, and where there is one (None: everywhere)
 Evaluate = Callable[[Batch, int], Result]
 _Operation = Callable[..., tuple[Any, Any]]
 
@@ -202,7 +200,7 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
 def _by_rank(dictionary: Dictionary, *, smallest: bool) -> _Operation:
     """The least or greatest of two symbols, by their UTF-8 bytes."""
 
-    def run(a: Column, b: Column) -> tuple[Column, None]:
+    def run(a: Numbers, b: Numbers) -> tuple[Numbers, None]:
         rank = dictionary.rank()
         return np.where((rank[a] <= rank[b]) == smallest, a, b), None
 
@@ -233,7 +231,7 @@ def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
         value = evaluate(call.function, call.operands, values, call.type)
         return None if value is None else encode(value, call.type, dictionary)
 
-    def run(*arguments: Column) -> tuple[Column, Mask]:
+    def run(*arguments: Numbers) -> tuple[Numbers, Mask]:
         columns = [np.atleast_1d(a) for a in np.broadcast_arrays(*arguments)]
         keys = list(zip(*(column.tolist() for column in columns), strict=True))
         for key in set(keys) - known.keys():
@@ -257,14 +255,14 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> Callable[[Column, Column], Any]:
+def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
     if operator in ("=", "!="):
         return _COMPARE[operator]
     if operator in _COMPARE:
         compare = _COMPARE[operator]
         if type_ is Type.SYMBOL:
 
-            def by_rank(a: Column, b: Column) -> Any:
+            def by_rank(a: Numbers, b: Numbers) -> Any:
                 rank = dictionary.rank()
                 return compare(rank[a], rank[b])
 
@@ -273,7 +271,7 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
     return _text_test(operator, dictionary)
 
 
-def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Column, Column], Any]:
+def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
     """`match`, `contains` and their negations: once for each pair of symbols."""
     negated, name = operator.startswith("!"), operator.lstrip("!")
     test_all = _TEXT_TESTS.get(name) or (lambda left, texts: [holds(name, left, text) for text in texts])
@@ -287,7 +285,7 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Column, Colum
             found = test_all(dictionary.symbol(left), [dictionary.symbol(text) for text in texts])
             known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})
 
-    def run(a: Column, b: Column) -> Any:
+    def run(a: Numbers, b: Numbers) -> Any:
         left, right = (np.atleast_1d(c).tolist() for c in np.broadcast_arrays(a, b))
         pairs = list(zip(left, right, strict=True))
         if missing := set(pairs) - known.keys():

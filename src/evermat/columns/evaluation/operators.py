@@ -12,11 +12,12 @@ from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import Batch, Numbers, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.index import Index
 from evermat.columns.storage.selection import Selection, contains, count_rows
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import Table
 from evermat.language import Constant, Relation, Variable
 from evermat.plan import STARTING, Check, Compute, Filter, Match, Role
 
@@ -24,13 +25,13 @@ from evermat.plan import STARTING, Check, Compute, Filter, Match, Role
 class Sink(Protocol):
     """Takes batches [columns, capacity] of which the first n columns count, and their weights (None: 1 each)."""
 
-    def __call__(self, batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None: ...
+    def __call__(self, batch: Batch, n: int, weights: Numbers | None) -> None: ...
 
 
 def locating(table: Table) -> Sink:
     """A sink that only sees to it that every tuple has a row in a table."""
 
-    def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+    def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
         del weights
         table.locate(batch, n)
 
@@ -226,7 +227,7 @@ class Exists(SelectOperation):
             self.next.push(n)
 
 
-def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int) -> None:
+def multiply(weights: Numbers, factor: Numbers | int) -> None:
     """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
     product = weights * factor
     if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):

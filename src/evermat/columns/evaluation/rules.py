@@ -13,11 +13,12 @@ import numpy.typing as npt
 from evermat.columns.evaluation.aggregates import AggregatePipeline
 from evermat.columns.evaluation.operators import Sink, locating
 from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
-from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import NO_ROWS, Rows
 from evermat.columns.storage.domains import ANY
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Rows, Table
+from evermat.columns.storage.table import Table
 from evermat.engine import BaseRules, limited_to
 from evermat.language import Atom, Constant, Relation, Rule
 from evermat.plan import STARTING, Extent, Role, Roles, Start, plan_from

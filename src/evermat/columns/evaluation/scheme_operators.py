@@ -11,9 +11,9 @@ from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
 from evermat.columns.evaluation.operators import Figures, MatchOperation, SelectOperation, multiply
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, in_domain
+from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Rows
 from evermat.language import Variable
 from evermat.plan import Check, Match
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.evaluation.operators import Sink
 from evermat.columns.evaluation.pipeline import EvaluationContext
@@ -13,7 +12,8 @@ from evermat.columns.evaluation.rules import Bag
 from evermat.columns.graph.delta_reachability import Connections
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.table import Batch, Table
+from evermat.columns.storage.arrays import Batch, Mask
+from evermat.columns.storage.table import Table
 from evermat.engine import Jobs
 from evermat.language import Closure
 
@@ -40,7 +40,7 @@ class TableAccess:
         }
         return Listed(self._tables, found)
 
-    def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
+    def mask(self, view: View, relation: str, facts: Batch) -> Mask:
         """Which facts of I are in a view."""
         return view.mask(relation, self._tables[relation].find(facts))
 

@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.algebra import Bag, OwnView, Take, View
 from evermat.columns.graph.delta_reachability import (
@@ -22,11 +21,9 @@ from evermat.columns.graph.delta_reachability import (
     on_paths,
     still,
 )
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns.graph.dynamic_graph import Edges
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Nodes, Rows
 from evermat.language import Closure, Copy
-
-_NO_EDGES: Rows = np.empty(0, np.int32)
 
 
 class Access(Protocol):
@@ -41,7 +38,7 @@ class Access(Protocol):
     def listed(self, facts: Mapping[str, list[Batch]]) -> View:
         """Facts of I, by relation, as a view."""
 
-    def mask(self, view: OwnView, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
+    def mask(self, view: OwnView, relation: str, facts: Batch) -> Mask:
         """Which facts of I are in a view."""
 
     def pairs(self, closure: Closure, connections: Connections) -> Bag:
@@ -105,7 +102,7 @@ class ClosureModule:
     def load_below(self, present: OwnView) -> Rows:
         """What is present below becomes edges, if it is not yet; the edges that come by it."""
         if self._has_below:
-            return _NO_EDGES
+            return NO_ROWS
         self._has_below = True
         return self.insert(present, below=True)
 
@@ -162,8 +159,8 @@ class ClosureUpdate:
         self._gone_steps, self._come_steps = gone, come
         self._gone: list[Rows] = []  # all edges that are gone by this update
         self._deleted: list[tuple[Nodes, Nodes]] = []  # the ends of all facts and steps that were deleted
-        self._forgotten = _NO_EDGES  # those of facts that are not external any more, although they may hold
-        self._cut, self._cut_facts = _NO_EDGES, update.deleted  # what was cut last
+        self._forgotten = NO_ROWS  # those of facts that are not external any more, although they may hold
+        self._cut, self._cut_facts = NO_ROWS, update.deleted  # what was cut last
         self._has_lost_steps = False
         self._edges.noted = update.journal.note
 
@@ -208,13 +205,13 @@ class ClosureUpdate:
     def cut(self, delta: OwnView) -> Bag:
         """Pairs that are not connected any more."""
         cut = _all([self._forgotten, self._lose_steps(), self._lose(delta)])
-        self._forgotten, self._cut, self._cut_facts = _NO_EDGES, cut, delta
+        self._forgotten, self._cut, self._cut_facts = NO_ROWS, cut, delta
         return self._module.pairs(lost(self._edges, cut))
 
     def touched(self) -> View:
         """External facts that now connect what may have been connected over what was cut; an edge may stand for several facts."""
         if self._module.isolated:
-            return self._unfounded(_NO_EDGES)
+            return self._unfounded(NO_ROWS)
         ends = self._ends_of(self._cut_facts), self._ends_of_edges(self._cut)
         tails, heads = (_all(one[i] for one in ends) for i in (0, 1))
         return self._unfounded(may_depend(self._edges, tails, heads, self._cut))
@@ -222,7 +219,7 @@ class ClosureUpdate:
     def supports(self, goals: OwnView) -> View:
         """External facts on paths between the ends of the goals, as far as they have no nonrecursive derivations."""
         if self._module.isolated:
-            return self._unfounded(_NO_EDGES)
+            return self._unfounded(NO_ROWS)
         return self._unfounded(_all(self._on_paths(number, facts) for number, facts in self._module.facts_in(goals)))
 
     def prove(self, goals: OwnView, proved: OwnView) -> View:
@@ -286,7 +283,7 @@ class ClosureUpdate:
     def _lose_steps(self) -> Rows:
         """What lower strata have lost is gone, if it is not yet."""
         if self._has_lost_steps:
-            return _NO_EDGES
+            return NO_ROWS
         self._has_lost_steps = True
         gone = self._module.remove(self._gone_steps, below=True)
         self._gone.append(gone)
@@ -295,4 +292,4 @@ class ClosureUpdate:
 
 def _all(rows: Iterable[Rows]) -> Rows:
     """All rows of some lists."""
-    return np.concatenate([_NO_EDGES, *rows])
+    return np.concatenate([NO_ROWS, *rows])

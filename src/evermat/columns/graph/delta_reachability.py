@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes
+from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges
 from evermat.columns.graph.reachability import Graph, Pairs, connected
-from evermat.columns.storage.table import Batch, Rows, Truth
+from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Rows, Truth
 
 CHUNK = 1 << 15
 _TO, _FROM, _AHEAD, _WITHIN = 1, 2, 4, 8  # marks of nodes
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +30,10 @@ class Connections:
     Arrays only, so that it can be sent elsewhere. `kept` None: all that are connected.
     """
 
-    values: npt.NDArray[np.int64]  # of each node
+    values: Numbers  # of each node
     tails: Nodes
     heads: Nodes
-    kept: npt.NDArray[np.bool_] | None
+    kept: Mask | None
     sources: Nodes
     targets: Nodes
     symmetric: bool = False
@@ -71,7 +70,7 @@ class Connections:
             yield batch
 
 
-NO_CONNECTIONS = Connections(np.empty(0, np.int64), _NO_NODES, _NO_NODES, None, _NO_NODES, _NO_NODES)
+NO_CONNECTIONS = Connections(np.empty(0, np.int64), NO_NODES, NO_NODES, None, NO_NODES, NO_NODES)
 
 
 def gained(edges: Edges, come: Rows) -> Connections:
@@ -135,7 +134,7 @@ def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], go
 def may_depend(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: Rows) -> Rows:
     """Edges on any path that now connects a pair which depended, or may have depended, on some edges as in `depending`."""
     if not len(tails):
-        return _NO_NODES
+        return NO_NODES
     with _in_question(edges, gone):
         return _left(edges, tails, heads)[-1]
 
@@ -150,13 +149,13 @@ def _left(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any]) -> tup
 
 def on_paths(edges: Edges, tails: Nodes, heads: Nodes) -> Rows:
     """The edges on any path from a tail to any of the heads."""
-    with _in_question(edges, _NO_NODES):
+    with _in_question(edges, NO_NODES):
         edges.ahead(tails, LIVE, _AHEAD)
         nodes = edges.behind(heads, LIVE, _WITHIN, within=_AHEAD)
         return edges.between(nodes, _WITHIN, LIVE)
 
 
-def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> npt.NDArray[np.bool_]:
+def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> Mask:
     """Which tails are connected with their heads by some edges."""
     ends = edges.table.rows[rows]
     nodes = np.concatenate([ends.ravel(), tails, heads])
@@ -188,9 +187,7 @@ def _places(edges: Edges, nodes: Nodes) -> Nodes:
     return edges.positions
 
 
-def _numbered(
-    edges: Edges, nodes: Nodes, rows: Rows, kept: npt.NDArray[np.bool_] | None, to: Nodes, away: Nodes
-) -> Connections:
+def _numbered(edges: Edges, nodes: Nodes, rows: Rows, kept: Mask | None, to: Nodes, away: Nodes) -> Connections:
     """A part of the graph with nodes renumbered."""
     place, ends = _places(edges, nodes), edges.table.rows[rows]
     return Connections(

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.graph.reachability import list_by_key
 from evermat.columns.kernels import graphs as kernels
-from evermat.columns.storage.table import STATES, Batch, Rows, Table, Truth, as_rows
+from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_rows, lengthened
+from evermat.columns.storage.table import STATES, Table
 from evermat.language import Closure, Copy, Member
 
-Nodes: TypeAlias = npt.NDArray[np.int32]
 States: TypeAlias = npt.NDArray[np.uint16]
 
 CHANGED = 1 << 15  # of an edge's state: it is in question now. The other bits say what it stands for.
@@ -58,6 +59,21 @@ def _external(closure: Closure, member: Member, turned: bool, *, is_below: bool)
     ]
 
 
+class _Links:
+    """The first edge out of each node, or into it, and the next one of each edge; -1 ends a chain. `column`: the end that these edges lead to."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.first: Nodes = np.empty(0, np.int32)
+        self.next: Nodes = np.empty(0, np.int32)
+
+    def make_room(self, nodes: int, edges: int) -> None:
+        if len(self.first) < nodes:
+            self.first = lengthened(self.first, nodes + nodes // 8 + 16, -1)
+        if len(self.next) < edges:
+            self.next = lengthened(self.next, edges + edges // 8 + 16, -1)
+
+
 class Edges:
     """The edges of one closure, between numbered nodes.
 
@@ -71,15 +87,14 @@ class Edges:
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
         self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
         self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
-        self._first_out, self._first_in = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._next_out, self._next_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._out, self._in = _Links(1), _Links(0)
         self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
         self._linked = 0
 
     @property
     def nbytes(self) -> int:
         """Bytes in use."""
-        arrays = (self._first_out, self._first_in, self._next_out, self._next_in, self.marks, self.positions)
+        arrays = (self._out.first, self._in.first, self._out.next, self._in.next, self.marks, self.positions)
         return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -143,16 +158,13 @@ class Edges:
 
     def _link(self) -> None:
         """Puts new edges into the lists of their nodes."""
-        if len(self._first_out) < self.nodes.count:
-            room = _room(self.nodes.count)
-            self._first_out, self._first_in = (_longer(a, room, -1) for a in (self._first_out, self._first_in))
-            self.marks, self.positions = _longer(self.marks, room, 0), _longer(self.positions, room, 0)
-        if len(self._next_out) < self.table.count:
-            room = _room(self.table.count)
-            self._next_out, self._next_in = (_longer(a, room, -1) for a in (self._next_out, self._next_in))
+        for links in (self._out, self._in):
+            links.make_room(self.nodes.count, self.table.count)
+        if len(self.marks) < self.nodes.count:
+            self.marks, self.positions = (lengthened(a, len(self._out.first)) for a in (self.marks, self.positions))
         kernels.link(
             self.table.rows, self._linked, self.table.count,
-            self._first_out, self._next_out, self._first_in, self._next_in,
+            self._out.first, self._out.next, self._in.first, self._in.next,
         )  # fmt: skip
         self._linked = self.table.count
 
@@ -168,20 +180,16 @@ class Edges:
         """The nodes of facts; with `add` they are made where there are none, else it is -1 there."""
         part = self.parts[number]
         tails, heads = part.turned(facts)
-        return np.stack([self._node(tails, add=add, source=part.from_source), self._node(heads, add=add)])
+        ends = self.find_nodes(tails, source=part.from_source, add=add), self.find_nodes(heads, source=False, add=add)
+        return np.stack(ends).astype(np.int64)
 
-    def _node(self, values: npt.NDArray[np.int64], *, add: bool, source: bool = False) -> npt.NDArray[np.int64]:
-        keys = np.empty((2, len(values)), np.int64)
-        keys[0], keys[1] = values, int(source)
-        return (self.nodes.locate(keys) if add else self.nodes.find(keys)).astype(np.int64)
-
-    def find_nodes(self, values: npt.NDArray[np.int64], *, source: bool) -> Nodes:
-        """The nodes of some values, or the sources; -1 where there is none."""
+    def find_nodes(self, values: Numbers, *, source: bool, add: bool = False) -> Nodes:
+        """The nodes of some values, or the sources; where there is none, it is inserted with `add`, else -1."""
         keys = np.empty((2, len(values)), np.int64)
         keys[0], keys[1] = values, source
-        return self.nodes.find(keys)
+        return self.nodes.locate(keys) if add else self.nodes.find(keys)
 
-    def find_ends(self, tails: npt.NDArray[np.int64], heads: npt.NDArray[np.int64]) -> tuple[Nodes, Nodes]:
+    def find_ends(self, tails: Numbers, heads: Numbers) -> tuple[Nodes, Nodes]:
         """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
         n = len(tails)
         keys = np.zeros((2, 2 * n), np.int64)
@@ -189,14 +197,14 @@ class Edges:
         nodes = self.nodes.find(keys)
         return nodes[:n], nodes[n:]
 
-    def values_of(self, nodes: Nodes) -> npt.NDArray[np.int64]:
+    def values_of(self, nodes: Nodes) -> Numbers:
         """The values of nodes."""
-        values: npt.NDArray[np.int64] = self.nodes.rows[nodes, 0].astype(np.int64)
+        values: Numbers = self.nodes.rows[nodes, 0].astype(np.int64)
         return values
 
-    def may_begin(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+    def may_begin(self, nodes: Nodes) -> Mask:
         """Which nodes the paths of facts may begin at."""
-        begins: npt.NDArray[np.bool_] = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
+        begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
         return begins
 
     # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -214,48 +222,33 @@ class Edges:
 
     def ahead(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
         """Some nodes and all that can be reached from them, over edges of `truth` and nodes marked `within`; they are marked."""
-        return self._reach(seeds, truth, self._first_out, self._next_out, 1, mark, within)
+        return self._reach(seeds, truth, self._out, mark, within, self.marks)
 
     def behind(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
         """Some nodes and all from which they can be reached."""
-        return self._reach(seeds, truth, self._first_in, self._next_in, 0, mark, within)
+        return self._reach(seeds, truth, self._in, mark, within, self.marks)
 
     def live_behind(self, node: int) -> Nodes:
         """A node and, after it, all from which live edges lead there; leaves no marks, so several may search at a time."""
-        out, marks = np.empty(self.nodes.count, np.int32), np.zeros(self.nodes.count, np.uint8)
-        found = kernels.reach(
-            np.array([node], np.int32), self.table.rows, self.table.state, LIVE, self._first_in, self._next_in,
-            0, marks, 1, 0, out,
-        )  # fmt: skip
-        return out[:found]
+        marks = np.zeros(self.nodes.count, np.uint8)
+        return self._reach(np.array([node]), LIVE, self._in, 1, 0, marks)
 
     def _reach(
-        self, seeds: npt.NDArray[Any], truth: Truth, first: Nodes, following: Nodes, column: int, mark: int, within: int
+        self, seeds: npt.NDArray[Any], truth: Truth, links: _Links, mark: int, within: int, marks: npt.NDArray[np.uint8]
     ) -> Nodes:
         out = np.empty(self.nodes.count, np.int32)
         found = kernels.reach(
-            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth, first, following,
-            column, self.marks, mark, within, out,
+            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth,
+            links.first, links.next, links.column, marks, mark, within, out,
         )  # fmt: skip
         return out[:found]
 
     def between(self, nodes: Nodes, mark: int, truth: Truth) -> Rows:
         """The edges of `truth` from some nodes to marked ones."""
-        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._first_out, self._next_out)
+        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._out.first, self._out.next)
         out = np.empty(kernels.edges_between(*given, np.empty(0, np.int32)), np.int32)
         kernels.edges_between(*given, out)
         return out
-
-
-def _room(count: int) -> int:
-    """How many to make room for, if there are so many now."""
-    return count + count // 8 + 16
-
-
-def _longer(array: Any, room: int, filler: int) -> Any:
-    longer = np.full(room, filler, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def _distinct(rows: Rows) -> Rows:
@@ -291,9 +284,7 @@ class ReverseSearch:
     def _listed(self) -> tuple[Nodes, Nodes]:
         """The tails of the edges into each node, one after the other, and where those of each begin."""
         tails, heads = self._edges.table.rows[self._edges.everything()].T
-        starts, lists = np.zeros(self._edges.nodes.count + 1, np.int32), np.empty(len(tails), np.int32)
-        kernels.list_by_key(as_rows(heads), as_rows(tails), starts, lists)
-        return starts, lists
+        return list_by_key(as_rows(heads), as_rows(tails), self._edges.nodes.count)
 
     @property
     def nbytes(self) -> int:

@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import LIVE, Edges, Nodes
-from evermat.columns.graph.reachability import Graph
+from evermat.columns.graph.dynamic_graph import LIVE, Edges
+from evermat.columns.graph.reachability import Graph, list_by_key
 from evermat.columns.intervals.interval_reader import Reach
 from evermat.columns.intervals.interval_version import EMPTY, Version, covers, table_of
 from evermat.columns.intervals.tree_cover import cover
-from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import interval_build as kernels
-from evermat.columns.storage.table import Rows, as_rows
+from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Numbers, Rows, as_rows, lengthened
 
 #: a node gets so many numbers, a power of two, or fewer if there would be too many
 STRIDE = 64
@@ -31,21 +30,20 @@ GROWTH_AT_LEAST = 10_000
 MOST_NUMBERS = (1 << 31) - 2
 
 _INSIDE, _ANYWHERE = 16, 32  # marks of nodes; not those that questions about connections use
-_NO_NODES: Nodes = np.empty(0, np.int32)
 _RUNS = 64  # each is more than twice as long as the next
 
 
 class _Arena:
     """Intervals that are appended, and never change then."""
 
-    def __init__(self, low: Nodes = _NO_NODES, high: Nodes = _NO_NODES) -> None:
+    def __init__(self, low: Nodes = NO_NODES, high: Nodes = NO_NODES) -> None:
         self.low, self.high, self.used = low, high, len(low)
 
     def reserve(self, room: int) -> None:
         """Makes room for so many. Arrays that were taken from it before stay as they are."""
         if room > len(self.low):
             room = max(room, self.used + self.used // 2, 256)
-            self.low, self.high = (_longer(a[: self.used], room) for a in (self.low, self.high))
+            self.low, self.high = (lengthened(a[: self.used], room) for a in (self.low, self.high))
 
     def trim(self) -> None:
         """Frees room that is not needed."""
@@ -64,8 +62,8 @@ class _Draft:
     def __init__(self, version: Version, nodes: int, arena: _Arena) -> None:
         self.component = np.arange(nodes, dtype=np.int32)
         self.component[: version.n] = version.component
-        self.starts, self.counts = _longer(version.starts, nodes, 0), _longer(version.counts, nodes, 0)
-        self.own, self.home = _longer(version.own, nodes, -1), _longer(version.home, nodes, -1)
+        self.starts, self.counts = lengthened(version.starts, nodes), lengthened(version.counts, nodes)
+        self.own, self.home = lengthened(version.own, nodes, -1), lengthened(version.home, nodes, -1)
         self.arena = arena
 
 
@@ -97,7 +95,7 @@ class Intervals:
 
     def reach(self) -> Reach:
         """What can be asked of the closure before and now, until the edges change."""
-        return Reach(self.edges, self.before, self.now, np.concatenate([_NO_NODES, *self._changed]))
+        return Reach(self.edges, self.before, self.now, np.concatenate([NO_NODES, *self._changed]))
 
     # ── Before and now ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +177,7 @@ class Intervals:
         is_fresh = heads >= first
         tails, heads = tails[is_fresh], heads[is_fresh]
         is_old = tails < first
-        starts, lists = _list_by_key(tails[~is_old] - np.int32(first), heads[~is_old], n - first)
+        starts, lists = list_by_key(tails[~is_old] - np.int32(first), heads[~is_old], n - first)
         has_parent = np.zeros(n - first, np.bool_)
         has_parent[heads - first] = True
         roots = first + np.argsort(has_parent, kind="stable")
@@ -216,7 +214,7 @@ class Intervals:
         leads_out = ~is_inside & ~from_source
         tails = place[tails]
         graph = Graph(len(nodes), tails[is_inside], place[heads[is_inside]])
-        outer = _list_by_key(graph.component[tails[leads_out]], heads[leads_out], graph.components)
+        outer = list_by_key(graph.component[tails[leads_out]], heads[leads_out], graph.components)
         seeds = np.zeros(graph.components, np.uint8)
         seeds[graph.component[place[grown]]] |= np.uint8(kernels.GREW)
         seeds[graph.component[place[shrunk]]] |= np.uint8(kernels.SHRANK)
@@ -243,7 +241,7 @@ class Intervals:
         own = home - np.int32((1 << shift) - 1)
         self._arena = _Arena()
         draft = _Draft(EMPTY, n, self._arena)
-        outer = np.zeros(graph.components + 1, np.int32), _NO_NODES
+        outer = np.zeros(graph.components + 1, np.int32), NO_NODES
         seeds = np.full(graph.components, kernels.SHRANK, np.uint8)
         self._close(draft, own, home, graph, nodes, outer, seeds)
         self._close_sources(draft, own, home, nodes[self._are_sources(nodes)], tails[from_source], heads[from_source])
@@ -255,7 +253,7 @@ class Intervals:
         )  # fmt: skip
         self.now = self.now._replace(numbered=self.now.intervals)
 
-    def _are_sources(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+    def _are_sources(self, nodes: Nodes) -> Mask:
         """Which nodes are only sources: edges lead from them, and none to them."""
         return self.edges.may_begin(nodes) if self.edges.linear else np.zeros(len(nodes), np.bool_)
 
@@ -284,11 +282,11 @@ class Intervals:
         rest = sources[others]
         place[rest] = np.arange(len(rest), dtype=np.int32)
         is_rest = others[of_source]
-        graph = Graph(len(rest), _NO_NODES, _NO_NODES)
-        outer = _list_by_key(graph.component[place[tails[is_rest]]], heads[is_rest], graph.components)
+        graph = Graph(len(rest), NO_NODES, NO_NODES)
+        outer = list_by_key(graph.component[place[tails[is_rest]]], heads[is_rest], graph.components)
         self._close(draft, own, home, graph, rest, outer, np.full(len(rest), kernels.SHRANK, np.uint8))
 
-    def _degrees(self, nodes: Nodes) -> npt.NDArray[np.int64]:
+    def _degrees(self, nodes: Nodes) -> Numbers:
         """How many edges lead from each of some different nodes."""
         edges = self.edges
         edges.marks[: edges.nodes.count] |= np.uint8(_ANYWHERE)
@@ -333,15 +331,6 @@ class Intervals:
             self.before = self.before._replace(low=low[: len(self.before.low)], high=high[: len(self.before.high)])
 
 
-def _longer(array: Any, room: int, filler: int | None = None) -> Any:
-    """A copy with room for more."""
-    longer = np.empty(room, array.dtype)
-    longer[: len(array)] = array
-    if filler is not None:
-        longer[len(array) :] = filler
-    return longer
-
-
 def _ends(edges: Edges, rows: Rows) -> tuple[Nodes, Nodes]:
     """The tails and the heads of edges."""
     ends: Any = edges.table.rows[rows]
@@ -352,12 +341,6 @@ def _nearest_first(graph: Graph) -> tuple[Nodes, Nodes]:
     """The components that edges lead to from each, in topological order: the later ones are often reached by the earlier."""
     count = graph.components
     tails = np.repeat(np.arange(count, dtype=np.int32), np.diff(graph.starts))
-    starts, tails = _list_by_key(graph.successors, tails, count)
+    starts, tails = list_by_key(graph.successors, tails, count)
     heads = np.repeat(np.arange(count, dtype=np.int32), np.diff(starts))
-    return _list_by_key(tails, heads, count)
-
-
-def _list_by_key(keys: Nodes, values: Nodes, count: int) -> tuple[Nodes, Nodes]:
-    starts, lists = np.zeros(count + 1, np.int32), np.empty(len(values), np.int32)
-    graph_kernels.list_by_key(keys, values, starts, lists)
-    return starts, lists
+    return list_by_key(tails, heads, count)

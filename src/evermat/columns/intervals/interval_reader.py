@@ -11,14 +11,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes, ReverseSearch
+from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, ReverseSearch
 from evermat.columns.intervals import interval_walk as walks
-from evermat.columns.intervals.interval_version import EMPTY, Listing, Mask, Places, Version, covers, listing_of
-from evermat.columns.intervals.interval_walk import Chunk, Targets, Values, Walk
+from evermat.columns.intervals.interval_version import EMPTY, Listing, Version, covers, listing_of
+from evermat.columns.intervals.interval_walk import Chunk, Targets, Walk
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL, BOTH, LESS
+from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Rows, as_rows
 from evermat.columns.storage.domains import GAINED, KEPT, LOST
-from evermat.columns.storage.table import Batch, Rows, as_rows
 
 #: so few keys are looked up one by one
 FEW_KEYS = 8
@@ -27,7 +27,6 @@ FEW_NODES = 1 << 15
 
 _MARK = 16  # of nodes; not one that questions about connections use
 _CLASSES = np.array([0, LOST, GAINED, KEPT], np.uint8)  # by the versions that have a pair: 1 the earlier, 2 the later
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 class Reach:
@@ -42,7 +41,7 @@ class Reach:
 
     def __init__(self, edges: Edges | None, before: Version | None, now: Version, changed: Rows | None = None) -> None:
         self._edges, self.before, self.now = edges, before, now
-        self._changed = _NO_NODES if before is None else changed
+        self._changed = NO_NODES if before is None else changed
         self._backwards = None if edges is None else ReverseSearch(edges)
         self._fresh: Listing | None = None
 
@@ -90,7 +89,7 @@ class Reach:
             if not 0 <= node < self.now.n:
                 continue
             if self.before is None and self._backwards is not None:
-                sources = _chosen(self._predecessors(node, self._backwards) if domain & KEPT else _NO_NODES, begins)
+                sources = _chosen(self._predecessors(node, self._backwards) if domain & KEPT else NO_NODES, begins)
             else:
                 every = np.arange(self.now.n, dtype=np.int32) if few else self._behind(nodes[i : i + 1], past=True)
                 sources = _chosen(every, begins)
@@ -106,7 +105,7 @@ class Reach:
         return found if covers(self.now, found[:1], found[:1])[0] else found[1:]
 
     def facts(
-        self, domain: int, chunk: int, values: Values, *, flipped: bool, apart: bool, begins: Mask | None = None
+        self, domain: int, chunk: int, values: Numbers, *, flipped: bool, apart: bool, begins: Mask | None = None
     ) -> Iterator[Batch]:
         """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, turned around if flipped.
 
@@ -115,7 +114,7 @@ class Reach:
         for walk in self._walks(domain):
             sources, targets = _chosen(self._sources(walk), begins), self._targets(walk)
             if walk.kept is None:
-                groups = np.where(self.cyclic[sources], self.now.component[sources], -1) if apart else _NO_NODES
+                groups = np.where(self.cyclic[sources], self.now.component[sources], -1) if apart else NO_NODES
                 yield from walks.named(
                     walk, sources, targets.listing, groups, self.now.component, values, chunk, flipped=flipped
                 )
@@ -132,7 +131,7 @@ class Reach:
 
     # ── Numbers of pairs ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def counts(self, nodes: Nodes, domain: int) -> Places:
+    def counts(self, nodes: Nodes, domain: int) -> Numbers:
         """How many pairs of a domain begin at each of some nodes."""
         nodes = as_rows(nodes)
         totals = np.zeros(len(nodes), np.int64)
@@ -148,7 +147,7 @@ class Reach:
             total += int(walks.totals(walk, sources, self._targets(walk)) @ weights)
         return total
 
-    def backward_counts(self, nodes: Nodes, domain: int, begins: Mask | None = None) -> Places:
+    def backward_counts(self, nodes: Nodes, domain: int, begins: Mask | None = None) -> Numbers:
         """How many pairs of a domain end at each of some nodes, with sources that may begin them."""
         nodes = as_rows(nodes)
         totals = np.zeros(len(nodes), np.int64)
@@ -241,12 +240,12 @@ class Reach:
         if walk.kept is not None:
             known = keys < walk.other.n
             other = listing_of(places[known], walk.other.home[keys[known]])
-        sources = self._behind(keys, past=walk.version is self.before) if len(keys) else _NO_NODES
+        sources = self._behind(keys, past=walk.version is self.before) if len(keys) else NO_NODES
         return _chosen(sources, begins), Targets(listing, other, len(nodes))
 
     def _behind(self, keys: Nodes, *, past: bool) -> Nodes:
         """Nodes that have numbers, among them all that reach one of the keys, now or in the past."""
-        edges, changed = self._edges, self._changed if past else _NO_NODES
+        edges, changed = self._edges, self._changed if past else NO_NODES
         if edges is None or changed is None:
             return np.arange(self.now.n, dtype=np.int32)
         state = edges.table.state

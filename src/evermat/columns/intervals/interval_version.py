@@ -6,20 +6,14 @@ Borgida and Jagadish).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import Nodes
 from evermat.columns.kernels import interval_scan as kernels
-from evermat.columns.storage.table import as_rows
+from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Numbers, as_rows
 
-Places: TypeAlias = npt.NDArray[np.int64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-
-_NO_NODES: Nodes = np.empty(0, np.int32)
-_NO_PLACES: Places = np.empty(0, np.int64)
+_NO_PLACES: Numbers = np.empty(0, np.int64)
 
 
 class Listing(NamedTuple):
@@ -46,7 +40,7 @@ class Version(NamedTuple):
     """
 
     component: Nodes
-    starts: Places
+    starts: Numbers
     counts: Nodes
     low: Nodes
     high: Nodes
@@ -71,7 +65,7 @@ class Version(NamedTuple):
         return Listing(self.order, self.homes, self.table, self.shift)
 
     @property
-    def slices(self) -> tuple[Places, Nodes, Nodes, Nodes]:
+    def slices(self) -> tuple[Numbers, Nodes, Nodes, Nodes]:
         """What nodes reach, for kernels."""
         return self.starts, self.counts, self.low, self.high
 
@@ -87,7 +81,7 @@ class Version(NamedTuple):
 
 
 EMPTY: Final = Version(
-    _NO_NODES, _NO_PLACES, *(_NO_NODES,) * 7, np.zeros(1, np.int32), shift=0, top=0, numbering=0, numbered=0
+    NO_NODES, _NO_PLACES, *(NO_NODES,) * 7, np.zeros(1, np.int32), shift=0, top=0, numbering=0, numbered=0
 )  # fmt: skip
 
 

@@ -6,16 +6,12 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import Nodes
-from evermat.columns.intervals.interval_version import EMPTY, Listing, Places, Version
+from evermat.columns.intervals.interval_version import EMPTY, Listing, Version
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL
-from evermat.columns.storage.table import Batch
+from evermat.columns.storage.arrays import NO_NODES, Batch, Nodes, Numbers, Words
 
-Values: TypeAlias = npt.NDArray[np.int64]
-Words: TypeAlias = npt.NDArray[np.uint64]
 Chunk: TypeAlias = tuple[Nodes, Nodes]
 Ranges: TypeAlias = tuple[Nodes, Nodes, Nodes]  # owners, begins, ends
 
@@ -24,7 +20,6 @@ RANGES = 1 << 14
 RANGES_PER_NODE = 1 << 8
 
 _BITS = 64
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 class Walk(NamedTuple):
@@ -110,14 +105,14 @@ def named(
     listing: Listing,
     apart: Nodes,
     component: Nodes,
-    values: Values,
+    values: Numbers,
     size: int,
     *,
     flipped: bool,
 ) -> Iterator[Batch]:
     """The pairs of a walk in batches of values; `apart`: for each source the component that is left out, or -1; or for none of them."""
     labels, names = values[sources], values[listing.listed]
-    groups = component[listing.listed] if len(apart) else _NO_NODES
+    groups = component[listing.listed] if len(apart) else NO_NODES
     out, filled = np.empty((2, size), np.int64), 0
     for some in ranges(walk, sources, listing):
         cursor = np.zeros(2, np.int64)
@@ -134,7 +129,7 @@ def _room_for(size: int) -> Chunk:
     return np.empty(size, np.int32), np.empty(size, np.int32)
 
 
-def totals(walk: Walk, sources: Nodes, targets: Targets) -> Places:
+def totals(walk: Walk, sources: Nodes, targets: Targets) -> Numbers:
     """How many pairs of a walk begin at each source."""
     sums = np.zeros(len(sources), np.int64)
     if walk.kept is None:
@@ -147,7 +142,7 @@ def totals(walk: Walk, sources: Nodes, targets: Targets) -> Places:
     return sums
 
 
-def groups_of(walk: Walk, sources: Nodes) -> Places:
+def groups_of(walk: Walk, sources: Nodes) -> Numbers:
     """Numbers that are the same for nodes which reach the same on a walk."""
     groups = walk.version.component[sources].astype(np.int64)
     if walk.other.n:
@@ -157,7 +152,7 @@ def groups_of(walk: Walk, sources: Nodes) -> Places:
     return groups
 
 
-def representatives(walk: Walk, sources: Nodes) -> tuple[Nodes, Places]:
+def representatives(walk: Walk, sources: Nodes) -> tuple[Nodes, Numbers]:
     """One of the nodes that reach the same on a walk, for each of them how many these are."""
     groups = groups_of(walk, sources)
     order = np.argsort(groups, kind="stable")

@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.reachability import Graph, Nodes, Words
+from evermat.columns.graph.reachability import Graph
 from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import tree_cover as kernels
+from evermat.columns.storage.arrays import Mask, Nodes, Numbers, Words
 
 Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: components that reach a component are counted exactly if that takes so many operations on words at most; else for a sample of
 #: them, as large as these operations allow, but not smaller than this
@@ -99,7 +99,7 @@ def estimate_pairs(graph: Graph, sources: Mask | None = None, samples: int = _SA
     return known + float(ends[-1] * (_sizes(graph, drawn) / reach[drawn]).mean())
 
 
-def _sizes(graph: Graph, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+def _sizes(graph: Graph, chosen: npt.NDArray[np.intp]) -> Numbers:
     """How many nodes the chosen components, at most as many as a word has bits, are connected to."""
     sizes = np.zeros(_BITS, np.int64)
     rows, active, count = _spread(graph, chosen, 1)

@@ -82,7 +82,7 @@ FAR = 1 << 18
 
 @compiled(inline="always")
 def _seek_places(batch, first, m, high, ids, places):
-    """The places in `ids` of the tuples first … first+m. Column by column, so that it takes few instructions for each."""
+    """The places in `ids` of the tuples first … first+m. Numbers by column, so that it takes few instructions for each."""
     for b in range(m):
         places[b] = np.uint64(0)
     for c in range(batch.shape[0]):

@@ -11,19 +11,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
+from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import Reach
 from evermat.columns.intervals.interval_version import Version, covers
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.schemes.scheme import Counts, Kinds, in_domain
 from evermat.columns.schemes.value_directory import Mentions
+from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_batch
 from evermat.columns.storage.domains import ANY, IN_UPDATE, KEPT, domain_of
-from evermat.columns.storage.table import Batch, Rows, Truth, as_batch
-
-Values = npt.NDArray[np.int64]
 
 
 class ClosedPairs:
@@ -105,7 +102,7 @@ class ClosedPairs:
             known = self._reach = self.intervals.reach()
         return known
 
-    def begins(self) -> npt.NDArray[np.bool_] | None:
+    def begins(self) -> Mask | None:
         """The nodes that pairs may begin at; None: all."""
         if not self.edges.linear:
             return None
@@ -245,10 +242,10 @@ class ClosedRelation:
     def _turned(self, first: Any, second: Any) -> tuple[Any, Any]:
         return (second, first) if self.flipped else (first, second)
 
-    def _tails(self, values: Values) -> Nodes:
+    def _tails(self, values: Numbers) -> Nodes:
         return self.pairs.edges.find_nodes(values, source=self.pairs.edges.linear)
 
-    def _heads(self, values: Values) -> Nodes:
+    def _heads(self, values: Numbers) -> Nodes:
         return self.pairs.edges.find_nodes(values, source=False)
 
     def _facts(self, tails: Nodes, heads: Nodes) -> Batch:

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.graph.dynamic_graph import Nodes
 from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.views import InSchemes, View
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows
 from evermat.columns.storage.domains import BEFORE, GAINED, KEPT
-from evermat.columns.storage.table import ADDED, MATERIALISED, Batch, Rows, Table
+from evermat.columns.storage.table import ADDED, MATERIALISED, Table
 from evermat.language import Atom, Closure, Copy
 
 if TYPE_CHECKING:
     from evermat.columns.graph.closure_module import ClosureModule
-
-
-_NO_ROWS: Rows = np.empty(0, np.int32)
 
 
 class StoredClosure:
@@ -88,7 +85,7 @@ class RoundsOfClosure:
 
     def begin(self) -> None:
         """A materialisation from scratch begins."""
-        self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, _NO_ROWS)
+        self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, NO_ROWS)
 
     def clear(self) -> None:
         """Keeps its facts: others read them."""
@@ -108,8 +105,8 @@ class RoundsOfClosure:
         edges.noted = update.journal.note
         before = edges.everything()
         self.pairs.begin_rounds({KEPT: facts.bit, GAINED: facts.bit | ADDED}, before)
-        self.pairs.next_round(_NO_ROWS)
-        self.pairs.change(_NO_ROWS, edges.remove_all())
+        self.pairs.next_round(NO_ROWS)
+        self.pairs.change(NO_ROWS, edges.remove_all())
         module.forget_below()
         return self
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
+from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.graph.reachability import Graph
 from evermat.columns.intervals.tree_cover import cover, estimate_intervals, estimate_pairs
+from evermat.columns.storage.arrays import Nodes
 from evermat.columns.storage.table import Table
 from evermat.language import Atom, Closure, Negation, Program, Rule, Union, Variable
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.storage.table import Batch, Rows, Truth
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.value_directory import Mentions
 
-Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.uint8]
-Counts = npt.NDArray[np.int64]
+Counts = Numbers
 
 
 class Facts(Protocol):

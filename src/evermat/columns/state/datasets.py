@@ -10,13 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from evermat.columns.schemes.scheme import in_domain
 from evermat.columns.state.views import NOTHING, View, truth_of
+from evermat.columns.storage.arrays import Batch, Mask, Truth
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Table, Truth
+from evermat.columns.storage.table import Table
 
 
 class Dataset(View):
@@ -100,7 +98,7 @@ def facts_in(view: View, name: str, chunk: int = 1 << 17) -> Iterator[Batch]:
         yield table.take(rows[first : first + chunk])
 
 
-def contains_facts(view: View, name: str, facts: Batch) -> npt.NDArray[np.bool_]:
+def contains_facts(view: View, name: str, facts: Batch) -> Mask:
     """Which facts of a relation belong to a view, however the relation is stored."""
     table, n = view.tables[name], facts.shape[1]
     if table.scheme is not None:

@@ -10,10 +10,11 @@ from evermat.columns.evaluation.operators import Sink
 from evermat.columns.evaluation.rules import Bag
 from evermat.columns.state.datasets import AppendedRows, Dataset
 from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import Table
 from evermat.engine import Jobs
 
 

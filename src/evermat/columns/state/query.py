@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.expansion import expand_names
 from evermat.columns.equality.union_find import UnionFind
@@ -23,9 +22,10 @@ from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
 from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.state import State
 from evermat.columns.state.views import View
+from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Table
+from evermat.columns.storage.table import Table
 from evermat.core import pulled
 from evermat.engine import Jobs, Run
 from evermat.language import (
@@ -75,7 +75,7 @@ def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
     solutions = Solutions(Table(query.answer.arity))
 
     def compute(push: Callable[[Batch], None]) -> None:
-        def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
             del weights
             run.derived(n)
             push(batch[:, :n].copy())
@@ -170,7 +170,7 @@ def _in_all_names(state: State, facts: View, name: str) -> Table:
     return _table(state.tables[name].arity, expand_names(batch, columns, state.representatives.union_find))
 
 
-def _renamed(table: Table, columns: npt.NDArray[np.int64], union_find: UnionFind) -> Table:
+def _renamed(table: Table, columns: Numbers, union_find: UnionFind) -> Table:
     batch = _all(table)
     union_find.rename(batch, columns)
     return _table(table.arity, [batch])
@@ -236,7 +236,7 @@ class _Evaluation:
     def _sink(self, table: Table) -> Sink:
         run = self._store.jobs.run
 
-        def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
             del weights
             table.add_new(batch, 0, n)
             run.derived(n)

@@ -10,16 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.expansion import expand_names
 from evermat.columns.equality.union_find import UnionFind
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.query import Scans, Solutions, evaluate, stream
 from evermat.columns.state.state import State
+from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import contains
-from evermat.columns.storage.table import Batch
 from evermat.core import ASSERTED, INFERRED, Which
 from evermat.engine import Run
 from evermat.language import Query
@@ -90,7 +89,7 @@ class Snapshot:
             return table.scheme.holds(fact)
         return bool(contains(table, fact, 1, self._facts.select(name))[0])
 
-    def _renamed_columns(self, name: str) -> npt.NDArray[np.int64] | None:
+    def _renamed_columns(self, name: str) -> Numbers | None:
         """The columns of a relation that hold representatives, if any do."""
         names = self._state.representatives
         return None if names is None else names.schema.columns.get(name)

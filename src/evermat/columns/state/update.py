@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.columns.schemes.interval_scheme import ClosedPairs
-from evermat.columns.state.journaled_counter import JournaledCounter
 from evermat.columns.state.state import State
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.views import NO_ROWS, Listed, View
-from evermat.columns.state.working_sets import ChangedRows, ChangeSet, EmptySet, WorkingSet
-from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL, Rows
+from evermat.columns.state.views import Listed, View
+from evermat.columns.state.working_sets import ChangedRows, ChangeSet, EmptySet, JournaledCounter, WorkingSet
+from evermat.columns.storage.arrays import NO_ROWS, Rows
+from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL
 from evermat.core import uninterrupted
 from evermat.engine import BaseUpdate, Run
 

@@ -12,16 +12,15 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.schemes.scheme import Scheme
+from evermat.columns.storage.arrays import NO_ROWS, Mask, Rows, Truth
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import ADDED, STATES, Rows, Table, Truth
+from evermat.columns.storage.table import ADDED, STATES, Table
 from evermat.language import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)
-NO_ROWS: Rows = np.empty(0, np.int32)
 _NEVER: Truth = np.zeros(STATES, np.uint8)
 
 
@@ -63,7 +62,7 @@ class View(ABC):
         found = list(self.tables[name].scan(truth, lo, hi))
         return found[0] if len(found) == 1 else np.concatenate([*found, NO_ROWS])
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         """Which of some rows belong to it."""
         lo, hi, truth, _ = self.select(name)
         inside = (rows >= lo) & (rows < hi)
@@ -143,13 +142,13 @@ class Listed(View):
     def select(self, name: str) -> Selection:
         return listed(self.rows(name))
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         if name not in self._found or not len(rows):
             return np.zeros(len(rows), np.bool_)
         inside = np.zeros(self.tables[name].count, np.bool_)  # pages that are not written to cost nothing
         for some in self._found[name]:
             inside[some] = True
-        found: npt.NDArray[np.bool_] = inside[rows]
+        found: Mask = inside[rows]
         return found
 
     def __bool__(self) -> bool:
@@ -252,7 +251,7 @@ class Union(_Combination):
         left, right = self.left.rows(name), self.right.rows(name)
         return np.concatenate([left, right[~self.left.mask(name, right)]])
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         return self.left.mask(name, rows) | self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
@@ -276,7 +275,7 @@ class Intersection(_Combination):
         rows = self.left.rows(name)
         return rows[self.right.mask(name, rows)]
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         return self.left.mask(name, rows) & self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
@@ -298,7 +297,7 @@ class Difference(_Combination):
         rows = self.left.rows(name)
         return rows[~self.right.mask(name, rows)]
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         return self.left.mask(name, rows) & ~self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
@@ -335,5 +334,5 @@ class Restricted(View):
     def rows(self, name: str) -> Rows:
         return self.view.rows(name) if name in self.relations else NO_ROWS
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         return self.view.mask(name, rows) if name in self.relations else np.zeros(len(rows), np.bool_)

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.table import Batch, Rows, Table, as_rows
+from evermat.columns.storage.arrays import Batch, Numbers, Rows, as_rows, lengthened
+from evermat.columns.storage.table import Table
 
-Weights = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Weights = Numbers
+Counts = npt.NDArray[np.int32] | Numbers
 Touched: TypeAlias = tuple[Rows, Counts]
 """Rows that were touched for the first time, and their counts before."""
 
@@ -124,7 +125,7 @@ class Counter:
             self._counts = self._counts.astype(np.int64)
         self._counts[rows] = counts
 
-    def get(self, rows: Rows) -> npt.NDArray[np.int64]:
+    def get(self, rows: Rows) -> Numbers:
         """Counts of the rows."""
         self.table.end_tally()
         rows = as_rows(rows)
@@ -175,6 +176,4 @@ class Counter:
 
     def _grow(self) -> None:
         # As far as the table has room: then both grow at the same times. Untouched pages cost nothing.
-        larger = np.zeros(len(self.table.rows), self._counts.dtype)
-        larger[: len(self._counts)] = self._counts
-        self._counts = larger
+        self._counts = lengthened(self._counts, len(self.table.rows))

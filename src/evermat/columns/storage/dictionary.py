@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
+from evermat.columns.storage.arrays import Numbers, Words, lengthened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = npt.NDArray[np.int32]
-_T = TypeVar("_T", bound=np.generic)
 
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
 _INT32_BYTES = 1 << 31
@@ -45,7 +45,7 @@ class Dictionary:
         return self._count
 
     @property
-    def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def texts(self) -> tuple[npt.NDArray[np.uint8], Numbers]:
         """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
         return self._pool, self._ends
 
@@ -87,9 +87,9 @@ class Dictionary:
             raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
         used = int(self._ends[self._count])
         if len(self._pool) - used < length:
-            self._pool = _larger(self._pool, used, used + length)
+            self._pool = lengthened(self._pool, max(used + length, 2 * len(self._pool)))
         if self._count + 1 >= len(self._ends):
-            self._ends = _larger(self._ends, self._count + 1, self._count + 2)
+            self._ends = lengthened(self._ends, 2 * len(self._ends))
         if 2 * self._count >= len(self._slots):
             slots = np.zeros(2 * len(self._slots), np.uint64)
             texts.move_slots(self._slots, slots)
@@ -169,11 +169,11 @@ class Dictionary:
             self._rank = rank
         return self._rank
 
-    def hashes(self) -> npt.NDArray[np.uint64]:
+    def hashes(self) -> Words:
         """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
         known = len(self._hashes)
         if known < self._count:
-            self._hashes = _larger(self._hashes, known, self._count)[: self._count]
+            self._hashes = lengthened(self._hashes, self._count)
             texts.hash_texts(self._pool, self._ends, known, self._count, self._hashes)
         return self._hashes
 
@@ -193,13 +193,6 @@ class Dictionary:
 
         ends = pa.py_buffer(self._ends[: self._count + 1])
         return pa.LargeStringArray.from_buffers(self._count, ends, pa.py_buffer(self._pool))
-
-
-def _larger(array: npt.NDArray[_T], used: int, needed: int) -> npt.NDArray[_T]:
-    """A copy with room for more: at least twice as much."""
-    grown = np.empty(max(needed, 2 * len(array)), array.dtype)
-    grown[:used] = array[:used]
-    return grown
 
 
 def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:

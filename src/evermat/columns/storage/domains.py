@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES, Truth
+from evermat.columns.storage.arrays import Truth
+from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES
 
 #: kinds of facts: before and after, only before, only after
 KEPT: Final = 1

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.language import MAX_NUMBER, Relation, Type, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.columns.storage.table import Batch
-
-Column: TypeAlias = npt.NDArray[np.int64]
-"""The values of one column."""
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
 
@@ -86,21 +83,21 @@ def decode_rows(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> 
     return list(zip(*columns, strict=True))
 
 
-def decode_column(column: Column, type_: Type, dictionary: Dictionary) -> list[Value]:
+def decode_column(column: Numbers, type_: Type, dictionary: Dictionary) -> list[Value]:
     """A column as Python values."""
     if type_ in _BY_ID:
         return list(dictionary.decode(column.astype(np.int32)))
     return as_typed(column, type_).tolist()  # type: ignore[no-any-return]
 
 
-def as_typed(column: Column, type_: Type) -> npt.NDArray[np.generic]:
+def as_typed(column: Numbers, type_: Type) -> npt.NDArray[Any]:
     """A number column with the type that it stands for."""
     if type_ is Type.FLOAT:
         return column.view(np.float64)
     return column.view(np.uint64) if type_ is Type.UNSIGNED else column
 
 
-def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -> Column:
+def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -> Numbers:
     """A column of an Arrow table of the right type, without nulls, as integers."""
     if type_ in _BY_ID:
         return dictionary.encode_arrow(column).astype(np.int64)
@@ -124,7 +121,7 @@ def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionar
     return out
 
 
-def decode_arrow(column: Column, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:
+def decode_arrow(column: Numbers, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:
     """A column of integers as an Arrow array."""
     import pyarrow as pa  # noqa: PLC0415
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_join as kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
-from evermat.columns.storage.table import Batch, Rows, Table, Truth, as_batch
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, lengthened
+from evermat.columns.storage.table import Table
 
 CHUNK = 1 << 16
 #: recent rows are merged when they are this fraction of all that a merge has to read, or at least so many
@@ -76,13 +77,6 @@ class _Buffers:
 _buffers = _Buffers()
 
 
-def _grown(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
-    """The array with at least `size` elements, the new ones 0."""
-    larger = np.zeros(max(size, 2 * len(array)), np.int32)
-    larger[: len(array)] = array
-    return larger
-
-
 class Index:
     """An index on `columns` of `table`, in this order.
 
@@ -95,7 +89,7 @@ class Index:
             raise ValueError("an index needs at least one column")
         self.table = table
         self.columns = columns
-        self._column_array: npt.NDArray[np.int64] = np.array(columns, np.int64)
+        self._column_array: Numbers = np.array(columns, np.int64)
         self._direct = len(columns) == 1
         self._least = 0
         self._most = -1
@@ -159,9 +153,9 @@ class Index:
         recent, rows, first = self._recent, self.table.rows, self._seen
         size = end - recent.base
         if size > len(recent.row_groups):
-            recent.row_groups = _grown(recent.row_groups, size)
+            recent.row_groups = lengthened(recent.row_groups, max(size, 2 * len(recent.row_groups)))
         if size > len(recent.links) and not merge:
-            recent.links = _grown(recent.links, len(recent.row_groups))
+            recent.links = lengthened(recent.links, len(recent.row_groups))
         if self._direct:
             kernels.keys_of_rows(rows, self.columns[0], first, end, recent.row_groups, recent.base)
             self._groups = self._most + 1
@@ -175,11 +169,11 @@ class Index:
                 if first < end:
                     self._grow_hash()
         if self._groups > len(recent.heads) and not merge:
-            recent.heads = _grown(recent.heads, self._groups)
+            recent.heads = lengthened(recent.heads, max(self._groups, 2 * len(recent.heads)))
 
     def _grow_hash(self) -> None:
         capacity = max(64, 2 * self._groups)
-        self._samples = _grown(self._samples, capacity)
+        self._samples = lengthened(self._samples, capacity)
         self._slot_bits = math.ceil((capacity + 1) / MAX_LOAD - 1).bit_length()
         self._slots = np.zeros(1 << self._slot_bits, np.uint32)
         kernels.fill_group_slots(
@@ -260,20 +254,18 @@ class Index:
 
     def counts(
         self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
-    ) -> npt.NDArray[np.int64]:
+    ) -> Numbers:
         """Number of rows in lo … hi with each key that satisfy the view."""
         return self._count(keys, view, lo, hi, n, _INT64_MAX)
 
     def exists(
         self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Mask:
         """Whether there is a row in lo … hi with each key that satisfies the view; stops at the first."""
-        found: npt.NDArray[np.bool_] = self._count(keys, view, lo, hi, n, 1) != 0
+        found: Mask = self._count(keys, view, lo, hi, n, 1) != 0
         return found
 
-    def _count(
-        self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int
-    ) -> npt.NDArray[np.int64]:
+    def _count(self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int) -> Numbers:
         keys = as_batch(keys)
         n = keys.shape[1] if n is None else n
         hi = self.table.count if hi is None else min(hi, self.table.count)

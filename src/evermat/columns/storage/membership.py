@@ -15,11 +15,12 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, zeros_in_large_pages
 
 if TYPE_CHECKING:
-    from evermat.columns.storage.table import Batch, Rows, Table
+    from evermat.columns.storage.table import Table
 
-Bounds: TypeAlias = npt.NDArray[np.int64]
+Bounds: TypeAlias = Numbers
 
 #: a bitmap may have so many bits per fact, and this many in any case
 BITS_PER_FACT = 64
@@ -84,7 +85,7 @@ class HashedRows:
         """All rows of a table, with room for so many."""
         slots = math.ceil((max(capacity, table.count) + 1) / tuples.MAX_LOAD)
         self._bits = min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
-        self._slots = _filled(1 << self._bits, np.uint32)
+        self._slots = zeros_in_large_pages(1 << self._bits, np.uint32)
         self._most = int(tuples.MAX_LOAD * len(self._slots))  # one slot must stay empty for searches to end
         if table.count:
             tuples.fill_slots(table.rows, table.count, self._slots, self._bits, tuples.scratch())
@@ -140,7 +141,7 @@ class Bitmap(_Dense):
     @classmethod
     def of(cls, table: Table, high: Bounds) -> Bitmap:
         """All rows of a table, for values up to these."""
-        words = _filled((possible_tuples(high) + 63) // 64, np.uint64)
+        words = zeros_in_large_pages((possible_tuples(high) + 63) // 64, np.uint64)
         dense.fill_bitmap(table.rows, table.count, high, words)
         return cls(high, words)
 
@@ -162,7 +163,7 @@ class Bitmap(_Dense):
     def find(self, *_: object) -> None:
         raise AssertionError("a bitmap does not know rows")
 
-    def contains(self, batch: Batch, n: int) -> npt.NDArray[np.bool_]:
+    def contains(self, batch: Batch, n: int) -> Mask:
         """Which of n tuples are there."""
         out = np.empty(n, np.bool_)
         dense.test_bitmap(batch, n, self.low, self.high, self._positions, out)
@@ -175,7 +176,7 @@ class DirectRows(_Dense):
     @classmethod
     def of(cls, table: Table, high: Bounds) -> DirectRows:
         """All rows of a table, for values up to these."""
-        rows = _filled(possible_tuples(high), np.int32)
+        rows = zeros_in_large_pages(possible_tuples(high), np.int32)
         dense.fill_direct(table.rows, table.count, high, rows)
         return cls(high, rows)
 
@@ -236,13 +237,6 @@ class Tally(_Dense):
         before = self._positions.reshape([int(h) + 1 for h in self.high])
         wider.reshape([int(h) + 1 for h in high])[tuple(map(slice, before.shape))] = before
         self._positions, self.high = wider, high
-
-
-def _filled(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Zeros. Not np.zeros: filled at once, a large array lies in large pages, which searches at random need."""
-    array = np.empty(size, kind)
-    array.fill(0)
-    return array
 
 
 def possible_tuples(high: Bounds) -> int:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from evermat.columns.storage.table import Batch, Rows, Table, Truth
+from evermat.columns.storage.arrays import Batch, Mask, Rows, Truth
+from evermat.columns.storage.table import Table
 
 
 class Selection(NamedTuple):
@@ -32,7 +30,7 @@ class Selection(NamedTuple):
         return self.hi <= self.lo
 
 
-def contains(table: Table, batch: Batch, n: int, selection: Selection) -> npt.NDArray[np.bool_]:
+def contains(table: Table, batch: Batch, n: int, selection: Selection) -> Mask:
     """Which tuples are among the selected rows."""
     lo, hi, truth, _ = selection
     if lo == 0 and hi >= table.count:

@@ -9,7 +9,7 @@ unless it says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
 from evermat.columns.storage.membership import (
     INT32,
     INT64,
@@ -44,29 +45,10 @@ if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
     from evermat.columns.storage.index import Index
 
-Batch: TypeAlias = npt.NDArray[np.int64]
-Rows: TypeAlias = npt.NDArray[np.int32]
-#: truth value (0 or 1) of a view for each of the 65,536 states
-Truth: TypeAlias = npt.NDArray[np.uint8]
 
 STATES = 1 << 16
 
 _MAX_ROWS = int(INT32.max)
-_NO_ROWS: Rows = np.empty(0, np.int32)
-
-
-def as_batch(batch: Batch) -> Batch:
-    """The batch itself if kernels can take it, else a copy that they can."""
-    if batch.dtype == np.int64 and batch.flags.carray:
-        return batch
-    return np.array(batch, dtype=np.int64, order="C", ndmin=2)
-
-
-def as_rows(rows: Rows) -> Rows:
-    """The row ids as kernels take them."""
-    if rows.dtype == np.int32 and rows.flags.carray:
-        return rows
-    return np.array(rows, dtype=np.int32)
 
 
 class TableFullError(MemoryError):
@@ -86,7 +68,7 @@ class Table:
         self.arity = arity
         self.scheme: Scheme | None = None
         self.count = 0
-        self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
+        self.rows: npt.NDArray[np.int32] | Numbers = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._form = Form.BITMAP if dense else Form.HASH
@@ -128,7 +110,7 @@ class Table:
         batch = as_batch(batch)
         self.end_tally()
         first = self.count
-        self._append(batch, batch.shape[1] if n is None else n, bits, _NO_ROWS)
+        self._append(batch, batch.shape[1] if n is None else n, bits, NO_ROWS)
         return first, self.count - first
 
     def locate(self, batch: Batch, n: int | None = None, *, tallying: bool = False) -> Rows:
@@ -149,7 +131,7 @@ class Table:
         self._members.find(self, batch, n, out)
         return out
 
-    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> npt.NDArray[np.bool_]:
+    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> Mask:
         """Whether each tuple is in the table, with a state that satisfies the view."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
@@ -289,7 +271,7 @@ class Table:
         else:
             self.widen()
 
-    def _ample_range(self, batch: Batch, start: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _ample_range(self, batch: Batch, start: int, n: int) -> tuple[Numbers, Numbers]:
         """The range of each column, widened for the tuples start … n.
 
         A column that outgrew its range gets more than it needs, so that rebuilding is rare.
@@ -306,7 +288,7 @@ class Table:
         """Goes over to one of the representations for dense facts, if they are."""
         return self.count > 0 and self._use_dense(*self._range())
 
-    def _range(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _range(self) -> tuple[Numbers, Numbers]:
         """The least and the greatest value of each column, or what a representation allows for."""
         if self._members.is_dense:
             return self._members.low, self._members.high
@@ -315,7 +297,7 @@ class Table:
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
         return low, high
 
-    def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], facts: int | None = None) -> bool:
+    def _use_dense(self, low: Numbers, high: Numbers, facts: int | None = None) -> bool:
         """Builds the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it for so many facts."""
         facts = self.count if facts is None else facts
         if self._form is Form.HASH or (self.arity and int(low.min()) < 0):
