@@ -171,20 +171,21 @@ def test_bits_views_and_scans() -> None:
     for chunk in range(1, 8):
         assert np.concatenate(list(table.scan(ODD, chunk=chunk))).tolist() == [1, 7, 8, 9]
         assert np.concatenate(list(table.scan(None, 3, 8, chunk=chunk))).tolist() == [3, 4, 5, 6, 7]
-    table.clear_bits_between(0, 10, 0xFFFF)
+    table.clear_bits(np.arange(10, dtype=np.int32), 0xFFFF)
     assert list(table.scan(ODD)) == [] and not table.state[:10].any()
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_gather_and_read(wide: bool) -> None:
+def test_gather_and_take(wide: bool) -> None:
     table = Table(2)
     if wide:
         table.widen()
     table.add_new(np.array([[1, 2, 3, 4], [10, 20, 30, 40]]), 1)
     out = np.zeros((2, 5), np.int64)
-    table.gather(1, np.array([0, 2], np.int32), out, 0, base=1)
-    table.read(0, 1, 4, out, 1)
+    table.gather(1, np.array([1, 3], np.int32), out, 0)
+    table.gather(0, np.array([1, 2, 3], np.int32), out, 1)
     assert out.tolist() == [[20, 40, 0, 0, 0], [2, 3, 4, 0, 0]]
+    assert table.take(np.array([1, 3], np.int32)).tolist() == [[2, 4], [20, 40]]
 
 
 def test_nbytes_counts_rows_states_and_slots() -> None:

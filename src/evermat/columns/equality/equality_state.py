@@ -187,7 +187,6 @@ class Representatives:
         update.inserted.put(name, affected[still & ~was])
 
     def _old_normal_rows(self, name: str, rows: Rows, changed: Changed) -> Rows:
-        """The normal forms that facts had before the update."""
         table, columns = self.schema.tables[name], self.schema.columns[name]
         batch = table.take(rows)
         if not batch.size:
@@ -215,7 +214,6 @@ class Representatives:
         return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
 
     def _settle_classes(self, update: Update, changed: Changed) -> None:
-        """What CLASSES loses and gains."""
         table = self.schema.tables[EQUALITY_CLASSES.name]
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives

@@ -183,7 +183,6 @@ class _Before:
         return bool(self._is_touched[terms].any()) or bool((self._now.sizes(terms.ravel()) > 1).any())
 
     def sizes(self, representatives: Ids) -> Ids:
-        """How many names each had."""
         found = self._now.sizes(representatives)
         touched = self._is_touched[representatives]
         if touched.any():
@@ -191,7 +190,6 @@ class _Before:
         return found
 
     def names(self, representatives: Ids) -> Names:
-        """The names that each had."""
         touched = self._is_touched[representatives]
         if not touched.any():
             return self._now.names(representatives)
@@ -216,7 +214,6 @@ class _Before:
 
 
 def _mentioning(batch: Batch, columns: Numbers, marked: Mask) -> Batch:
-    """The facts in which a marked term occurs."""
     return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 

@@ -13,8 +13,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink, locating
-from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline, Select
+from evermat.columns.evaluation.pipeline import Pipeline, Select
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, lengthened
 from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
@@ -42,7 +43,6 @@ class AggregatePipeline:
 
     @property
     def matches(self) -> int:
-        """Facts that were looked at."""
         return self._body.matches
 
     @property
@@ -274,7 +274,6 @@ def _infinite_sum(values: list[float]) -> float | None:
 
 
 def _as_integers(results: list[int | float | None]) -> tuple[Numbers, Mask]:
-    """Results as the integers that stand for them."""
     valid = np.array([value is not None for value in results], np.bool_)
     if any(isinstance(value, float) for value in results):
         return (np.array([value or 0.0 for value in results], np.float64) + 0.0).view(np.int64), valid

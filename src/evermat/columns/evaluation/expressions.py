@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -207,18 +206,11 @@ def _by_rank(dictionary: Dictionary, *, smallest: bool) -> _Operation:
     return run
 
 
-_SYMBOL_OPERATIONS: dict[str, Callable[[Dictionary], _Operation]] = {
-    "min": partial(_by_rank, smallest=True),
-    "max": partial(_by_rank, smallest=False),
-}
-
-
 def _operation(call: Apply, dictionary: Dictionary) -> _Operation | None:
     """The form of a function for whole columns, if it has one."""
     if call.operands is not Type.SYMBOL:
         return _OPERATIONS.get((call.function, call.operands))
-    make = _SYMBOL_OPERATIONS.get(call.function)
-    return None if make is None else make(dictionary)
+    return _by_rank(dictionary, smallest=call.function == "min") if call.function in ("min", "max") else None
 
 
 def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
@@ -274,7 +266,6 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
 def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
     """`match`, `contains` and their negations: once for each pair of symbols."""
     negated, name = operator.startswith("!"), operator.lstrip("!")
-    test_all = _TEXT_TESTS.get(name) or (lambda left, texts: [holds(name, left, text) for text in texts])
     known: dict[tuple[int, int], bool | None] = {}  # None: the pattern is none, so neither it nor its negation holds
 
     def learn(pairs: set[tuple[int, int]]) -> None:
@@ -282,7 +273,8 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numb
         for left, text in pairs:
             by_left.setdefault(left, []).append(text)
         for left, texts in by_left.items():
-            found = test_all(dictionary.symbol(left), [dictionary.symbol(text) for text in texts])
+            known_text, tested = dictionary.symbol(left), [dictionary.symbol(text) for text in texts]
+            found = match_all(known_text, tested) if name == "match" else [holds(name, known_text, t) for t in tested]
             known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})
 
     def run(a: Numbers, b: Numbers) -> Any:
@@ -304,7 +296,3 @@ def match_all(pattern: str, texts: list[str]) -> Sequence[bool | None]:
         return [None] * len(texts)
     found = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z")
     return found.to_pylist()  # type: ignore[no-any-return]
-
-
-# Tests that are faster for one left side and many texts; all others hold pair by pair.
-_TEXT_TESTS: dict[str, Callable[[str, list[str]], Sequence[bool | None]]] = {"match": match_all}

@@ -13,13 +13,12 @@ from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Numbers, Rows
-from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.index import Index
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
 from evermat.language import Constant, Relation, Variable
-from evermat.plan import STARTING, Check, Compute, Filter, Match, Role
+from evermat.plan import Check, Compute, Filter, Match, Role
 
 
 class Sink(Protocol):
@@ -49,8 +48,6 @@ class Figures(Protocol):
 class Operation(ABC):
     """One step: takes the first n bindings of its level's buffer and pushes what comes of them to the next."""
 
-    __slots__ = ("next", "relation", "required", "role", "selection")
-
     next: Operation
     selection: Selection
 
@@ -67,16 +64,14 @@ class Operation(ABC):
 class Emit(Operation):
     """The end: what is in the buffer is the output."""
 
-    __slots__ = ("_computed", "_level", "_pipeline", "_size", "_view", "_weight")
-
-    def __init__(self, level: Level, layout: Layout, dictionary: Dictionary, pipeline: Figures) -> None:
+    def __init__(self, level: Level, layout: Layout, pipeline: Figures) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
         self._size = layout.size
         self._weight = level.rows[WEIGHT][0] if WEIGHT in level.rows else None
         # An aggregate may output an expression that is not a variable.
         self._computed = [
-            (row, compile_expression(term, level.first_row, dictionary))
+            (row, compile_expression(term, level.first_row, level.dictionary))
             for row, term in enumerate(layout.output)
             if not isinstance(term, Variable | Constant)
         ]
@@ -103,8 +98,6 @@ class Emit(Operation):
 class SelectOperation(Operation):
     """A step that keeps some of the bindings."""
 
-    __slots__ = ("_level", "_live")
-
     def __init__(self, step: Filter | Check | Match, level: Level, live: set[Variable]) -> None:
         if isinstance(step, Filter):
             super().__init__()
@@ -123,14 +116,10 @@ class SelectOperation(Operation):
 class FilterRows(SelectOperation):
     """A test: keeps the bindings for which it holds."""
 
-    __slots__ = ("_pipeline", "_test")
-
-    def __init__(
-        self, step: Filter, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Filter, level: Level, live: set[Variable], pipeline: Figures) -> None:
         super().__init__(step, level, live)
         self._pipeline = pipeline
-        self._test = compile_test(step.test, level.first_row, dictionary)
+        self._test = compile_test(step.test, level.first_row, level.dictionary)
 
     def push(self, n: int) -> None:
         truth, valid = self._test(self._level.buffer, n)
@@ -142,14 +131,10 @@ class FilterRows(SelectOperation):
 class ComputeColumn(Operation):
     """A computation: gives a variable its value, and drops bindings for which there is none."""
 
-    __slots__ = ("_evaluate", "_level", "_live", "_pipeline", "_rows", "_solved")
-
-    def __init__(
-        self, step: Compute, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Compute, level: Level, live: set[Variable], pipeline: Figures) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
-        self._evaluate = compile_expression(step.expression, level.first_row, dictionary)
+        self._evaluate = compile_expression(step.expression, level.first_row, level.dictionary)
         self._rows = level.rows[step.variable]
         self._solved = step.solved
         self._live = live_rows(level, live)
@@ -171,11 +156,9 @@ class ComputeColumn(Operation):
 class Absent(SelectOperation):
     """A negated atom: keeps the bindings whose fact is not there."""
 
-    __slots__ = ("_keys", "_table")
-
-    def __init__(self, step: Check, level: Level, table: Table, dictionary: Dictionary, live: set[Variable]) -> None:
+    def __init__(self, step: Check, level: Level, table: Table, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
+        self._table, self._keys = table, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         if self.selection.empty:
@@ -187,13 +170,9 @@ class Absent(SelectOperation):
 class Exists(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    __slots__ = ("_counted", "_full", "_index", "_keys", "_table", "_weight")
-
-    def __init__(
-        self, step: Match, level: Level, table: Table, dictionary: Dictionary, *, counted: bool, live: set[Variable]
-    ) -> None:
+    def __init__(self, step: Match, level: Level, table: Table, *, counted: bool, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
+        self._table, self._keys = table, Keys(step.key, level)
         self._full = len(step.key) == table.arity
         self._index: Index | None = None
         self._counted = counted
@@ -238,8 +217,6 @@ def multiply(weights: Numbers, factor: Numbers | int) -> None:
 class MatchOperation(Operation):
     """An atom that binds variables: `_binds` are its columns that go to rows of the inner buffer, `_carry` rows of known variables."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_inner", "_level", "_pipeline", "_weight_row")
-
     def __init__(self, step: Match, level: Level, inner: Level, pipeline: Figures, *, first: bool = False) -> None:
         super().__init__(step.role, step.relation, required=True)
         self._level, self._inner, self._pipeline, self._equal = level, inner, pipeline, step.equal
@@ -248,27 +225,17 @@ class MatchOperation(Operation):
         self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
 
 
-class _Scan(MatchOperation):
+class Scan(MatchOperation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
-    __slots__ = ("_first", "_keys", "_table")
-
     def __init__(
-        self,
-        step: Match,
-        level: Level,
-        inner: Level,
-        table: Table,
-        dictionary: Dictionary,
-        pipeline: Figures,
-        *,
-        first: bool,
+        self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures, *, first: bool
     ) -> None:
         super().__init__(step, level, inner, pipeline, first=first)
         self._table, self._first = table, first
         # Known columns of an atom that is scanned are constants, tested on the row itself.
         self._keys = [
-            (column, encode(known.value, known.type, dictionary))
+            (column, encode(known.value, known.type, level.dictionary))
             for column, known in step.key
             if isinstance(known, Constant)
         ]
@@ -283,7 +250,7 @@ class _Scan(MatchOperation):
             for first in range(lo, hi, buffers.CHUNK):
                 end = min(first + buffers.CHUNK, hi)
                 for column, row in self._binds:
-                    table.read(column, first, end, buffer, row)
+                    buffer[row, : end - first] = table.rows[first:end, column]
                 if self._weight_row is not None:
                     buffer[self._weight_row, : end - first] = 1
                 self.next.push(end - first)
@@ -325,16 +292,12 @@ class _Scan(MatchOperation):
             self.next.push(count * size)
 
 
-class _Join(MatchOperation):
+class Join(MatchOperation):
     """An atom of which some columns are known: an index gives the rows of each binding."""
 
-    __slots__ = ("_index", "_keys", "_table")
-
-    def __init__(
-        self, step: Match, level: Level, inner: Level, table: Table, dictionary: Dictionary, pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures) -> None:
         super().__init__(step, level, inner, pipeline)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
+        self._table, self._keys = table, Keys(step.key, level)
         self._index: Index | None = None
 
     def push(self, n: int) -> None:
@@ -357,22 +320,6 @@ class _Join(MatchOperation):
             for column, row in self._binds:
                 table.gather(column, rows, buffer, row)
             push(len(rows))
-
-
-def matching(
-    step: Match,
-    level: Level,
-    inner: Level,
-    table: Table,
-    dictionary: Dictionary,
-    pipeline: Figures,
-    *,
-    first: bool,
-) -> Operation:
-    """A join where something is known of the atom that depends on the binding, else a scan."""
-    if step.key and not (first and step.role in STARTING):
-        return _Join(step, level, inner, table, dictionary, pipeline)
-    return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
 
 
 def live_rows(level: Level, live: set[Variable]) -> list[int]:

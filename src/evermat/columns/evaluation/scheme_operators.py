@@ -12,7 +12,6 @@ from evermat.columns.evaluation.operators import Figures, MatchOperation, Select
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, in_domain
 from evermat.columns.storage.arrays import Batch, Rows
-from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection
 from evermat.language import Variable
 from evermat.plan import Check, Match
@@ -21,11 +20,9 @@ from evermat.plan import Check, Match
 class AbsentInScheme(SelectOperation):
     """A negated atom: keeps the bindings whose fact is not there."""
 
-    __slots__ = ("_keys", "_scheme")
-
-    def __init__(self, step: Check, level: Level, scheme: Scheme, dictionary: Dictionary, live: set[Variable]) -> None:
+    def __init__(self, step: Check, level: Level, scheme: Scheme, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
+        self._scheme, self._keys = scheme, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         if domain := _domain(self._scheme, self.selection):
@@ -37,13 +34,9 @@ class AbsentInScheme(SelectOperation):
 class ExistsInScheme(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    __slots__ = ("_counted", "_full", "_keys", "_scheme", "_weight")
-
-    def __init__(
-        self, step: Match, level: Level, scheme: Scheme, dictionary: Dictionary, *, counted: bool, live: set[Variable]
-    ) -> None:
+    def __init__(self, step: Match, level: Level, scheme: Scheme, *, counted: bool, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
+        self._scheme, self._keys = scheme, Keys(step.key, level)
         self._full = len(step.key) == step.relation.arity
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
@@ -73,21 +66,11 @@ class ExistsInScheme(SelectOperation):
 class JoinWithScheme(MatchOperation):
     """An atom that binds variables: the facts that agree with each binding, or all."""
 
-    __slots__ = ("_keys", "_scheme")
-
     def __init__(
-        self,
-        step: Match,
-        level: Level,
-        inner: Level,
-        scheme: Scheme,
-        dictionary: Dictionary,
-        pipeline: Figures,
-        *,
-        first: bool,
+        self, step: Match, level: Level, inner: Level, scheme: Scheme, pipeline: Figures, *, first: bool
     ) -> None:
         super().__init__(step, level, inner, pipeline, first=first)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
+        self._scheme, self._keys = scheme, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
@@ -122,5 +105,4 @@ class JoinWithScheme(MatchOperation):
 
 
 def _domain(scheme: Scheme, selection: Selection) -> int:
-    """The kinds of facts that a step reads."""
     return 0 if selection.truth is None else scheme.domain(selection.truth)

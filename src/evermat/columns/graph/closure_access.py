@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink
-from evermat.columns.evaluation.pipeline import EvaluationContext
 from evermat.columns.evaluation.rules import Bag
 from evermat.columns.graph.delta_reachability import Connections
 from evermat.columns.state.datasets import facts_in
@@ -25,15 +25,12 @@ class TableAccess:
         self._tables, self._jobs = context.tables, context.jobs
 
     def facts(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
         return self._tables[relation].take(view.rows(relation))
 
     def below(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view, however it is stored."""
         return np.concatenate([np.empty((2, 0), np.int64), *facts_in(view, relation)], axis=1)
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> Listed:
-        """Facts of I, by relation, as a view."""
         found = {
             name: [self._tables[name].find(np.ascontiguousarray(batch)) for batch in batches]
             for name, batches in facts.items()
@@ -41,11 +38,9 @@ class TableAccess:
         return Listed(self._tables, found)
 
     def mask(self, view: View, relation: str, facts: Batch) -> Mask:
-        """Which facts of I are in a view."""
         return view.mask(relation, self._tables[relation].find(facts))
 
     def pairs(self, closure: Closure, connections: Connections) -> Pairs:
-        """The facts of the members of a closure that are connected."""
         return Pairs(closure, connections, self._jobs)
 
 

@@ -62,7 +62,6 @@ class ClosureModule:
         self.clear()
 
     def clear(self) -> None:
-        """Has no facts from now on."""
         self.edges = Edges(self.closure, self.copies)
         self.is_valid = False
         self._has_below = False
@@ -75,7 +74,6 @@ class ClosureModule:
             self.clear()
 
     def recomputed(self, update: Any, facts: Any) -> ClosureModule:
-        """The same rules, without facts."""
         del update, facts
         return ClosureModule(self.closure, self.access, isolated=self.isolated)
 
@@ -135,11 +133,9 @@ class ClosureModule:
                     yield number, read[part.relation]
 
     def pairs(self, connections: Connections) -> Bag:
-        """The facts of connected pairs."""
         return self.access.pairs(self.closure, connections)
 
     def during(self, update: Any, gone: dict[str, Any], come: dict[str, Any]) -> ClosureUpdate:
-        """The module in an update."""
         return ClosureUpdate(self, update, gone["delta_positive"], come["delta_positive"])
 
 
@@ -187,7 +183,6 @@ class ClosureUpdate:
         return self._module.pairs(still(self._edges, tails, heads, _all(self._gone)))
 
     def _ends_of(self, facts: OwnView) -> tuple[Nodes, Nodes]:
-        """The nodes of facts of members."""
         ends = [self._edges.ends_of(number, batch) for number, batch in self._module.facts_in(facts)]
         return _all(tails for tails, _ in ends), _all(heads for _, heads in ends)
 
@@ -291,5 +286,4 @@ class ClosureUpdate:
 
 
 def _all(rows: Iterable[Rows]) -> Rows:
-    """All rows of some lists."""
     return np.concatenate([NO_ROWS, *rows])

@@ -88,7 +88,8 @@ def _difference(edges: Edges, changed: Rows, more: Truth) -> Connections:
     if not len(changed):
         return NO_CONNECTIONS
     with _in_question(edges, changed):
-        to, away = _around(edges, changed, more)
+        ends = edges.table.rows[changed]
+        to, away = edges.behind(ends[:, 0], more, _TO), edges.ahead(ends[:, 1], more, _FROM)
         edges.ahead(to, more, _AHEAD)
         nodes = edges.behind(away, more, _WITHIN, within=_AHEAD)
         rows = edges.between(nodes, _WITHIN, more)
@@ -162,12 +163,6 @@ def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> Mask:
     place = edges.positions
     place[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
     return connected(Graph(len(nodes), place[ends[:, 0]], place[ends[:, 1]]), place[tails], place[heads])
-
-
-def _around(edges: Edges, changed: Rows, truth: Truth) -> tuple[Nodes, Nodes]:
-    """The nodes that reach changed edges, and those that these reach."""
-    ends = edges.table.rows[changed]
-    return edges.behind(ends[:, 0], truth, _TO), edges.ahead(ends[:, 1], truth, _FROM)
 
 
 @contextmanager

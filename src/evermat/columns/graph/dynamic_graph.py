@@ -93,7 +93,6 @@ class Edges:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
         arrays = (self._out.first, self._in.first, self._out.next, self._in.next, self.marks, self.positions)
         return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
 
@@ -136,12 +135,10 @@ class Edges:
         return edges[edges >= 0]
 
     def get(self, edges: Rows) -> States:
-        """The states of edges."""
         states: States = self.table.state[edges]
         return states
 
     def restore(self, edges: Rows, states: States) -> None:
-        """Gives edges the states that they had."""
         self.table.state[edges] = states
 
     def _change(self, edges: Rows, number: int, *, present: bool) -> Rows:
@@ -198,7 +195,6 @@ class Edges:
         return nodes[:n], nodes[n:]
 
     def values_of(self, nodes: Nodes) -> Numbers:
-        """The values of nodes."""
         values: Numbers = self.nodes.rows[nodes, 0].astype(np.int64)
         return values
 
@@ -288,5 +284,4 @@ class ReverseSearch:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the lists."""
         return 0 if self._lists is None else sum(part.nbytes for part in self._lists)

@@ -52,7 +52,6 @@ class Graph:
 
     @property
     def components(self) -> int:
-        """How many components there are."""
         return len(self.cyclic)
 
     def _join(self, tails: Nodes, heads: Nodes) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from evermat.columns.graph.dynamic_graph import LIVE, Edges
 from evermat.columns.graph.reachability import Graph, list_by_key
 from evermat.columns.intervals.interval_reader import Reach
-from evermat.columns.intervals.interval_version import EMPTY, Version, covers, table_of
+from evermat.columns.intervals.interval_walk import EMPTY, Version, covers, table_of
 from evermat.columns.intervals.tree_cover import cover
 from evermat.columns.kernels import interval_build as kernels
 from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Numbers, Rows, as_rows, lengthened
@@ -52,7 +52,6 @@ class _Arena:
 
     @property
     def intervals(self) -> tuple[Nodes, Nodes]:
-        """What there is."""
         return self.low[: self.used], self.high[: self.used]
 
 
@@ -332,7 +331,6 @@ class Intervals:
 
 
 def _ends(edges: Edges, rows: Rows) -> tuple[Nodes, Nodes]:
-    """The tails and the heads of edges."""
     ends: Any = edges.table.rows[rows]
     return as_rows(ends[:, 0]), as_rows(ends[:, 1])
 

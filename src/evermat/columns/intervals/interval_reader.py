@@ -13,12 +13,11 @@ import numpy.typing as npt
 
 from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, ReverseSearch
 from evermat.columns.intervals import interval_walk as walks
-from evermat.columns.intervals.interval_version import EMPTY, Listing, Version, covers, listing_of
-from evermat.columns.intervals.interval_walk import Chunk, Targets, Walk
+from evermat.columns.intervals.interval_walk import EMPTY, Chunk, Listing, Targets, Version, Walk, covers, listing_of
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL, BOTH, LESS
 from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Rows, as_rows
-from evermat.columns.storage.domains import GAINED, KEPT, LOST
+from evermat.columns.storage.selection import GAINED, KEPT, LOST
 
 #: so few keys are looked up one by one
 FEW_KEYS = 8

@@ -24,6 +24,22 @@ def _bit_of(batch, i, high):
 
 
 @compiled()
+def _bit_of_row(rows, row, high):
+    position = np.int64(0)
+    for c in range(rows.shape[1]):
+        position = position * (high[c] + 1) + np.int64(rows[row, c])
+    return position
+
+
+@compiled()
+def _is_inside(batch, i, low, high):
+    inside = True
+    for c in range(batch.shape[0]):
+        inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
+    return inside
+
+
+@compiled()
 def _insert_pairs(batch, start, stop, rows, state, count, width, words, mark):
     """`insert_bitmap` for two columns. Unsigned subscripts spare the test for negative ones."""
     zero, one = np.uint64(0), np.uint64(1)
@@ -82,7 +98,7 @@ FAR = 1 << 18
 
 @compiled(inline="always")
 def _seek_places(batch, first, m, high, ids, places):
-    """The places in `ids` of the tuples first … first+m. Numbers by column, so that it takes few instructions for each."""
+    """The places in `ids` of the tuples first … first+m. Column by column, so that it takes few instructions for each."""
     for b in range(m):
         places[b] = np.uint64(0)
     for c in range(batch.shape[0]):
@@ -253,10 +269,7 @@ _TALLY = "i4[:,::1], i8, i8[::1], u1[::1]"
 def fill_tally(rows, count, high, tally):
     """Enter the rows 0 … count, each with a count of 0."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
-        tally[position] = 1
+        tally[_bit_of_row(rows, row, high)] = 1
 
 
 _READ = _TALLY + ", u8[:,::1], {}[::1], i8"
@@ -269,11 +282,8 @@ def read_tally(rows, count, high, tally, scratch, counts, most):
     for first in range(0, count, BLOCK):
         m = min(BLOCK, count - first)
         for b in range(m):
-            position = np.uint64(0)
-            for c in range(rows.shape[1]):
-                position = position * np.uint64(high[c] + 1) + np.uint64(rows[first + b, c])
-            places[b] = position
-            prefetch(tally, position)
+            places[b] = _bit_of_row(rows, first + b, high)
+            prefetch(tally, places[b])
         for b in range(m):
             more = np.int64(tally[places[b]]) - 1
             if more > most - np.int64(counts[first + b]):
@@ -286,33 +296,22 @@ def read_tally(rows, count, high, tally, scratch, counts, most):
 @compiled("i8[:,::1], i8, i8[::1], i8[::1], i4[::1], i4[::1]")
 def find_direct(batch, n, low, high, ids, out):
     """Row of each of n tuples into `out`, -1 where there is none."""
-    k = batch.shape[0]
     for i in range(n):
-        inside = True
-        for c in range(k):
-            inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
-        out[i] = ids[_bit_of(batch, i, high)] - 1 if inside else -1
+        out[i] = ids[_bit_of(batch, i, high)] - 1 if _is_inside(batch, i, low, high) else -1
 
 
 @compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]")
 def fill_direct(rows, count, high, ids):
     """Enter the rows 0 … count."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
-        ids[position] = row + 1
+        ids[_bit_of_row(rows, row, high)] = row + 1
 
 
 @compiled("i8[:,::1], i8, i8[::1], i8[::1], u8[::1], b1[::1]")
 def test_bitmap(batch, n, low, high, words, out):
     """Whether each of n tuples is present."""
-    k = batch.shape[0]
     for i in range(n):
-        inside = True
-        for c in range(k):
-            inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
-        if inside:
+        if _is_inside(batch, i, low, high):
             position = _bit_of(batch, i, high)
             out[i] = (words[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != np.uint64(0)
         else:
@@ -323,7 +322,5 @@ def test_bitmap(batch, n, low, high, words, out):
 def fill_bitmap(rows, count, high, words):
     """Set the bits of the rows 0 … count."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
+        position = _bit_of_row(rows, row, high)
         words[position >> 6] |= np.uint64(1) << np.uint64(position & 63)

@@ -108,6 +108,14 @@ def find_strong_components(starts, heads, component, scratch):
     return count
 
 
+@compiled()
+def _root(parent, v):
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = parent[v]
+    return v
+
+
 @compiled("i4[::1], i4[::1], i4[::1], i4[::1]")
 def find_components(tails, heads, parent, component):
     """The component of each node if edges may be used both ways, by union and find; returns how many there are.
@@ -115,17 +123,8 @@ def find_components(tails, heads, parent, component):
     Before, each node is its own parent. A parent is never greater than its child, so the roots are found in order.
     """
     for i in range(tails.size):
-        v, w = tails[i], heads[i]
-        while parent[v] != v:
-            parent[v] = parent[parent[v]]
-            v = parent[v]
-        while parent[w] != w:
-            parent[w] = parent[parent[w]]
-            w = parent[w]
-        if v < w:
-            parent[w] = v
-        else:
-            parent[v] = w
+        v, w = _root(parent, tails[i]), _root(parent, heads[i])
+        parent[max(v, w)] = min(v, w)
     count = 0
     for v in range(parent.size):
         if parent[v] == v:

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.hash_set import BLOCK, _hash_batch, _mix, _split
+from evermat.columns.kernels.hash_set import BLOCK, _mix, _split, ask_slots, candidate
 from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.columns.kernels.rows import lower_bound
 
 #: how many keys ahead of the current one its group's data is asked for
 _AHEAD = 8
@@ -40,6 +41,22 @@ def _hash_columns(rows, row, columns, shift):
     return _split(h, shift)
 
 
+@compiled()
+def _has_key(rows, row, columns, keys, i):
+    same = True
+    for c in range(columns.size):
+        same &= np.int64(rows[row, columns[c]]) == keys[c, i]
+    return same
+
+
+@compiled()
+def _have_same_key(rows, row, other, columns):
+    same = True
+    for c in range(columns.size):
+        same &= rows[row, columns[c]] == rows[other, columns[c]]
+    return same
+
+
 _FIND = "i8[:,::1], i8, {}[:,::1], i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[::1]"
 
 
@@ -47,31 +64,14 @@ _FIND = "i8[:,::1], i8, {}[:,::1], i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[
 def groups_hashed(keys, n, rows, columns, samples, slots, bits, scratch, out):
     """Group of each of n keys, -1 where there is none; `samples[g]` is some row of group g."""
     shift = np.uint64(bits)
-    last = (np.uint64(1) << shift) - np.uint64(1)
     places, tags = scratch[0], scratch[1]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
+        ask_slots(keys, first, m, slots, shift, places, tags)
         for b in range(m):
-            place, tag = _hash_batch(keys, first + b, shift)
-            places[b] = place
-            tags[b] = tag
-            prefetch(slots, place)
-        for b in range(m):
-            place, tag = places[b], tags[b]
-            group = np.int64(-1)
-            slot = np.uint64(slots[place])
-            while slot != np.uint64(0):
-                if ((slot ^ tag) >> shift) == np.uint64(0):
-                    candidate = np.int64(slot & last) - 1
-                    row = samples[candidate]
-                    same = True
-                    for c in range(columns.size):
-                        same &= np.int64(rows[row, columns[c]]) == keys[c, first + b]
-                    if same:
-                        group = candidate
-                        break
-                place = (place + np.uint64(1)) & last
-                slot = np.uint64(slots[place])
+            place, group = candidate(slots, places[b], tags[b], shift)
+            while group >= 0 and not _has_key(rows, samples[group], columns, keys, first + b):
+                place, group = candidate(slots, place + np.uint64(1), tags[b], shift)
             out[first + b] = group
 
 
@@ -85,7 +85,6 @@ def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits
     Stops early when there are `limit` groups.
     """
     shift = np.uint64(bits)
-    last = (np.uint64(1) << shift) - np.uint64(1)
     places, tags = scratch[0], scratch[1]
     for block in range(first, end, BLOCK):
         m = min(BLOCK, end - block)
@@ -96,27 +95,15 @@ def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits
             prefetch(slots, place)
         for b in range(m):
             row = block + b
-            place, tag = places[b], tags[b]
-            group = np.int64(-1)
-            slot = np.uint64(slots[place])
-            while slot != np.uint64(0):
-                if ((slot ^ tag) >> shift) == np.uint64(0):
-                    candidate = np.int64(slot & last) - 1
-                    sample = samples[candidate]
-                    same = True
-                    for c in range(columns.size):
-                        same &= rows[row, columns[c]] == rows[sample, columns[c]]
-                    if same:
-                        group = candidate
-                        break
-                place = (place + np.uint64(1)) & last
-                slot = np.uint64(slots[place])
+            place, group = candidate(slots, places[b], tags[b], shift)
+            while group >= 0 and not _have_same_key(rows, samples[group], row, columns):
+                place, group = candidate(slots, place + np.uint64(1), tags[b], shift)
             if group < 0:
                 if groups == limit:
                     return row, groups
                 group = groups
                 samples[group] = row
-                slots[place] = np.uint32(np.uint64(group + 1) | tag)
+                slots[place] = np.uint32(np.uint64(group + 1) | tags[b])
                 groups += 1
             out[row - base] = group
     return end, groups
@@ -135,16 +122,6 @@ def fill_group_slots(rows, columns, samples, groups, slots, bits):
         while slots[place] != 0:
             place = (place + np.uint64(1)) & last
         slots[place] = np.uint32(np.uint64(group + 1) | tag)
-
-
-_KEYS = "{}[:,::1], i8, i8, i8, i4[::1], i8"
-
-
-@compiled(_KEYS.format("i4"), _KEYS.format("i8"))
-def keys_of_rows(rows, column, first, end, out, base):
-    """One column of the rows first … end into `out[row - base]`: their groups, where keys are groups."""
-    for row in range(first, end):
-        out[row - base] = rows[row, column]
 
 
 _SPAN = "{}[:,::1], i8, i8, i8"
@@ -198,25 +175,27 @@ def merge_rows(old_starts, old_segments, old_groups, row_groups, base, recent, s
 
 
 @compiled()
-def _lower_bound(segments, first, end, row):
-    """First position in first … end whose row is not below `row`."""
-    while first < end:
-        middle = (first + end) >> 1
-        if segments[middle] < row:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@compiled()
 def _clip(segments, first, end, lo, hi):
     """The part of a segment with rows in lo … hi."""
     if first < end and segments[first] < lo:
-        first = _lower_bound(segments, first, end, lo)
+        first = lower_bound(segments, first, end, lo)
     if first < end and segments[end - 1] >= hi:
-        end = _lower_bound(segments, first, end, hi)
+        end = lower_bound(segments, first, end, hi)
     return first, end
+
+
+@compiled()
+def _open(group, starts, segments, heads, lo, hi, clipped, chains):
+    """Where the segment of a group begins and ends, and the head of its chain; group -1 becomes greater than any."""
+    group = np.uint64(np.int64(group))
+    place = end = chain = np.int64(0)
+    if group < np.uint64(starts.size - 1):
+        place, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
+        if clipped:
+            place, end = _clip(segments, place, end, lo, hi)
+    if chains and group < np.uint64(heads.size):
+        chain = np.int64(heads[group])
+    return place, end, chain
 
 
 @compiled()
@@ -261,7 +240,6 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     begun, the place in its segment and the segment's end, the place in its chain; cursor[0] == n at the end.
     """
     i, begun, place, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
-    bulk_groups = np.uint64(starts.size - 1)
     room = out_i.size - PADDING
     clipped = lo > 0 or hi < base
     chains = links.size > 0 and hi > base
@@ -269,15 +247,7 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     while i < n and m < room:
         if begun == 0:
             _ask_ahead(groups, i, n, starts, segments, heads, chains)
-            group = np.uint64(np.int64(groups[np.uint64(i)]))  # -1 becomes greater than any
-            place = end = np.int64(0)
-            if group < bulk_groups:
-                place, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
-                if clipped:
-                    place, end = _clip(segments, place, end, lo, hi)
-            chain = np.int64(0)
-            if chains and group < np.uint64(heads.size):
-                chain = np.int64(heads[group])
+            place, end, chain = _open(groups[np.uint64(i)], starts, segments, heads, lo, hi, clipped, chains)
             begun = 1
         take = min(end - place, room - m)
         _copy(segments, place, i, out_i, out_row, m, take)
@@ -300,7 +270,6 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
 def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, state, truth, out_i, out_row):
     """As `join_all`, for the rows whose state is true in `truth`."""
     i, begun, place, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
-    bulk_groups = np.uint64(starts.size - 1)
     room = out_i.size - PADDING
     clipped = lo > 0 or hi < base
     chains = links.size > 0 and hi > base
@@ -308,15 +277,7 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
     while i < n and m < room:
         if begun == 0:
             _ask_ahead(groups, i, n, starts, segments, heads, chains)
-            group = np.uint64(np.int64(groups[np.uint64(i)]))
-            place = end = np.int64(0)
-            if group < bulk_groups:
-                place, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
-                if clipped:
-                    place, end = _clip(segments, place, end, lo, hi)
-            chain = np.int64(0)
-            if chains and group < np.uint64(heads.size):
-                chain = np.int64(heads[group])
+            place, end, chain = _open(groups[np.uint64(i)], starts, segments, heads, lo, hi, clipped, chains)
             begun = 1
         while place < end and m < room:
             take = min(end - place, room - m)  # room for all of these, should they all qualify
@@ -352,10 +313,7 @@ def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state
     every = truth.size == 0
     for i in range(n):
         _ask_ahead(groups, i, n, starts, segments, heads, True)
-        group = np.int64(groups[i])
-        first = end = np.int64(0)
-        if group >= 0 and group < starts.size - 1:
-            first, end = _clip(segments, np.int64(starts[group]), np.int64(starts[group + 1]), lo, hi)
+        first, end, chain = _open(groups[i], starts, segments, heads, lo, hi, True, True)
         found = np.int64(0)
         if every:
             found = end - first
@@ -363,7 +321,6 @@ def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state
             while first < end and found < most:
                 found += np.int64(truth[state[segments[first]]])
                 first += 1
-        chain = np.int64(heads[group]) if group >= 0 and group < heads.size else 0
         while chain > lo and found < most:
             row = chain - 1
             if row < hi and (every or truth[state[row]]):

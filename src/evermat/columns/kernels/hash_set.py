@@ -55,6 +55,16 @@ def _hash_batch(batch, i, shift):
 
 
 @compiled()
+def ask_slots(batch, first, m, slots, shift, places, tags):
+    """Pass one for tuples first … first+m: their home slots and tags."""
+    for b in range(m):
+        place, tag = _hash_batch(batch, first + b, shift)
+        places[b] = place
+        tags[b] = tag
+        prefetch(slots, place)
+
+
+@compiled()
 def _hash_row(rows, row, shift):
     h = np.uint64(0)
     for c in range(rows.shape[1]):
@@ -83,39 +93,35 @@ def _outside(batch, start, n, low, high):
 
 
 @compiled()
+def candidate(slots, place, tag, shift):
+    """The first slot from `place` on that has this tag, and its row; or the empty slot that ends the search, and -1."""
+    last = (np.uint64(1) << shift) - np.uint64(1)
+    place &= last
+    slot = np.uint64(slots[place])
+    while slot != np.uint64(0) and ((slot ^ tag) >> shift) != np.uint64(0):
+        place = (place + np.uint64(1)) & last
+        slot = np.uint64(slots[place])
+    return place, np.int64(slot & last) - 1
+
+
+@compiled()
 def _seek(batch, first, m, rows, slots, shift, places, tags):
     """Passes one and two for tuples first … first+m: `places` and `tags` of the first candidate or empty slot."""
-    k = batch.shape[0]
-    last = (np.uint64(1) << shift) - np.uint64(1)
+    ask_slots(batch, first, m, slots, shift, places, tags)
     for b in range(m):
-        place, tag = _hash_batch(batch, first + b, shift)
+        place, row = candidate(slots, places[b], tags[b], shift)
         places[b] = place
-        tags[b] = tag
-        prefetch(slots, place)
-    for b in range(m):
-        place, tag = places[b], tags[b]
-        slot = np.uint64(slots[place])
-        while slot != np.uint64(0) and ((slot ^ tag) >> shift) != np.uint64(0):
-            place = (place + np.uint64(1)) & last
-            slot = np.uint64(slots[place])
-        places[b] = place
-        if slot != np.uint64(0):
-            prefetch(rows, (np.int64(slot & last) - 1) * k)
+        if row >= 0:
+            prefetch(rows, row * batch.shape[0])
 
 
 @compiled()
 def _settle(batch, i, rows, slots, shift, place, tag):
     """Pass three: (place, row) of the tuple, or the empty slot that ends the search and -1."""
-    last = (np.uint64(1) << shift) - np.uint64(1)
-    while True:
-        slot = np.uint64(slots[place])
-        if slot == np.uint64(0):
-            return place, np.int64(-1)
-        if ((slot ^ tag) >> shift) == np.uint64(0):
-            row = np.int64(slot & last) - 1
-            if _same(batch, i, rows, row):
-                return place, row
-        place = (place + np.uint64(1)) & last
+    place, row = candidate(slots, place, tag, shift)
+    while row >= 0 and not _same(batch, i, rows, row):
+        place, row = candidate(slots, place + np.uint64(1), tag, shift)
+    return place, row
 
 
 _FIND = "i8[:,::1], i8, {}[:,::1], u4[::1], i8, u8[:,::1], i4[::1]"

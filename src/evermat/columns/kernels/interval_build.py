@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.interval_scan import contains, first_not_before
+from evermat.columns.kernels.interval_scan import contains
 from evermat.columns.kernels.jit import compiled
+from evermat.columns.kernels.rows import lower_bound
 
 #: how what a component reaches has changed
 GREW, SHRANK = 1, 2
@@ -69,6 +70,35 @@ def number_fresh(tails, heads, starts, lists, roots, first, top, stride, own, ho
 
 
 @compiled()
+def _unite(low, high, first, end, more_low, more_high, other, other_end, out_low, out_high, begin):
+    """Writes the union of the intervals first … end and of others, from `begin` on; returns where it ends."""
+    at = begin
+    while first < end or other < other_end:
+        if other == other_end or (first < end and low[first] < more_low[other]):
+            least, most = low[first], high[first]
+            first += 1
+        else:
+            least, most = more_low[other], more_high[other]
+            other += 1
+        if at > begin and least <= out_high[at - 1] + 1:
+            out_high[at - 1] = max(most, out_high[at - 1])
+        else:
+            out_low[at] = least
+            out_high[at] = most
+            at += 1
+    return at
+
+
+@compiled()
+def _copy(low, high, first, count, out_low, out_high, at):
+    """Copies intervals, as many as `count`, to `at`; returns where they end."""
+    for k in range(count):
+        out_low[at + k] = low[first + k]
+        out_high[at + k] = high[first + k]
+    return at + count
+
+
+@compiled()
 def _merge_runs(stack, runs, depth, top, to_one):
     """Merge the last runs while they are not much longer than the next, or all of them; returns their number and the last one's end."""
     low, high, spare_low, spare_high = stack[0], stack[1], stack[2], stack[3]
@@ -76,24 +106,8 @@ def _merge_runs(stack, runs, depth, top, to_one):
         first, middle = runs[depth - 2], runs[depth - 1]
         if not to_one and middle - first > 2 * (top - middle):
             break
-        a, b, m = first, middle, 0
-        while a < middle or b < top:
-            if b == top or (a < middle and low[a] <= low[b]):
-                begin, end = low[a], high[a]
-                a += 1
-            else:
-                begin, end = low[b], high[b]
-                b += 1
-            if m > 0 and begin <= spare_high[m - 1] + 1:
-                spare_high[m - 1] = max(end, spare_high[m - 1])
-            else:
-                spare_low[m] = begin
-                spare_high[m] = end
-                m += 1
-        for k in range(m):
-            low[first + k] = spare_low[k]
-            high[first + k] = spare_high[k]
-        top = first + m
+        m = _unite(low, high, first, middle, low, high, middle, top, spare_low, spare_high, 0)
+        top = _copy(spare_low, spare_high, 0, m, low, high, first)
         depth -= 1
     return depth, top
 
@@ -103,11 +117,8 @@ def _push(low, high, first, count, stack, runs, depth, top):
     """Put intervals onto the stack, for which there is room."""
     if count == 0:
         return depth, top
-    for k in range(count):
-        stack[0, top + k] = low[first + k]
-        stack[1, top + k] = high[first + k]
     runs[depth] = top
-    return _merge_runs(stack, runs, depth + 1, top + count, False)
+    return _merge_runs(stack, runs, depth + 1, _copy(low, high, first, count, stack[0], stack[1], top), False)
 
 
 @compiled()
@@ -131,7 +142,6 @@ def _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, t
 
 @compiled()
 def _holds(stack, runs, depth, top, number):
-    """Whether intervals on the stack contain a number."""
     for k in range(depth):
         end = runs[k + 1] if k + 1 < depth else top
         if contains(stack[0], stack[1], runs[k], end, number):
@@ -216,7 +226,7 @@ def _subtract(stack, top, low, high, first, end):
     m = 0
     for k in range(top):
         begin, last = np.int64(stack[0, k]), np.int64(stack[1, k])
-        first = first_not_before(high, first, end, begin)
+        first = lower_bound(high, first, end, begin)
         while first < end and low[first] <= last:
             if begin < low[first]:
                 stack[2, m] = begin
@@ -231,35 +241,6 @@ def _subtract(stack, top, low, high, first, end):
             stack[3, m] = last
             m += 1
     return m
-
-
-@compiled()
-def _unite(first, end, more_low, more_high, many, low, high, used):
-    """Append the union of the intervals first … end and of others; returns where it ends."""
-    k, at = 0, used
-    while first < end or k < many:
-        if k == many or (first < end and low[first] < more_low[k]):
-            begin, last = low[first], high[first]
-            first += 1
-        else:
-            begin, last = more_low[k], more_high[k]
-            k += 1
-        if at > used and begin <= high[at - 1] + 1:
-            high[at - 1] = max(last, high[at - 1])
-        else:
-            low[at] = begin
-            high[at] = last
-            at += 1
-    return at
-
-
-@compiled()
-def _copy(low, high, count, out_low, out_high, at):
-    """Append the first intervals, as many as `count`; returns where they end."""
-    for k in range(count):
-        out_low[at + k] = low[k]
-        out_high[at + k] = high[k]
-    return at + count
 
 
 @compiled()
@@ -339,11 +320,11 @@ def close(
             if grows:
                 gain_starts[c] = gained
                 gain_counts[c] = top
-                gained = _copy(found_low, found_high, top, gain_low, gain_high, gained)
+                gained = _copy(found_low, found_high, 0, top, gain_low, gain_high, gained)
             if adds:
-                ends = _unite(first, first + count, found_low, found_high, top, low, high, used)
+                ends = _unite(low, high, first, first + count, found_low, found_high, 0, top, low, high, used)
             else:
-                ends = _copy(found_low, found_high, top, low, high, used)
+                ends = _copy(found_low, found_high, 0, top, low, high, used)
             for i in range(bounds[c], bounds[c + 1]):
                 starts[nodes[members[i]]] = used
                 counts[nodes[members[i]]] = ends - used
@@ -358,7 +339,4 @@ def close(
 def copy_slices(nodes, starts, counts, places, low, high, out_low, out_high):
     """Copy the slices of nodes to new places."""
     for i in range(nodes.size):
-        start, place = starts[nodes[i]], places[i]
-        for k in range(counts[nodes[i]]):
-            out_low[place + k] = low[start + k]
-            out_high[place + k] = high[start + k]
+        _copy(low, high, starts[nodes[i]], counts[nodes[i]], out_low, out_high, places[i])

@@ -12,27 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.jit import compiled
+from evermat.columns.kernels.rows import lower_bound
 
 #: what to make of the intervals of two versions
 ALL, BOTH, LESS = 0, 1, 2
 
 
 @compiled()
-def first_not_before(high, first, end, number):
-    """The first of the intervals first … end that does not end before a number; `end` if all do."""
-    while first < end:
-        middle = (first + end) >> 1
-        if high[middle] < number:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@compiled()
 def contains(low, high, first, end, number):
     """Whether one of the intervals first … end contains a number."""
-    found = first_not_before(high, first, end, number)
+    found = lower_bound(high, first, end, number)
     return found < end and low[found] <= number
 
 
@@ -95,14 +84,7 @@ def _place(number, homes, table, shift):
     bucket = number >> shift
     if bucket >= table.size - 1:
         return np.int64(homes.size)
-    at, end = np.int64(table[bucket]), np.int64(table[bucket + 1])
-    while at < end:
-        middle = (at + end) >> 1
-        if homes[middle] < number:
-            at = middle + 1
-        else:
-            end = middle
-    return at
+    return lower_bound(homes, np.int64(table[bucket]), np.int64(table[bucket + 1]), number)
 
 
 @compiled(
@@ -265,15 +247,6 @@ def write_facts(owner, begin, end, cursor, labels, names, apart, groups, flipped
         offset = np.int64(0)
     cursor[0], cursor[1] = k, 0
     return m
-
-
-@compiled("i4[::1], i4[::1]")
-def total_length(begin, end):
-    """How much all ranges have together."""
-    total = np.int64(0)
-    for k in range(begin.size):
-        total += end[k] - begin[k]
-    return total
 
 
 @compiled("i4[::1], i4[::1], i4[::1], i8[::1]")

@@ -24,6 +24,15 @@ def _root(shift, term):
 
 
 @compiled()
+def _settle_ring(root, shift, link):
+    """Makes a term the representative of all other names in its ring."""
+    member = root + link[root]
+    while member != root:
+        shift[member] = root - member
+        member += link[member]
+
+
+@compiled()
 def _precedes(pool, ends, first, second, least):
     """Whether a term is smaller than another: by its bytes, but `least` is the smallest."""
     if least in (first, second):
@@ -73,10 +82,7 @@ def settle_rings(terms, count, shift, link):
         root = _root(shift, terms[i])
         if i > 0 and _root(shift, terms[i - 1]) == root:
             continue
-        member = root + link[root]
-        while member != root:
-            shift[member] = root - member
-            member += link[member]
+        _settle_ring(root, shift, link)
 
 
 @compiled("int64[::1], int64[::1], int64, int32[::1], int32[::1], int32[::1]")
@@ -89,16 +95,10 @@ def part_pairs(losers, winners, count, shift, link, more):
         link[a] = after_b - a
         more[a] -= more[b] + 1
         shift[b] = 0
-        member = b + link[b]
-        while member != b:
-            shift[member] = b - member
-            member += link[member]
+        _settle_ring(b, shift, link)
         # The rings of those that were merged into a, or a itself, know a still; a may lose its own place in an earlier step.
-        member = a + link[a]
         shift[a] = 0
-        while member != a:
-            shift[member] = a - member
-            member += link[member]
+        _settle_ring(a, shift, link)
 
 
 @compiled(

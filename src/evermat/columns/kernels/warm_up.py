@@ -1,4 +1,4 @@
-"""Compiles all kernels ahead of use, or loads those that most programs need."""
+"""Compiles all kernels of imported modules ahead of use, or loads those that most programs need."""
 
 from __future__ import annotations
 
@@ -7,40 +7,48 @@ from typing import Any
 
 from numba.core import sigutils
 
-# All files of kernels are imported so that `warm_up` knows theirs.
 from evermat.columns.kernels import jit
-
-
-def _stamp_exists() -> bool:
-    return jit.CACHE_FOLDER is not None and (jit.CACHE_FOLDER / "warm").exists()
 
 
 def is_warm() -> bool:
     """Whether first use needs no compilation: all kernels are in the cache on disk, or compiled in this process."""
-    if jit.JIT_DISABLED or _stamp_exists():
+    if jit.JIT_DISABLED or (jit.CACHE_FOLDER is not None and (jit.CACHE_FOLDER / "warm").exists()):
         return True
     return all(len(kernel.signatures) >= len(signatures) for kernel, signatures in jit.KERNELS)
 
 
 # What nearly every program with joins needs, over rows of 32 bits.
-_COMMON = (
-    *("chain_rows", "fill_bitmap", "gather_batch", "gather_rows", "groups_direct", "insert_bitmap", "insert_hashed"),
-    *("join_all", "keys_of_rows", "merge_rows", "range_of_rows", "read_rows", "span_of_column"),
-)
+_COMMON = [
+    "chain_rows",
+    "fill_bitmap",
+    "gather_batch",
+    "gather_rows",
+    "groups_direct",
+    "insert_bitmap",
+    "insert_hashed",
+    "join_all",
+    "merge_rows",
+    "range_of_rows",
+    "span_of_column",
+]
 # What closures need besides.
-_CLOSURES = (
-    *(
-        "clear",
-        "condense",
-        "count_pairs",
-        "edges_between",
-        "fill_direct",
-        "fill_slots",
-        "find_components",
-        "insert_direct",
-    ),
-    *("find_strong_components", "link", "list_by_key", "range_of_batch", "reach", "spread", "write_pairs"),
-)
+_CLOSURES = [
+    "clear",
+    "condense",
+    "count_pairs",
+    "edges_between",
+    "fill_direct",
+    "fill_slots",
+    "find_components",
+    "find_strong_components",
+    "insert_direct",
+    "link",
+    "list_by_key",
+    "range_of_batch",
+    "reach",
+    "spread",
+    "write_pairs",
+]
 
 
 def prepare_kernels(*, closures: bool) -> None:

@@ -15,12 +15,12 @@ import numpy as np
 from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import Reach
-from evermat.columns.intervals.interval_version import Version, covers
+from evermat.columns.intervals.interval_walk import Version, covers
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.schemes.scheme import Counts, Kinds, in_domain
 from evermat.columns.schemes.value_directory import Mentions
 from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_batch
-from evermat.columns.storage.domains import ANY, IN_UPDATE, KEPT, domain_of
+from evermat.columns.storage.selection import ANY, IN_UPDATE, KEPT, domain_of
 
 
 class ClosedPairs:

@@ -12,7 +12,7 @@ from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.views import InSchemes, View
 from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows
-from evermat.columns.storage.domains import BEFORE, GAINED, KEPT
+from evermat.columns.storage.selection import BEFORE, GAINED, KEPT
 from evermat.columns.storage.table import ADDED, MATERIALISED, Table
 from evermat.language import Atom, Closure, Copy
 

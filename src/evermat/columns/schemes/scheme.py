@@ -1,4 +1,4 @@
-"""The protocol of a storage scheme: its facts, read by domain (see `storage.domains`)."""
+"""The protocol of a storage scheme: its facts, read by domain (see `storage.selection`)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.scheme import Counts, Kinds, Leaf, Scheme, in_domain
 from evermat.columns.schemes.value_directory import Directory, Mentions, bit_of
 from evermat.columns.storage.arrays import Batch, Rows, Truth
-from evermat.columns.storage.domains import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of, rows_in
+from evermat.columns.storage.selection import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of, rows_in
 from evermat.columns.storage.table import MATERIALISED, STATES, Table
 
 #: so many sources have a list of the values that they mention; of so many facts only those are looked for in a source whose values it mentions
@@ -78,7 +78,6 @@ class StoredRows:
 
 @cache
 def _kind_of_state() -> Kinds:
-    """The kind that a row of each state is."""
     kinds = np.zeros(STATES, np.uint8)
     for kind in (KEPT, LOST, GAINED):
         kinds[rows_in(kind) != 0] = kind
@@ -179,7 +178,6 @@ class UnionOfRelations:
     def _join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
-        """What comes of one source after the other."""
         looked, leaves = _candidates(domain), self._leaves
         for number in leaves.mentioning(keys, n):
             earlier = leaves.earlier(number)

@@ -39,7 +39,6 @@ class Directory:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the list."""
         masks, _ = self._known
         return 0 if masks is None else masks.nbytes
 

@@ -37,7 +37,6 @@ class GrowingSet(Dataset):
         return Selection(first, rows) if first and self.sizes[name] == rows - first else super().select(name)
 
     def add(self, facts: View | Bag) -> View:
-        """Adds facts and returns the new ones."""
         if isinstance(facts, Bag):
             facts.announce(self.tables)
             before = {name: self.tables[name].count for name in facts.heads}
@@ -63,7 +62,6 @@ class GrowingSet(Dataset):
         )
 
     def _holds_any(self, name: str, rows: Selection) -> bool:
-        """Whether any of a range of rows is in the set."""
         return bool(self.sizes[name]) and bool((self.tables[name].state[rows.lo : rows.hi] & np.uint16(self.bit)).any())
 
     def remove(self, name: str, rows: Rows) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.columns.equality.equality_state import Representatives
-from evermat.columns.evaluation.buffers import Buffers
-from evermat.columns.evaluation.pipeline import EvaluationContext
+from evermat.columns.evaluation.buffers import Buffers, EvaluationContext
 from evermat.columns.evaluation.rules import Rules
 from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO_SCHEMES, Decision
@@ -104,7 +103,6 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     @property
     def equality(self) -> StateEquality:
-        """The state while terms become equal, from scratch."""
         from evermat.columns.equality.equality_update import StateEquality  # noqa: PLC0415  (it is made of states)
 
         return StateEquality(self)

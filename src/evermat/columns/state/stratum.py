@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from evermat.columns.equality.equality_state import Representatives
-from evermat.columns.evaluation.pipeline import EvaluationContext
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.rules import Rules
 from evermat.columns.graph.closure_access import TableAccess
 from evermat.columns.graph.closure_module import ClosureModule, closure_modules

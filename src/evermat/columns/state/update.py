@@ -63,7 +63,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
             state.materialised.firsts.clear()
 
     def new(self, name: str) -> WorkingSet:
-        """An empty working set."""
         made = WorkingSet(name, self._free.pop(), self.state.tables, self.run)
         self._sets.append(made)
         return made
@@ -75,7 +74,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
             self._kept.append(pairs)
 
     def release(self, *sets: WorkingSet) -> None:
-        """Frees working sets that are not needed any more."""
         for done in sets:
             done.clear()
             self._sets.remove(done)
@@ -101,7 +99,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
         return super().note_place()
 
     def equality(self, stratum: StratumRules) -> EqualityUpdate:
-        """A stratum with equality in this update."""
         from evermat.columns.equality.equality_update import EqualityUpdate  # noqa: PLC0415  (it is made of working sets)
 
         return EqualityUpdate(self, stratum)

@@ -7,7 +7,7 @@ has a storage scheme, which facts (`read`). The sets that expressions are made o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
@@ -25,7 +25,7 @@ _NEVER: Truth = np.zeros(STATES, np.uint8)
 
 
 class View(ABC):
-    """Facts that can be read."""
+    """Facts that can be read; see `algebra.View`."""
 
     tables: Mapping[str, Table]
 
@@ -73,7 +73,6 @@ class View(ABC):
         return self.select(name)
 
     def below(self, stratum: Stratum) -> View:
-        """Only facts of relations of other strata; a stratum's rules read only lower ones."""
         return Restricted(self, frozenset(self.tables) - frozenset(stratum.relations))
 
     def in_schemes(self) -> View:
@@ -90,11 +89,9 @@ class View(ABC):
         return Difference(self, other)
 
     def at(self, stratum: Stratum) -> View:
-        """Only facts of relations of this stratum."""
         return Restricted(self, frozenset(stratum.relations))
 
     def count(self, name: str) -> int:
-        """How many facts of a relation belong to it."""
         return len(self.rows(name))
 
     def about(self, name: str) -> int:
@@ -103,12 +100,10 @@ class View(ABC):
         return self.count(name) if scheme is None else scheme.about(scheme.domain(self.truth_for(name)))
 
     def listed(self) -> Listed:
-        """The facts that belong to it now, whatever becomes of the sets that it is made of."""
         return Listed(self.tables, {name: [self.rows(name)] for name in self.names})
 
     @property
     def size(self) -> int:
-        """How many facts belong to it."""
         return sum(self.count(name) for name in self.names)
 
     def __bool__(self) -> bool:
@@ -194,10 +189,7 @@ def truth_of(bit: int) -> Truth:
 class _Combination(View):
     """An expression over two views."""
 
-    @staticmethod
-    @abstractmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        """The truth table of the expression."""
+    _combine: Callable[[Any, Any], Any]  # of truth tables, which are 0 or 1, and of masks
 
     def __init__(self, left: View, right: View) -> None:
         self.left, self.right = left, right
@@ -221,6 +213,10 @@ class _Combination(View):
         simple = self._simple(self.left.select(name), self.right.select(name))
         return simple if simple is not None else Selection(0, self.tables[name].count, self.truth_for(name))
 
+    def mask(self, name: str, rows: Rows) -> Mask:
+        combined: Mask = self._combine(self.left.mask(name, rows), self.right.mask(name, rows))
+        return combined
+
     def start(self, name: str) -> Selection:
         return listed(self.rows(name))
 
@@ -232,9 +228,7 @@ class _Combination(View):
 class Union(_Combination):
     """Facts of either."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left | right
+    _combine = staticmethod(np.bitwise_or)
 
     @property
     def names(self) -> Iterable[str]:
@@ -251,9 +245,6 @@ class Union(_Combination):
         left, right = self.left.rows(name), self.right.rows(name)
         return np.concatenate([left, right[~self.left.mask(name, right)]])
 
-    def mask(self, name: str, rows: Rows) -> Mask:
-        return self.left.mask(name, rows) | self.right.mask(name, rows)
-
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty:
             return right
@@ -267,16 +258,11 @@ class Union(_Combination):
 class Intersection(_Combination):
     """Facts of both."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left & right
+    _combine = staticmethod(np.bitwise_and)
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
         return rows[self.right.mask(name, rows)]
-
-    def mask(self, name: str, rows: Rows) -> Mask:
-        return self.left.mask(name, rows) & self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
@@ -289,16 +275,11 @@ class Intersection(_Combination):
 class Difference(_Combination):
     """Facts of the first that are not of the second."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left & (1 - right)
+    _combine = staticmethod(lambda left, right: left & ~right)
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
         return rows[~self.right.mask(name, rows)]
-
-    def mask(self, name: str, rows: Rows) -> Mask:
-        return self.left.mask(name, rows) & ~self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:

@@ -55,20 +55,19 @@ class WorkingSet(Dataset):
         return bool(self._lists)
 
     def add(self, facts: View | Bag | Counting) -> Listed:
-        """Adds facts and returns the new ones."""
         new: dict[str, list[Rows]] = {}
-        touch = facts.start(self) if isinstance(facts, Counting) else None
-        source = facts.facts if isinstance(facts, Counting) else facts
+        counting, source = (facts, facts.facts) if isinstance(facts, Counting) else (None, facts)
+        if counting is not None:
+            counting.counter.start(self, counting.sign)
         if isinstance(source, Bag):
-            source.read({name: self._sink(name, new, touch) for name in source.heads}, counted=touch is not None)
+            source.read({name: self._sink(name, new, counting) for name in source.heads}, counted=counting is not None)
         else:
             for name in list(source.names):
                 rows = source.rows(name)
-                self._claim(name, rows if touch is None else touch.rows(name, rows), new)
+                self._claim(name, rows if counting is None else counting.rows(name, rows), new)
         return Listed(self.tables, new)
 
     def replace(self, facts: View) -> bool:
-        """Holds exactly these facts from now on; whether there are any."""
         found = {name: facts.rows(name) for name in list(facts.names)}
         self.clear()
         for name, rows in found.items():
@@ -76,7 +75,6 @@ class WorkingSet(Dataset):
         return bool(self)
 
     def clear(self) -> None:
-        """Holds nothing from now on."""
         self.drop(list(self._lists))
 
     def discard(self, facts: View) -> None:
@@ -106,11 +104,11 @@ class WorkingSet(Dataset):
             self.sizes[name] += len(claimed)
             new.setdefault(name, []).append(claimed)
 
-    def _sink(self, name: str, new: dict[str, list[Rows]], touch: Touch | None) -> Sink:
+    def _sink(self, name: str, new: dict[str, list[Rows]], counting: Counting | None) -> Sink:
         table, run = self.tables[name], self._run
 
         def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            rows = table.locate(batch, n) if touch is None else touch.tuples(name, batch, n, weights)
+            rows = table.locate(batch, n) if counting is None else counting.tuples(name, batch, n, weights)
             self._claim(name, rows, new)
             run.derived(n if weights is None else int(weights.sum()))
 
@@ -136,13 +134,11 @@ class EmptySet(Restricted):
         super().__init__(view, frozenset())
 
     def add(self, facts: View | Bag | Counting) -> Listed:
-        """There is nothing to add."""
         source = facts.facts if isinstance(facts, Counting) else facts
         assert not source
         return Listed(self.tables, {})
 
     def replace(self, facts: View) -> bool:
-        """It stays empty."""
         assert not facts
         return False
 
@@ -176,27 +172,15 @@ class Counting:
     facts: View | Bag
     sign: int
 
-    def start(self, target: View) -> Touch:
-        """Begins to count for a set."""
-        return Touch(self.counter, target, self.sign)
-
-
-class Touch:
-    """Counts what is added to a set, and returns the rows that have to be added."""
-
-    def __init__(self, counter: JournaledCounter, target: View, sign: int) -> None:
-        counter.start(target, sign)
-        self._counter, self._sign = counter, sign
-
     def rows(self, name: str, rows: Rows) -> Rows:
-        """Counts rows of a relation."""
-        counter = self._counter.counters[name]
-        return self._counter.note(counter, counter.touch(rows, None, self._sign))
+        """Counts rows of a relation; returns those that have to be added."""
+        counter = self.counter.counters[name]
+        return self.counter.note(counter, counter.touch(rows, None, self.sign))
 
     def tuples(self, name: str, batch: Batch, n: int, weights: Weights | None) -> Rows:
-        """Counts tuples of a relation."""
-        counter = self._counter.counters[name]
-        return self._counter.note(counter, counter.touch_tuples(batch, n, weights, self._sign))
+        """Counts tuples of a relation; returns the rows that have to be added."""
+        counter = self.counter.counters[name]
+        return self.counter.note(counter, counter.touch_tuples(batch, n, weights, self.sign))
 
 
 class JournaledCounter:
@@ -214,7 +198,6 @@ class JournaledCounter:
 
     @property
     def positive(self) -> View:
-        """Facts that are counted at least once."""
         return _Positive(self.tables, self.counters)
 
     def add(self, facts: View | Bag) -> Counting:

@@ -69,7 +69,6 @@ class Counter:
             self._change(self.table.locate(batch[:, done:n], tallying=True), weights, 1)
 
     def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
-        """Takes over the counts of the first `count` rows from the table's tally."""
         if len(self._counts) < self.table.count:
             self._grow()
         while (row := dense.read_tally(rows, count, high, tally, tuples.scratch(), self._counts, self._most)) < count:
@@ -126,7 +125,6 @@ class Counter:
         self._counts[rows] = counts
 
     def get(self, rows: Rows) -> Numbers:
-        """Counts of the rows."""
         self.table.end_tally()
         rows = as_rows(rows)
         out = np.empty(len(rows), np.int64)

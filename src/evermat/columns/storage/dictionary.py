@@ -82,7 +82,6 @@ class Dictionary:
         return out
 
     def _make_room(self, length: int) -> None:
-        """Grows whatever is full, for a text of this length."""
         if self._count >= _MAX_SYMBOLS:
             raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
         used = int(self._ends[self._count])
@@ -154,7 +153,12 @@ class Dictionary:
         if 2 * len(used) > len(self) >= _LARGE and int(self._ends[self._count]) < _INT32_BYTES:
             # All symbols then, so that all columns like this one, in all their files, share one dictionary.
             return pa.DictionaryArray.from_arrays(pa.array(ids, pa.int32()), self._whole().cast(pa.string()))
-        codes = np.searchsorted(used, ids) if 8 * len(used) < len(self) else _places(used, len(self))[ids]
+        if 8 * len(used) < len(self):
+            codes = np.searchsorted(used, ids)
+        else:
+            codes = np.zeros(len(self), np.int32)
+            codes[used] = np.arange(len(used), dtype=np.int32)
+            codes = codes[ids]
         values = pa.array(self.decode(used.astype(np.int32)), pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
@@ -202,10 +206,3 @@ def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integ
     occurs = np.zeros(size, np.bool_)
     occurs[codes] = True
     return np.flatnonzero(occurs)
-
-
-def _places(used: npt.NDArray[np.integer], size: int) -> Ids:
-    """For each code below `size` its place among those that are used."""
-    places = np.zeros(size, np.int32)
-    places[used] = np.arange(len(used), dtype=np.int32)
-    return places

@@ -107,7 +107,6 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
         bulk, recent = self._bulk, self._recent
         arrays = (bulk.starts, bulk.segments, recent.heads, recent.links, recent.row_groups, self._samples)
         return sum(array.nbytes for array in arrays) + self._slots.nbytes
@@ -157,7 +156,7 @@ class Index:
         if size > len(recent.links) and not merge:
             recent.links = lengthened(recent.links, len(recent.row_groups))
         if self._direct:
-            kernels.keys_of_rows(rows, self.columns[0], first, end, recent.row_groups, recent.base)
+            recent.row_groups[first - recent.base : size] = rows[first:end, self.columns[0]]
             self._groups = self._most + 1
         else:
             while first < end:
@@ -195,7 +194,14 @@ class Index:
 
     # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _groups_of(self, keys: Batch, n: int) -> Rows:
+    def _groups_of(self, keys: Batch, n: int | None, lo: int, hi: int) -> Rows | None:
+        """The group of each of n keys, -1 where there is none; None if there are no keys or no rows in lo … hi."""
+        keys = as_batch(keys)
+        n = keys.shape[1] if n is None else n
+        if n == 0 or lo >= hi:
+            return None
+        if self._seen < hi:  # rows beyond `hi` would only have to be skipped
+            self.refresh()
         out = np.empty(n, np.int32)
         if self._direct:
             kernels.groups_direct(keys, n, self._groups, out)
@@ -222,14 +228,9 @@ class Index:
         step of this iterator. The keys and the rows that take part are fixed at the call; the table may grow while
         the iterator runs. States are read as the chunks are made.
         """
-        keys = as_batch(keys)
-        n = keys.shape[1] if n is None else n
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        if n == 0 or lo >= hi:
-            return iter(())
-        if self._seen < hi:  # rows beyond `hi` would only have to be skipped
-            self.refresh()
-        return self._join(self._groups_of(keys, n), view, lo, hi, chunk)
+        groups = self._groups_of(keys, n, lo, hi)
+        return iter(()) if groups is None else self._join(groups, view, lo, hi, chunk)
 
     def _join(self, groups: Rows, view: Truth | None, lo: int, hi: int, chunk: int) -> Iterator[tuple[Rows, Rows]]:
         bulk, recent, table, n = self._bulk, self._recent, self.table, len(groups)
@@ -266,17 +267,14 @@ class Index:
         return found
 
     def _count(self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int) -> Numbers:
-        keys = as_batch(keys)
-        n = keys.shape[1] if n is None else n
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        if n == 0 or lo >= hi:
-            return np.zeros(n, np.int64)
-        if self._seen < hi:
-            self.refresh()
+        groups = self._groups_of(keys, n, lo, hi)
+        if groups is None:
+            return np.zeros(keys.shape[1] if n is None else n, np.int64)
         bulk, recent = self._bulk, self._recent
-        out = np.empty(n, np.int64)
+        out = np.empty(len(groups), np.int64)
         kernels.count_matches(
-            self._groups_of(keys, n), n, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
+            groups, len(groups), bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
             lo, hi, self.table.state, _EVERY if view is None else view, most, out,
         )  # fmt: skip
         return out

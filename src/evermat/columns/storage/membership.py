@@ -18,6 +18,7 @@ from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, zeros_in_large_pages
 
 if TYPE_CHECKING:
+    from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.table import Table
 
 Bounds: TypeAlias = Numbers
@@ -196,27 +197,19 @@ class DirectRows(_Dense):
         return self.low, self.high, self._positions
 
 
-class Tallied(Protocol):
-    """The owner of a tally."""
-
-    def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
-        """Takes over the counts of the first `count` rows."""
-
-
 class Tally(_Dense):
     """A small number for every possible tuple, while tuples are counted as they come. Does not know rows.
 
     Only `Table.tally` adds to it: a table ends it before any other operation.
     """
 
-    def __init__(self, table: Table, high: Bounds, owner: Tallied) -> None:
+    def __init__(self, table: Table, high: Bounds, owner: Counter) -> None:
         super().__init__(high, np.zeros(possible_tuples(high), np.uint8))
         dense.fill_tally(table.rows, table.count, high, self._positions)
         self.owner = owner
 
     @property
     def counts(self) -> npt.NDArray[Any]:
-        """The numbers."""
         return self._positions
 
     def insert(self, *_: object) -> tuple[int, int]:

@@ -26,7 +26,6 @@ from evermat.columns.storage.membership import (
     Form,
     HashedRows,
     Membership,
-    Tallied,
     Tally,
     most_positions,
     most_tallies,
@@ -43,6 +42,7 @@ FREE = [1 << i for i in range(3, 14)]
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
+    from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.index import Index
 
 
@@ -177,7 +177,7 @@ class Table:
         """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
         return self._members.arrays if isinstance(self._members, DirectRows) else None
 
-    def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
+    def tally(self, batch: Batch, n: int, owner: Counter) -> int:
         """Counts the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
 
         Returns how many have been counted. The owner gets the counts when the tally ends, at the latest when rows are asked for.
@@ -191,7 +191,7 @@ class Table:
                 self._make_fit(batch, 0, n)
         return 0
 
-    def _tally_of(self, owner: Tallied) -> Tally | None:
+    def _tally_of(self, owner: Counter) -> Tally | None:
         """A tally, where the facts are dense and a list of rows would not lie in a near cache."""
         if isinstance(self._members, Tally) and self._members.owner is owner:
             return self._members
@@ -311,7 +311,6 @@ class Table:
         return True
 
     def _use_hash(self, capacity: int) -> None:
-        """(Re)builds the hash with room for `capacity` rows."""
         self._members.release()
         self._members = HashedRows(self, capacity)
 
@@ -361,10 +360,6 @@ class Table:
         """Puts the rows first … end into the datasets `bits`."""
         self.state[first : min(end, self.count)] |= np.uint16(bits)
 
-    def clear_bits_between(self, first: int, end: int, bits: int) -> None:
-        """Takes the rows first … end out of the datasets `bits`."""
-        self.state[first : min(end, self.count)] &= np.uint16(STATES - 1 - bits)
-
     def filter(self, rows: Rows, view: Truth | None) -> Rows:
         """Those of the rows that satisfy the view, in order; the argument itself if there is no view."""
         if view is None:
@@ -392,18 +387,14 @@ class Table:
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def gather(self, column: int, rows: Rows, out: Batch, to: int, base: int = 0) -> None:
-        """out[to, i] = the column's value in row rows[i] + base."""
-        row_kernels.gather_rows(self.rows, column, rows, base, out, to)
-
-    def read(self, column: int, first: int, end: int, out: Batch, to: int) -> None:
-        """out[to, i] = the column's value in row first + i, up to `end`."""
-        row_kernels.read_rows(self.rows, column, first, end, out, to)
+    def gather(self, column: int, rows: Rows, out: Batch, to: int) -> None:
+        """out[to, i] = the column's value in row rows[i]."""
+        row_kernels.gather_rows(self.rows, column, rows, out, to)
 
     def take(self, rows: Rows) -> Batch:
         """The tuples of the rows, as a batch."""
         rows = as_rows(rows)
         out = np.empty((self.arity, len(rows)), np.int64)
         for column in range(self.arity):
-            row_kernels.gather_rows(self.rows, column, rows, 0, out, column)
+            row_kernels.gather_rows(self.rows, column, rows, out, column)
         return out

@@ -1,4 +1,4 @@
-"""Queries over facts on a cluster; see `columns.state.query`. The answer comes to the driver."""
+"""Queries over facts on a cluster; see `columns.state.snapshot`. The answer comes to the driver."""
 
 from __future__ import annotations
 
