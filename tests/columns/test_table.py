@@ -202,9 +202,9 @@ def test_facts_that_became_dense_get_places() -> None:
     facts = [(value, 0) for value in np.random.default_rng(0).permutation(5000).tolist()]
     table = Table(2)
     rows = table.locate(batch_of(facts, 2))
-    assert table.places() is None
-    table.look_for_places()
-    places = table.places()
+    assert table.direct_rows() is None
+    table.look_for_dense_facts()
+    places = table.direct_rows()
     assert places is not None
     assert [int(part) for part in places[1]] == [4999, 0]
     asked = batch_of([*facts, (5000, 0), (3, 1), (-1, 0)], 2)
@@ -216,6 +216,6 @@ def test_facts_that_are_far_apart_have_no_places() -> None:
     facts = [(10**6 * i, 0) for i in range(100)]
     table.locate(batch_of(facts, 2))
     for _ in range(2):
-        table.look_for_places()
-        assert table.places() is None
+        table.look_for_dense_facts()
+        assert table.direct_rows() is None
     assert table.find(batch_of(facts, 2)).tolist() == list(range(100))

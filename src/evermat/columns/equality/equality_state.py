@@ -170,16 +170,16 @@ class Representatives:
     def _settle_explicit(self, update: Update, name: str, changed: Changed) -> None:
         """E⁻ and E⁺ of a relation become what changes in the normal forms of the given facts."""
         state = update.state
-        gone, come = (sets.rows(name) for sets in (update.given_deleted, update.given_inserted))
+        deleted, inserted = (sets.rows(name) for sets in (update.given_deleted, update.given_inserted))
         moved = self.schema.mentioning_in(state.given, name, changed.terms)
-        moved = moved[~np.isin(moved, gone)]
-        if not len(gone) and not len(come) and not len(moved):
+        moved = moved[~np.isin(moved, deleted)]
+        if not len(deleted) and not len(inserted) and not len(moved):
             return
-        before, after = np.concatenate([gone, moved]), np.concatenate([come, moved])
+        before, after = np.concatenate([deleted, moved]), np.concatenate([inserted, moved])
         old_homes, homes = self._old_normal_rows(name, before, changed), self.rewritten.normal_rows(name, after)
         self._move(name, update.journal, (before, old_homes), (after, homes))
         affected = np.unique(np.concatenate([old_homes, homes]))
-        still = state.given.mask(name, affected) & ~np.isin(affected, gone) | np.isin(affected, come)
+        still = state.given.mask(name, affected) & ~np.isin(affected, deleted) | np.isin(affected, inserted)
         still &= self.rewritten.is_normal(name, affected)
         still |= self._has_elsewhere(name, affected)
         was = state.explicit.mask(name, affected)

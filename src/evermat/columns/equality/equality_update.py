@@ -49,7 +49,7 @@ class _Delta:
         return self.held
 
     def renew(self, delta: View, moved: View, new: View) -> WorkingSet:
-        """Δ without facts that were rewritten, and with what came of them."""
+        """Δ without facts that were rewritten, and with the results."""
         found: dict[str, list[Rows]] = {name: [(delta - moved).rows(name)] for name in list(delta.names)}
         for name in list(new.names):
             found.setdefault(name, []).append(new.rows(name))

@@ -1,4 +1,4 @@
-"""Facts in all names: what facts over representatives stand for."""
+"""Expanded facts: what facts over representatives stand for."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Expansion:
         return self._counts[name]
 
     def note(self, name: str, more: int) -> None:
-        """So many facts have come, or have gone if it is negative."""
+        """Counts inserted facts, or deleted ones if the number is negative."""
         if name in self._counts:
             self._counts[name] += more
 
@@ -132,14 +132,14 @@ class ExpandedChange:
         empty = np.empty((table.arity, 0), np.int64)
         if not len(lost) and not len(gained) and not len(staying):
             return empty, empty
-        gone_facts, come_facts = table.take(lost), table.take(gained)
-        if not len(staying) and not before.concerns(gone_facts, columns) and not before.concerns(come_facts, columns):
-            return gone_facts, come_facts
+        lost_facts, gained_facts = table.take(lost), table.take(gained)
+        if not len(staying) and not before.concerns(lost_facts, columns) and not before.concerns(gained_facts, columns):
+            return lost_facts, gained_facts
         kept = table.take(staying)
         losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
-        gone = [*expand_names(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
-        come = [*expand_names(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
-        deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
+        old = [*expand_names(lost_facts, columns, before), *_differing(losing, columns, before, before.lost)]
+        new = [*expand_names(gained_facts, columns, now), *_differing(gaining, columns, now, before.gained)]
+        deleted, inserted = np.concatenate([empty, *old], axis=1), np.concatenate([empty, *new], axis=1)
         return (
             deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
             inserted[:, ~self._is_in(self._old, name, inserted, columns, old=True)],
@@ -204,11 +204,11 @@ class _Before:
         listed[from_old], listed[~from_old] = old, same
         return listed, _starts(counts)
 
-    def gone(self, representatives: Ids) -> Names:
+    def lost(self, representatives: Ids) -> Names:
         """The names that each loses."""
         return _listed(self._changed.old, self._changed.terms, representatives)
 
-    def come(self, representatives: Ids) -> Names:
+    def gained(self, representatives: Ids) -> Names:
         """The names that each gains."""
         return _listed(self._changed.new, self._changed.terms, representatives)
 
@@ -242,8 +242,8 @@ def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
     owners, terms = owners[order], terms[order]
     first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
     starts = _starts(end - first)
-    places = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
-    return terms[places], starts
+    positions = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
+    return terms[positions], starts
 
 
 def _starts(counts: Ids) -> Ids:

@@ -96,7 +96,7 @@ class UnionFind:
         return found
 
     def rename(self, batch: Batch, columns: Numbers) -> Mask:
-        """Puts representatives into a batch, in place; which of its tuples have become others."""
+        """Replaces terms of a batch by representatives; returns which of its tuples have changed."""
         changed = np.zeros(batch.shape[1], np.bool_)
         if self.count and len(columns):
             kernels.rename_batch(batch, columns, batch.shape[1], self._shift, changed)

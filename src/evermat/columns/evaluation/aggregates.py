@@ -201,9 +201,9 @@ class _Mean(_Sum):
 
 
 class _Extreme(_Accumulator):
-    """The least value of each group, in an order given by integer keys; for `max` the order is turned round."""
+    """The least value of each group, in an order given by integer keys; for `max` the order is reversed."""
 
-    turned = False
+    reversed = False
 
     def __init__(self, type_: Type, dictionary: Dictionary) -> None:
         super().__init__(type_, dictionary)
@@ -230,7 +230,7 @@ class _Extreme(_Accumulator):
             keys = values ^ np.int64(-(2**63))
         else:
             keys = values
-        return ~keys if self.turned else keys
+        return ~keys if self.reversed else keys
 
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
@@ -238,7 +238,7 @@ class _Extreme(_Accumulator):
 
 
 class _Greatest(_Extreme):
-    turned = True
+    reversed = True
 
 
 _ACCUMULATORS: dict[str, type[_Accumulator]] = {

@@ -107,7 +107,7 @@ class Level:
         self._layout = layout
         for variable in live:
             self.require(variable)
-        # Variables computed before the next level begins have their place here as well.
+        # Variables computed before the next level begins have a row here as well.
         for step in steps:
             if isinstance(step, Compute):
                 self.require(step.variable)

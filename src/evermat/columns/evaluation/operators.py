@@ -1,4 +1,4 @@
-"""The steps of a plan over columns: each takes the bindings in one buffer and pushes what comes of them to the next."""
+"""The steps of a plan over columns: each takes the bindings in one buffer and pushes the results to the next."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.arrays import Batch, Numbers, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.index import Index
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
 from evermat.language import Constant, Relation, Variable
@@ -46,7 +45,7 @@ class Figures(Protocol):
 
 
 class Operation(ABC):
-    """One step: takes the first n bindings of its level's buffer and pushes what comes of them to the next."""
+    """One step: takes the first n bindings of its level's buffer and pushes the results to the next."""
 
     next: Operation
     selection: Selection
@@ -54,7 +53,7 @@ class Operation(ABC):
     def __init__(self, role: Role | None = None, relation: Relation | None = None, *, required: bool = False) -> None:
         self.role = role
         self.relation: Relation = relation  # type: ignore[assignment]  # set wherever there is a role
-        self.required = required  # without facts nothing can come of it
+        self.required = required  # without facts it has no results
 
     @abstractmethod
     def push(self, n: int) -> None:
@@ -153,60 +152,74 @@ class ComputeColumn(Operation):
             self.next.push(n)
 
 
-class Absent(SelectOperation):
-    """A negated atom: keeps the bindings whose fact is not there."""
+class Facts(Protocol):
+    """The facts of a relation as steps look them up by some columns."""
 
-    def __init__(self, step: Check, level: Level, table: Table, live: set[Variable]) -> None:
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        """Which of n facts are selected."""
+
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers | Mask:
+        """How many selected facts have each of n keys, or whether any has if they are not counted."""
+
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        """How many facts are selected, or not 0 if any is and they are not counted."""
+
+
+class TableFacts:
+    """The rows of a table."""
+
+    def __init__(self, table: Table, columns: tuple[int, ...]) -> None:
+        self._table, self._columns = table, columns
+
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        return contains(self._table, keys, n, selection)
+
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers | Mask:
+        index, (lo, hi, truth, _) = self._table.index(self._columns), selection
+        return (index.counts if counted else index.exists)(keys, truth, lo=lo, hi=hi, n=n)
+
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        return count_rows(self._table, selection, stop_at_first=not counted)
+
+
+class Absent(SelectOperation):
+    """A negated atom: keeps the bindings whose fact does not exist."""
+
+    def __init__(self, step: Check, level: Level, facts: Facts, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level)
+        self._facts, self._keys = facts, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         if self.selection.empty:
             self.next.push(n)
         else:
-            self.keep(np.flatnonzero(~contains(self._table, self._keys.batch(n), n, self.selection)), n)
+            self.keep(np.flatnonzero(~self._facts.contains(self._keys.batch(n), n, self.selection)), n)
 
 
 class Exists(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    def __init__(self, step: Match, level: Level, table: Table, *, counted: bool, live: set[Variable]) -> None:
+    def __init__(self, step: Match, level: Level, facts: Facts, *, counted: bool, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level)
-        self._full = len(step.key) == table.arity
-        self._index: Index | None = None
+        self._facts, self._keys = facts, Keys(step.key, level)
+        self._full = len(step.key) == step.relation.arity
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
 
     def push(self, n: int) -> None:
+        found: Numbers | Mask
         if self._full:
-            chosen = np.flatnonzero(contains(self._table, self._keys.batch(n), n, self.selection))
-        elif not self._keys.columns:
-            self._push_all(n)
-            return
-        else:
-            if self._index is None:
-                self._index = self._table.index(self._keys.columns)
-            keys = self._keys.batch(n)
-            lo, hi, truth, _ = self.selection
-            if self._counted:
-                found = self._index.counts(keys, truth, lo=lo, hi=hi, n=n)
-                chosen = np.flatnonzero(found)
-                multiply(self._level.buffer[self._weight, :n], found)
-            else:
-                chosen = np.flatnonzero(self._index.exists(keys, truth, lo=lo, hi=hi, n=n))
-        self.keep(chosen, n)
-
-    def _push_all(self, n: int) -> None:
-        """Any fact of the relation agrees with every binding."""
-        count = count_rows(self._table, self.selection, stop_at_first=not self._counted)
-        if count:
-            if self._counted:
-                multiply(self._level.buffer[self._weight, :n], count)
-            self.next.push(n)
+            found = self._facts.contains(self._keys.batch(n), n, self.selection)
+        elif self._keys.columns:
+            found = self._facts.counts(self._keys.batch(n), n, self.selection, counted=self._counted)
+        else:  # any fact of the relation agrees with every binding
+            found = np.full(n, self._facts.count(self.selection, counted=self._counted))
+        if self._counted and not self._full:
+            multiply(self._level.buffer[self._weight, :n], found)
+        self.keep(np.flatnonzero(found), n)
 
 
-def multiply(weights: Numbers, factor: Numbers | int) -> None:
+def multiply(weights: Numbers, factor: Numbers | Mask) -> None:
     """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
     product = weights * factor
     if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):
@@ -298,15 +311,13 @@ class Join(MatchOperation):
     def __init__(self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures) -> None:
         super().__init__(step, level, inner, pipeline)
         self._table, self._keys = table, Keys(step.key, level)
-        self._index: Index | None = None
 
     def push(self, n: int) -> None:
-        if self._index is None:
-            self._index = self._table.index(self._keys.columns)
+        index = self._table.index(self._keys.columns)
         lo, hi, truth, _ = self.selection
         table, gather, push = self._table, row_kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
-        for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
+        for positions, rows in index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
             self._pipeline.matches += len(rows)
             if self._equal:
                 agree = np.flatnonzero(

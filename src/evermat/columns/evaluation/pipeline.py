@@ -18,13 +18,15 @@ from evermat.columns.evaluation.operators import (
     ComputeColumn,
     Emit,
     Exists,
+    Facts,
     FilterRows,
     Join,
     Operation,
     Scan,
     Sink,
+    TableFacts,
 )
-from evermat.columns.evaluation.scheme_operators import AbsentInScheme, ExistsInScheme, JoinWithScheme
+from evermat.columns.evaluation.scheme_operators import JoinWithScheme, SchemeFacts
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
 from evermat.language import Relation, Variable, variables_of
@@ -69,19 +71,9 @@ class Pipeline:
                     self._steps.append(Scan(step, level, inner, table, self, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
-                table = tables[step.relation.name]
-                self._steps.append(
-                    Exists(step, level, table, counted=counted, live=live)
-                    if table.scheme is None
-                    else ExistsInScheme(step, level, table.scheme, counted=counted, live=live)
-                )
+                self._steps.append(Exists(step, level, _facts(step, tables), counted=counted, live=live))
             elif isinstance(step, Check):
-                table = tables[step.relation.name]
-                self._steps.append(
-                    Absent(step, level, table, live)
-                    if table.scheme is None
-                    else AbsentInScheme(step, level, table.scheme, live)
-                )
+                self._steps.append(Absent(step, level, _facts(step, tables), live))
             elif isinstance(step, Compute):
                 self._steps.append(ComputeColumn(step, level, live, self))
             else:
@@ -100,6 +92,11 @@ class Pipeline:
         self.sink = sink
         self._start.reset()
         self._steps[0].push(1)
+
+
+def _facts(step: Match | Check, tables: Mapping[str, Table]) -> Facts:
+    table, columns = tables[step.relation.name], tuple(column for column, _ in step.key)
+    return TableFacts(table, columns) if table.scheme is None else SchemeFacts(table.scheme, columns)
 
 
 def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:

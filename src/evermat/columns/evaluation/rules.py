@@ -24,7 +24,7 @@ from evermat.language import Atom, Constant, Relation, Rule
 from evermat.plan import STARTING, Extent, Role, Roles, Start, plan_from
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
-_SAMPLE = 512  # rows that are looked at to tell how many values a column has
+_SAMPLE = 512  # rows that are looked at to estimate how many values a column has
 
 
 Compiled: TypeAlias = Pipeline | AggregatePipeline
@@ -41,7 +41,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         self._constants: dict[Start, list[tuple[int, int]]] = {}
 
     def revised(self, rules: Sequence[Rule]) -> Self:
-        """Other rules in the place of these, of which some may be the same: their compiled plans are kept."""
+        """Other rules instead of these, of which some may be the same: their compiled plans are kept."""
         made = super().revised(rules)
         same = {number for number, (old, new) in enumerate(zip(self.rules, rules, strict=True)) if old is new}
         made.pipelines = {key: compiled for key, compiled in self.pipelines.items() if key[0] in same}
@@ -192,7 +192,7 @@ class Bag(ABC):
         """Sends the facts to the sinks of their relations; with `counted` as often as they are derived."""
 
     def announce(self, tables: Mapping[str, Table]) -> None:
-        """Lets tables make room, if it is known beforehand how many facts will come."""
+        """Lets tables make room, if it is known beforehand how many facts will be added."""
         del tables
 
 

@@ -7,58 +7,31 @@ from collections.abc import Iterator
 import numpy as np
 
 from evermat.columns.evaluation import buffers
-from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
-from evermat.columns.evaluation.operators import Figures, MatchOperation, SelectOperation, multiply
+from evermat.columns.evaluation.buffers import Keys, Level
+from evermat.columns.evaluation.operators import Figures, MatchOperation
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, in_domain
-from evermat.columns.storage.arrays import Batch, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.selection import Selection
-from evermat.language import Variable
-from evermat.plan import Check, Match
+from evermat.plan import Match
 
 
-class AbsentInScheme(SelectOperation):
-    """A negated atom: keeps the bindings whose fact is not there."""
+class SchemeFacts:
+    """The facts of a storage scheme; see `operators.Facts`."""
 
-    def __init__(self, step: Check, level: Level, scheme: Scheme, live: set[Variable]) -> None:
-        super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level)
+    def __init__(self, scheme: Scheme, columns: tuple[int, ...]) -> None:
+        self._scheme, self._columns = scheme, columns
 
-    def push(self, n: int) -> None:
-        if domain := _domain(self._scheme, self.selection):
-            self.keep(np.flatnonzero(~in_domain(self._scheme, self._keys.batch(n), n, domain)), n)
-        else:
-            self.next.push(n)
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        return in_domain(self._scheme, keys, n, _domain(self._scheme, selection))
 
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers:
+        del counted
+        return self._scheme.counts(self._columns, keys, n, _domain(self._scheme, selection))
 
-class ExistsInScheme(SelectOperation):
-    """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
-
-    def __init__(self, step: Match, level: Level, scheme: Scheme, *, counted: bool, live: set[Variable]) -> None:
-        super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level)
-        self._full = len(step.key) == step.relation.arity
-        self._counted = counted
-        self._weight = level.rows[WEIGHT][0] if counted else -1
-
-    def push(self, n: int) -> None:
-        domain = _domain(self._scheme, self.selection)
-        if self._full:
-            chosen = np.flatnonzero(in_domain(self._scheme, self._keys.batch(n), n, domain))
-        else:
-            found = (
-                self._scheme.counts(self._keys.columns, self._keys.batch(n), n, domain)
-                if self._keys.columns
-                else np.full(n, self._count(domain))
-            )
-            chosen = np.flatnonzero(found)
-            if self._counted:
-                multiply(self._level.buffer[self._weight, :n], found)
-        self.keep(chosen, n)
-
-    def _count(self, domain: int) -> int:
-        """Number of facts; 1 if there are any, where it does not matter."""
-        if self._counted:
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        domain = _domain(self._scheme, selection)
+        if counted:
             return self._scheme.count(domain)
         return int(any(batch.shape[1] for batch in self._scheme.scan(domain, 1)))
 

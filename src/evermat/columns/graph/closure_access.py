@@ -61,7 +61,7 @@ class Pairs(Bag):
                 tables[member.relation].expect(count, greatest[::-1] if member.flipped else greatest)
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
-        """Sends the pairs to the members' sinks; where the run has outgrown this place, only some of them."""
+        """Sends the pairs to the members' sinks; where the run has outgrown memory, only some of them."""
         assert not counted, "closures do not count derivations"
         run, found = self._jobs.run, 0
         for batch in self._connections.batches():

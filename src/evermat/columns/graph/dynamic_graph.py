@@ -29,32 +29,32 @@ LIVE_OR_CHANGED: Truth = (_STATES != 0).astype(np.uint8)
 
 
 class Part(NamedTuple):
-    """Facts that are edges, turned if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
+    """Facts that are edges, reversed if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
 
     relation: str
     flipped: bool
     is_below: bool
     from_source: bool
 
-    def turned(self, batch: Batch) -> Batch:
+    def oriented(self, batch: Batch) -> Batch:
         """Facts as edges, or edges as facts."""
         return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
 
 
-def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> list[Part]:
-    """The parts of a closure, or of one with all edges turned around. A symmetric one has each external fact in both directions."""
-    assert not turned or not closure.bases, "the sources of a linear closure are where its edges begin"
-    members = [part for member in closure.members for part in _external(closure, member, turned, is_below=False)]
+def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, reverse: bool = False) -> list[Part]:
+    """The parts of a closure, or of one with all edges reversed. A symmetric one has each external fact in both directions."""
+    assert not reverse or not closure.bases, "the sources of a linear closure are where its edges begin"
+    members = [part for member in closure.members for part in _external(closure, member, reverse, is_below=False)]
     bases = [Part(base.relation, base.flipped, is_below=True, from_source=False) for base in closure.bases]
     sources = dict.fromkeys(copy.source for copy in copies)
-    return members + bases + [part for one in sources for part in _external(closure, one, turned, is_below=True)]
+    return members + bases + [part for one in sources for part in _external(closure, one, reverse, is_below=True)]
 
 
-def _external(closure: Closure, member: Member, turned: bool, *, is_below: bool) -> list[Part]:
+def _external(closure: Closure, member: Member, reverse: bool, *, is_below: bool) -> list[Part]:
     """The parts of external facts that a relation has, in each direction that counts."""
     turns = (False, True) if closure.symmetric else (False,)
     return [
-        Part(member.relation, (member.flipped != turn) != turned, is_below, from_source=bool(closure.bases))
+        Part(member.relation, (member.flipped != turn) != reverse, is_below, from_source=bool(closure.bases))
         for turn in turns
     ]
 
@@ -81,11 +81,11 @@ class Edges:
     The edges of a node are linked, in both directions.
     """
 
-    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> None:
-        self._closure, self.turned = closure, turned
-        self.parts = parts_of(closure, copies, turned=turned)
+    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, reverse: bool = False) -> None:
+        self._closure, self.reverse = closure, reverse
+        self.parts = parts_of(closure, copies, reverse=reverse)
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
-        self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
+        self.noted: Callable[[Edges, Rows, States], None] | None = None  # is called with states before they change
         self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
         self._out, self._in = _Links(1), _Links(0)
         self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
@@ -99,7 +99,7 @@ class Edges:
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def insert(self, number: int, facts: Batch) -> Rows:
-        """Facts of a part become edges; the edges that were not there before."""
+        """Inserts facts of a part as edges; returns the edges that are new."""
         edges = self.table.locate(self._ends(number, facts, add=True))
         self._link()
         return self._change(edges, number, present=True)
@@ -109,7 +109,7 @@ class Edges:
         return self._change(self.find(number, facts), number, present=False)
 
     def remove_all(self) -> Rows:
-        """No edge is there any more; those that were."""
+        """Deletes all edges and returns them."""
         edges = self.everything()
         if self.noted is not None and len(edges):
             self.noted(self, edges, self.table.state[edges])
@@ -121,11 +121,11 @@ class Edges:
         states, members = self.table.state, {member.relation: member for member in self._closure.members}
         for copy in copies:
             into = members[copy.rule.head.relation.name]
-            copied = _external(self._closure, copy.source, self.turned, is_below=True)
-            external = _external(self._closure, into, self.turned, is_below=False)
+            copied = _external(self._closure, copy.source, self.reverse, is_below=True)
+            external = _external(self._closure, into, self.reverse, is_below=False)
             for old, new in zip(copied, external, strict=True):
                 states[(states & (1 << self.parts.index(old))) != 0] |= np.uint16(1 << self.parts.index(new))
-        self.parts = parts_of(self._closure, turned=self.turned)
+        self.parts = parts_of(self._closure, reverse=self.reverse)
         states &= np.uint16((1 << len(self.parts)) - 1)
 
     def find(self, number: int, facts: Batch) -> Rows:
@@ -142,7 +142,7 @@ class Edges:
         self.table.state[edges] = states
 
     def _change(self, edges: Rows, number: int, *, present: bool) -> Rows:
-        """Sets or clears the bit of a part; the edges that come or go by it."""
+        """Sets or clears the bit of a part; returns the edges that are inserted or deleted by it."""
         states, bit = self.table.state, np.uint16(1 << number)
         edges = _distinct(edges[((states[edges] & bit) != 0) != present])
         before = states[edges]
@@ -174,9 +174,9 @@ class Edges:
         return tails, heads
 
     def _ends(self, number: int, facts: Batch, *, add: bool) -> Batch:
-        """The nodes of facts; with `add` they are made where there are none, else it is -1 there."""
+        """The nodes of facts; with `add` missing ones are inserted, else they are -1."""
         part = self.parts[number]
-        tails, heads = part.turned(facts)
+        tails, heads = part.oriented(facts)
         ends = self.find_nodes(tails, source=part.from_source, add=add), self.find_nodes(heads, source=False, add=add)
         return np.stack(ends).astype(np.int64)
 
@@ -208,7 +208,7 @@ class Edges:
     def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:
         """Those of some edges that are facts of a part, and these facts."""
         chosen = edges[(self.table.state[edges] & (1 << number)) != 0]
-        return chosen, self.parts[number].turned(self.values_of(self.table.rows[chosen].T))
+        return chosen, self.parts[number].oriented(self.values_of(self.table.rows[chosen].T))
 
     def everything(self) -> Rows:
         """All edges that are there."""

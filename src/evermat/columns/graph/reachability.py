@@ -20,8 +20,8 @@ from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Words, as_rows
 #: a block has at most so many sources, and fewer if rows of that many bits for all components would have more words than this
 MOST_SOURCES = 4096
 MOST_WORDS = 1 << 24
-#: it pays to turn the graph around if there are so many times more sources than targets
-TURN_IF_FEWER = 4
+#: it pays to reverse the graph if there are so many times more sources than targets
+REVERSE_IF_FEWER = 4
 
 _BITS = 64
 _NO_WORDS: Words = np.empty(0, np.uint64)
@@ -78,25 +78,25 @@ class Graph:
         self.successors = successors[:m]
 
     @cached_property
-    def turned(self) -> Graph:
-        """The graph with all edges turned around, kept for the next time."""
-        return self.turn()
+    def reversed(self) -> Graph:
+        """The graph with all edges reversed, kept for the next call."""
+        return self.reverse()
 
-    def turn(self) -> Graph:
-        """The graph with all edges turned around. Its components are the same, numbered from the other end."""
+    def reverse(self) -> Graph:
+        """The graph with all edges reversed. Its components are the same, numbered from the other end."""
         if self.symmetric:
             return self
         count = self.components
-        turned = Graph.__new__(Graph)
-        turned.nodes = self.nodes
-        turned.symmetric = False
-        turned.component = count - 1 - self.component
-        turned.members = self.members[::-1].copy()
-        turned.bounds = self.nodes - self.bounds[::-1]
-        turned.cyclic = self.cyclic[::-1].copy()
+        reversed_ = Graph.__new__(Graph)
+        reversed_.nodes = self.nodes
+        reversed_.symmetric = False
+        reversed_.component = count - 1 - self.component
+        reversed_.members = self.members[::-1].copy()
+        reversed_.bounds = self.nodes - self.bounds[::-1]
+        reversed_.cyclic = self.cyclic[::-1].copy()
         tails = np.repeat(np.arange(count - 1, -1, -1, dtype=np.int32), np.diff(self.starts))
-        turned.starts, turned.successors = list_by_key(count - 1 - self.successors, tails, count)
-        return turned
+        reversed_.starts, reversed_.successors = list_by_key(count - 1 - self.successors, tails, count)
+        return reversed_
 
     def select(self, nodes: Nodes) -> tuple[Nodes, Nodes]:
         """The listed nodes, each once, by component: (bounds, members)."""
@@ -154,9 +154,9 @@ class Pairs:
         assert less is None or less.nodes == more.nodes
         targets = more.members if targets is None else targets
         # Pairs come in the order of their sources, unless these are few: a caller that stores them finds those of a source close together.
-        self._is_turned = len(sources) * TURN_IF_FEWER >= len(targets)
-        if self._is_turned:
-            more, less, sources, targets = more.turned, less and less.turned, targets, sources
+        self._is_reversed = len(sources) * REVERSE_IF_FEWER >= len(targets)
+        if self._is_reversed:
+            more, less, sources, targets = more.reversed, less and less.reversed, targets, sources
         self._more, self._less = more, less
         self._sources = more.select(sources)[1]  # by component, so that the sources of a block lead to much the same
         self._bounds, self._targets = more.select(targets)
@@ -184,7 +184,7 @@ class Pairs:
                 )  # fmt: skip
                 if m:
                     found = out_sources[:m], out_targets[:m]
-                    yield found[::-1] if self._is_turned else found
+                    yield found[::-1] if self._is_reversed else found
 
     def _blocks(self) -> Iterator[tuple[Nodes, _Reached, Nodes, Words]]:
         """Blocks of sources, what they reach, and what of that is to be left out: rows for the components of another graph."""
@@ -219,18 +219,18 @@ def _search(graph: Graph, starts: Nodes, ends: Nodes) -> Mask:
     _, sources = graph.select(starts)
     _, targets = graph.select(ends)
     if len(targets) < len(sources):
-        graph, starts, ends = graph.turned, ends, starts
+        graph, starts, ends = graph.reversed, ends, starts
         _, sources = graph.select(starts)
     size = _block_size(len(sources), graph.components)
-    place = np.empty(graph.nodes, np.int32)
-    place[sources] = np.arange(len(sources), dtype=np.int32)
-    places = place[starts]
+    position = np.empty(graph.nodes, np.int32)
+    position[sources] = np.arange(len(sources), dtype=np.int32)
+    positions = position[starts]
     blocks = -(-len(sources) // size)
-    bounds, by_block = list_by_key(places // size, np.arange(len(starts), dtype=np.int32), blocks)
+    bounds, by_block = list_by_key(positions // size, np.arange(len(starts), dtype=np.int32), blocks)
     reached = _Reached(graph, size)
     found = np.empty(len(starts), np.bool_)
     for i in range(blocks):
         reached.start(sources[i * size : (i + 1) * size])
         ids = by_block[bounds[i] : bounds[i + 1]]
-        kernels.test_pairs(ids, places, ends, i * size, graph.component, reached.width, reached.rows, found)
+        kernels.test_pairs(ids, positions, ends, i * size, graph.component, reached.width, reached.rows, found)
     return found

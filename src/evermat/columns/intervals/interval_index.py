@@ -1,7 +1,7 @@
-"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges come and go, renumbered.
+"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges are inserted and deleted, renumbered.
 
 This is the storage scheme for transitive relations of Zhang, Hu, Nenov and Horrocks (*Optimised storage for Datalog reasoning*), and the deletion
-that they leave open. Numbers that nodes own for life take the place of the statuses and sets of fresh numbers there: see `Version`.
+that they leave open. Numbers that nodes own for life replace the statuses and sets of fresh numbers there: see `Version`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _Arena:
 
 
 class _Draft:
-    """A version that is being made: arrays of its own for what is told of nodes, and the arena, to which it appends."""
+    """A version that is being made: arrays of its own for the properties of nodes, and the arena, to which it appends."""
 
     def __init__(self, version: Version, nodes: int, arena: _Arena) -> None:
         self.component = np.arange(nodes, dtype=np.int32)
@@ -99,24 +99,24 @@ class Intervals:
     # ── Before and now ───────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self) -> None:
-        """Whatever changes from now on can be told from what there is."""
+        """Keeps the present version, from which later changes are distinguished."""
         self.before, self._changed = self.now, []
 
     def merge(self) -> None:
-        """Only what there is now counts."""
+        """Drops the version before."""
         self.before, self._changed = None, []
         if self._arena.used > 2 * self.now.intervals:
             self._compact()
 
     def undo(self) -> None:
-        """Go back to what there was. The edges are as they were then; nodes that have come since lose their numbers."""
+        """Restores the version before. The edges are as they were then; nodes inserted since lose their numbers."""
         assert self.before is not None
         if self.before.numbering != self.now.numbering:
             self._arena = _Arena(self.before.low, self.before.high)
         self.now, self.before, self._changed = self.before, None, []
 
     def resume(self, before: Version, changed: Rows) -> None:
-        """Tells what there is now from an earlier version again, since which some edges have come or gone."""
+        """Distinguishes the present from an earlier version again, since which some edges were inserted or deleted."""
         self.before, self._changed = before, [changed]
 
     def _next_numbering(self) -> int:
@@ -131,22 +131,22 @@ class Intervals:
         _, nodes, slices = np.unique(now.starts[filled], return_index=True, return_inverse=True)
         nodes = filled[nodes]
         ends = np.cumsum(now.counts[nodes], dtype=np.int64)
-        places = ends - now.counts[nodes]
+        positions = ends - now.counts[nodes]
         low, high = (np.empty(int(ends[-1]) if len(ends) else 0, np.int32) for _ in range(2))
-        kernels.copy_slices(nodes.astype(np.int32), now.starts, now.counts, places, now.low, now.high, low, high)
+        kernels.copy_slices(nodes.astype(np.int32), now.starts, now.counts, positions, now.low, now.high, low, high)
         starts = np.zeros(now.n, np.int64)
-        starts[filled] = places[slices]
+        starts[filled] = positions[slices]
         self._arena = _Arena(low, high)
         self.now = now._replace(starts=starts, low=low, high=high, numbering=self._next_numbering())
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def change(self, come: Rows, gone: Rows) -> None:
-        """Edges have come and gone: their rows, whose states tell already what is there."""
+    def change(self, inserted: Rows, deleted: Rows) -> None:
+        """Takes account of inserted and deleted edges, given by rows whose states are the new ones already."""
         edges, n = self.edges, self.edges.nodes.count
-        rows = np.concatenate([as_rows(come), as_rows(gone)])
+        rows = np.concatenate([as_rows(inserted), as_rows(deleted)])
         is_live = LIVE[edges.table.state[rows]] != 0
-        come, gone = rows[is_live], rows[~is_live]
+        inserted, deleted = rows[is_live], rows[~is_live]
         if self.before is not None:
             self._changed.append(rows)
         fresh = n - self.now.n
@@ -158,11 +158,11 @@ class Intervals:
         ):
             self.build()
             return
-        tails, heads = _ends(edges, come)
+        tails, heads = _ends(edges, inserted)
         if fresh:
             self._number(n, tails, heads)
         grown = tails[~covers(self.now, tails, heads)]
-        shrunk = _ends(edges, gone)[0]
+        shrunk = _ends(edges, deleted)[0]
         if len(grown) or len(shrunk):
             self._maintain(grown, shrunk)
             intervals = self.now.intervals
@@ -185,18 +185,18 @@ class Intervals:
             draft.own, draft.home, np.empty(n - first, np.int32),
         )  # fmt: skip
         fresh = first + np.argsort(draft.home[first:])
-        places = np.searchsorted(now.homes, draft.home[fresh])
-        homes = np.insert(now.homes, places, draft.home[fresh])
+        positions = np.searchsorted(now.homes, draft.home[fresh])
+        homes = np.insert(now.homes, positions, draft.home[fresh])
         self.now = now._replace(
             component=draft.component, starts=draft.starts, counts=draft.counts, own=draft.own, home=draft.home,
-            order=np.insert(now.order, places, fresh.astype(np.int32)), homes=homes,
+            order=np.insert(now.order, positions, fresh.astype(np.int32)), homes=homes,
             table=table_of(homes, now.shift), top=top,
         )  # fmt: skip
 
     def _maintain(self, grown: Nodes, shrunk: Nodes) -> None:
-        """What nodes reach, after edges have come that lead from some to what these did not reach, and have gone that led from others.
+        """What nodes reach, after edges were inserted from some to nodes that these did not reach, and deleted from others.
 
-        Only for nodes that reach one of them anything can be different: one that reached it over an edge that has gone reaches that edge's
+        Only for nodes that reach one of them anything can be different: one that reached it over a deleted edge reaches that edge's
         tail. For the same reason a strongly connected component is among them with all its nodes, or not at all.
         """
         edges = self.edges
@@ -205,21 +205,21 @@ class Intervals:
         tails, heads = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         is_inside = (edges.marks[heads] & _INSIDE) != 0
         edges.marks[: edges.nodes.count] &= np.uint8(~(_INSIDE | _ANYWHERE) & 255)
-        place = edges.positions
-        place[nodes] = np.arange(len(nodes), dtype=np.int32)
+        position = edges.positions
+        position[nodes] = np.arange(len(nodes), dtype=np.int32)
         from_source = self._are_sources(tails)
         outward = tails[from_source], heads[from_source]
         is_inside &= ~from_source
         leads_out = ~is_inside & ~from_source
-        tails = place[tails]
-        graph = Graph(len(nodes), tails[is_inside], place[heads[is_inside]])
+        tails = position[tails]
+        graph = Graph(len(nodes), tails[is_inside], position[heads[is_inside]])
         outer = list_by_key(graph.component[tails[leads_out]], heads[leads_out], graph.components)
         seeds = np.zeros(graph.components, np.uint8)
-        seeds[graph.component[place[grown]]] |= np.uint8(kernels.GREW)
-        seeds[graph.component[place[shrunk]]] |= np.uint8(kernels.SHRANK)
+        seeds[graph.component[position[grown]]] |= np.uint8(kernels.GREW)
+        seeds[graph.component[position[shrunk]]] |= np.uint8(kernels.SHRANK)
         draft = _Draft(self.now, self.now.n, self._arena)
         sources = nodes[self._are_sources(nodes)]
-        seeds[graph.component[place[sources]]] = 0
+        seeds[graph.component[position[sources]]] = 0
         self._close(draft, self.now.own, self.now.home, graph, nodes, outer, seeds)
         self._close_sources(draft, self.now.own, self.now.home, sources, *outward)
         self.now = self.now._replace(component=draft.component, starts=draft.starts, counts=draft.counts)
@@ -267,9 +267,9 @@ class Intervals:
             return
         edges = self.edges
         twins = edges.find_nodes(edges.values_of(sources), source=False)
-        place = edges.positions
-        place[sources] = np.arange(len(sources), dtype=np.int32)
-        of_source = place[tails]
+        position = edges.positions
+        position[sources] = np.arange(len(sources), dtype=np.int32)
+        of_source = position[tails]
         steps = edges.table.find(np.stack([twins[of_source], heads]).astype(np.int64))
         is_step = (steps >= 0) & (LIVE[edges.table.state[steps]] != 0)
         common = np.bincount(of_source[is_step], minlength=len(sources))
@@ -279,10 +279,10 @@ class Intervals:
         draft.starts[sources[like]], draft.counts[sources[like]] = draft.starts[twins[like]], draft.counts[twins[like]]
         others = ~like
         rest = sources[others]
-        place[rest] = np.arange(len(rest), dtype=np.int32)
+        position[rest] = np.arange(len(rest), dtype=np.int32)
         is_rest = others[of_source]
         graph = Graph(len(rest), NO_NODES, NO_NODES)
-        outer = list_by_key(graph.component[place[tails[is_rest]]], heads[is_rest], graph.components)
+        outer = list_by_key(graph.component[position[tails[is_rest]]], heads[is_rest], graph.components)
         self._close(draft, own, home, graph, rest, outer, np.full(len(rest), kernels.SHRANK, np.uint8))
 
     def _degrees(self, nodes: Nodes) -> Numbers:
@@ -291,9 +291,9 @@ class Intervals:
         edges.marks[: edges.nodes.count] |= np.uint8(_ANYWHERE)
         tails, _ = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         edges.marks[: edges.nodes.count] &= np.uint8(~_ANYWHERE & 255)
-        place = edges.positions
-        place[nodes] = np.arange(len(nodes), dtype=np.int32)
-        return np.bincount(place[tails], minlength=len(nodes))
+        position = edges.positions
+        position[nodes] = np.arange(len(nodes), dtype=np.int32)
+        return np.bincount(position[tails], minlength=len(nodes))
 
     def _close(
         self, draft: _Draft, own: Nodes, home: Nodes, graph: Graph, nodes: Nodes, outer: tuple[Nodes, Nodes],

@@ -34,7 +34,7 @@ class Reach:
     Without a version before, all pairs are KEPT. Nodes that there are not, such as -1, reach nothing and are reached by none.
     Pairs come in chunks: two arrays, not empty, of at most some length, that are valid until the next step.
 
-    Who reaches a node is found along the edges, which are as they were when `now` was made; `changed` are all that have come or gone since the
+    The nodes that reach a node are found along the edges, which are as they were when `now` was made; `changed` are all that were inserted or deleted since the
     version before. Without them all nodes are looked at.
     """
 
@@ -64,22 +64,22 @@ class Reach:
     # ── Pairs that are looked for ────────────────────────────────────────────────────────────────────────────────
 
     def successors(self, nodes: Nodes, domain: int, chunk: int) -> Iterator[Chunk]:
-        """The pairs of a domain that begin at some nodes: their places among these, and the targets."""
+        """The pairs of a domain that begin at some nodes: their positions among these, and the targets."""
         nodes = as_rows(nodes)
-        places = np.arange(len(nodes), dtype=np.int32)
+        positions = np.arange(len(nodes), dtype=np.int32)
         for walk in self._walks(domain):
-            yield from walks.chunks(walk, nodes, places, self._targets(walk), chunk)
+            yield from walks.chunks(walk, nodes, positions, self._targets(walk), chunk)
 
     def predecessors(self, nodes: Nodes, domain: int, chunk: int, begins: Mask | None = None) -> Iterator[Chunk]:
-        """The pairs of a domain that end at some nodes and whose sources may begin them: their places among these, and the sources."""
+        """The pairs of a domain that end at some nodes and whose sources may begin them: their positions among these, and the sources."""
         nodes = as_rows(nodes)
         if len(nodes) <= FEW_KEYS:
             yield from self._look_up(nodes, domain, chunk, begins)
             return
         for walk in self._walks(domain):
             sources, keys = self._sources_and_keys(walk, nodes, begins)
-            for found, places in walks.chunks(walk, sources, sources, keys, chunk):
-                yield places, found
+            for found, positions in walks.chunks(walk, sources, sources, keys, chunk):
+                yield positions, found
 
     def _look_up(self, nodes: Nodes, domain: int, chunk: int, begins: Mask | None) -> Iterator[Chunk]:
         """The same for few nodes, one by one."""
@@ -106,7 +106,7 @@ class Reach:
     def facts(
         self, domain: int, chunk: int, values: Numbers, *, flipped: bool, apart: bool, begins: Mask | None = None
     ) -> Iterator[Batch]:
-        """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, turned around if flipped.
+        """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, reversed if flipped.
 
         If they are read `apart`, which is for one version, pairs of nodes of the same component are left out.
         """
@@ -159,8 +159,8 @@ class Reach:
                     kernels.add_steps(begin, end, steps)
                 totals[listed] += np.cumsum(steps[:-1])
             else:
-                for _, places in walks.chunks(walk, sources, sources, keys, walks.RANGES):
-                    np.add.at(totals, places, 1)
+                for _, positions in walks.chunks(walk, sources, sources, keys, walks.RANGES):
+                    np.add.at(totals, positions, 1)
         return totals
 
     # ── Domains ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -219,7 +219,7 @@ class Reach:
             return self._behind(np.arange(walk.least, walk.limit, dtype=np.int32), past=False)
         version, other = walk.version, walk.other
         if walk.kept is False and self._edges is not None and self._changed is not None:
-            # Who reached something over an edge that has gone still reaches the first such edge.
+            # A node that reached something over a deleted edge still reaches the first such edge.
             tails = as_rows(self._edges.table.rows[self._changed, 0])
             sources = self._behind(tails, past=False)
             return sources[sources < version.n]
@@ -232,13 +232,13 @@ class Reach:
         return sources if walk.operation == ALL else sources[np.argsort(walks.groups_of(walk, sources), kind="stable")]
 
     def _sources_and_keys(self, walk: Walk, nodes: Nodes, begins: Mask | None) -> tuple[Nodes, Targets]:
-        """The nodes that may reach some nodes on a walk; and these, as far as it may lead there, by their places."""
-        places = np.flatnonzero((nodes >= walk.least) & (nodes < walk.limit)).astype(np.int32)
-        keys = nodes[places]
-        listing = other = listing_of(places, walk.version.home[keys])
+        """The nodes that may reach some nodes on a walk; and these, as far as it may lead there, by their positions."""
+        positions = np.flatnonzero((nodes >= walk.least) & (nodes < walk.limit)).astype(np.int32)
+        keys = nodes[positions]
+        listing = other = listing_of(positions, walk.version.home[keys])
         if walk.kept is not None:
             known = keys < walk.other.n
-            other = listing_of(places[known], walk.other.home[keys[known]])
+            other = listing_of(positions[known], walk.other.home[keys[known]])
         sources = self._behind(keys, past=walk.version is self.before) if len(keys) else NO_NODES
         return _chosen(sources, begins), Targets(listing, other, len(nodes))
 

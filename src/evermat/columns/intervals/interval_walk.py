@@ -15,11 +15,11 @@ from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL
 from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Words, as_rows
 
-_NO_PLACES: Numbers = np.empty(0, np.int64)
+_NO_NUMBERS: Numbers = np.empty(0, np.int64)
 
 
 class Listing(NamedTuple):
-    """Some nodes, or whatever stands for them, sorted by their homes, such that a number's place among these is found in a few steps.
+    """Some nodes, or whatever stands for them, sorted by their homes, such that a number's position among these is found in a few steps.
 
     Invariant: `table[b]` of the homes are less than `b << shift`, up to a b for which all of them are.
     """
@@ -37,8 +37,8 @@ class Version(NamedTuple):
     sorted, disjoint and not adjacent. A node has the numbers `own[node] … home[node]`, which no other has; a node that reaches one of
     them reaches all of them. So it reaches another node if it reaches its home, and itself only if it lies on a cycle.
     `component[node]` is the least node of its strongly connected component, whose nodes have the same intervals, stored once.
-    Numbers never change as long as `numbering` is the same, but a node may have given some of its own, never its home, to nodes that came
-    later. Versions of the same numbering that follow from one another have slices of the same intervals.
+    Numbers never change as long as `numbering` is the same, but a node may have given some of its own, never its home, to nodes that were
+    inserted later. Versions of the same numbering that follow from one another have slices of the same intervals.
     """
 
     component: Nodes
@@ -81,7 +81,7 @@ class Version(NamedTuple):
 
 
 EMPTY: Final = Version(
-    NO_NODES, _NO_PLACES, *(NO_NODES,) * 7, np.zeros(1, np.int32), shift=0, top=0, numbering=0, numbered=0
+    NO_NODES, _NO_NUMBERS, *(NO_NODES,) * 7, np.zeros(1, np.int32), shift=0, top=0, numbering=0, numbered=0
 )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ class Targets(NamedTuple):
 
 
 def ranges(walk: Walk, sources: Nodes, listing: Listing) -> Iterator[Ranges]:
-    """The places of a walk's targets in a listing, in ranges for places of sources; valid until the next step."""
+    """The positions of a walk's targets in a listing, in ranges for positions of sources; valid until the next step."""
     if not len(listing.listed):
         return
     room = min(RANGES, RANGES_PER_NODE * len(sources))

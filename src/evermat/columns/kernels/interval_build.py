@@ -100,7 +100,7 @@ def _copy(low, high, first, count, out_low, out_high, at):
 
 @compiled()
 def _merge_runs(stack, runs, depth, top, to_one):
-    """Merge the last runs while they are not much longer than the next, or all of them; returns their number and the last one's end."""
+    """Merges the last runs while they are not much longer than the next, or all of them; returns their number and the last one's end."""
     low, high, spare_low, spare_high = stack[0], stack[1], stack[2], stack[3]
     while depth > 1:
         first, middle = runs[depth - 2], runs[depth - 1]
@@ -114,7 +114,7 @@ def _merge_runs(stack, runs, depth, top, to_one):
 
 @compiled()
 def _push(low, high, first, count, stack, runs, depth, top):
-    """Put intervals onto the stack, for which there is room."""
+    """Puts intervals onto the stack, for which there is room."""
     if count == 0:
         return depth, top
     runs[depth] = top
@@ -123,7 +123,7 @@ def _push(low, high, first, count, stack, runs, depth, top):
 
 @compiled()
 def _push_one(begin, end, stack, runs, depth, top):
-    """Put an interval onto the stack, for which there is room."""
+    """Puts an interval onto the stack, for which there is room."""
     stack[0, top] = begin
     stack[1, top] = end
     runs[depth] = top
@@ -132,7 +132,7 @@ def _push_one(begin, end, stack, runs, depth, top):
 
 @compiled()
 def _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top):
-    """Put all that a node reaches, and the node, onto the stack, for which there is room."""
+    """Puts all that a node reaches, and the node, onto the stack, for which there is room."""
     first, end = starts[node], starts[node] + counts[node]
     depth, top = _push(low, high, first, counts[node], stack, runs, depth, top)
     if not contains(low, high, first, end, home[node]):  # else it lies on a cycle, and is there already
@@ -150,11 +150,11 @@ def _holds(stack, runs, depth, top, number):
 
 
 @compiled()
-def _reach_anew(
+def _recompute_reach(
     c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
     starts, counts, own, home, low, high, stack, runs,
 ):  # fmt: skip
-    """Put all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
+    """Puts all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
     room = stack.shape[1]
     depth = top = np.int64(0)
     if cyclic[c]:
@@ -184,7 +184,7 @@ def _reach_more(
     c, is_seed, first, end, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
     starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
 ):  # fmt: skip
-    """Put what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_reach_anew`.
+    """Puts what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_recompute_reach`.
 
     It reaches what successors have gained; and where edges are new, which they are for seeds only, all that is reached over them. What is on the
     stack is reached by nodes that it reaches now: if a node is there, all that this reaches is there, or was reached before.
@@ -260,13 +260,13 @@ def close(
     bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, seeds, changed,
     starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs, progress,
 ):  # fmt: skip
-    """Compute what components of a part of a graph reach, from the last to the first.
+    """Computes what components of a part of a graph reach, from the last to the first.
 
-    Components, and the `members` in them, are numbers within the part; `nodes` tells which nodes these are. The components that edges lead to from a
+    Components, and the `members` in them, are numbers within the part; `nodes` lists which nodes these are. The components that edges lead to from a
     component are listed in `inner`, nearest first, if they are in the part, and by one node for each edge in `outer` if not. A component is
     computed again if it is a seed, or one that it leads to has changed: by `seeds`, what it reaches may only have grown, or it may have shrunk as well.
-    If then it has other intervals than before, these are appended, and it is `changed` itself. So what is told by slices never changes.
-    Of a component that has grown it is told what it has *gained*, so that whoever reaches it takes over that and no more; all, if its nodes
+    If then it has other intervals than before, these are appended, and it is `changed` itself. So slices that were read before stay valid.
+    Of a component that has grown, what it has *gained* is recorded, so that components that reach it take over that and no more; all, if its nodes
     were not of one component before.
 
     `progress` has the next component, how many intervals there are, room that is wanted on the stack, room that is wanted for
@@ -297,7 +297,7 @@ def close(
             )  # fmt: skip
             wanted = max(wanted, top + count)  # so many pieces may be left by `_subtract`
         else:
-            depth, top, wanted = _reach_anew(
+            depth, top, wanted = _recompute_reach(
                 c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
                 starts, counts, own, home, low, high, stack, runs,
             )  # fmt: skip
@@ -336,7 +336,7 @@ def close(
 
 
 @compiled("i4[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1]")
-def copy_slices(nodes, starts, counts, places, low, high, out_low, out_high):
-    """Copy the slices of nodes to new places."""
+def copy_slices(nodes, starts, counts, positions, low, high, out_low, out_high):
+    """Copies the slices of nodes to new positions."""
     for i in range(nodes.size):
-        _copy(low, high, starts[nodes[i]], counts[nodes[i]], out_low, out_high, places[i])
+        _copy(low, high, starts[nodes[i]], counts[nodes[i]], out_low, out_high, positions[i])

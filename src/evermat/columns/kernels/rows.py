@@ -38,14 +38,14 @@ def gather_batch(batch, column, ids, out, j):
 
 @compiled("u2[::1], i4[::1], i8, i8")
 def change_bits(state, ids, keep, add):
-    """Set state = state & keep | add for the listed rows."""
+    """Sets state = state & keep | add for the listed rows."""
     for i in range(ids.size):
         state[ids[i]] = (np.int64(state[ids[i]]) & keep) | add
 
 
 @compiled("u2[::1], i4[::1], u1[::1], i8, i4[::1]")
 def claim_rows(state, ids, blocked, bits, out):
-    """Set `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
+    """Sets `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
     m = 0
     for i in range(ids.size):
         row = ids[i]

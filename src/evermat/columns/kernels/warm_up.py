@@ -52,7 +52,7 @@ _CLOSURES = [
 
 
 def prepare_kernels(*, closures: bool) -> None:
-    """Load the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
+    """Loads the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
 
     Those that were never compiled on this machine are left alone: it may be that they are not needed.
     """
@@ -67,7 +67,7 @@ def prepare_kernels(*, closures: bool) -> None:
 
 
 def warm_up() -> None:
-    """Compile every kernel for every signature in use, or load it from the cache."""
+    """Compiles every kernel for every signature in use, or load it from the cache."""
     for kernel, signatures in jit.KERNELS:
         for signature in signatures:
             _compile(kernel, signature)

@@ -1,4 +1,4 @@
-"""Relations that are stored by a scheme: how they come to be, follow an update, and become plain tables again."""
+"""Relations that are stored by a scheme: how they are made, follow an update, and become plain tables again."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class StoredClosure:
         update.keep(self.pairs)
         edges.noted = update.journal.note
         lost, gained = update.overdeleted - update.added, update.added - update.overdeleted
-        cut = np.concatenate([module.remove(lost), module.remove(gone, below=True)])
-        made = np.concatenate([module.insert(gained), module.insert(come, below=True)])
-        # What was cut and made again was never away.
-        both = np.intersect1d(cut, made)
-        self.pairs.change(_without(made, both), _without(cut, both))
+        deleted = np.concatenate([module.remove(lost), module.remove(gone, below=True)])
+        inserted = np.concatenate([module.insert(gained), module.insert(come, below=True)])
+        # What was deleted and inserted again has not changed.
+        both = np.intersect1d(deleted, inserted)
+        self.pairs.change(_without(inserted, both), _without(deleted, both))
 
 
 class RoundsOfClosure:
@@ -113,8 +113,8 @@ class RoundsOfClosure:
     def add(self, take: Any, present: Any, delta: Any) -> View:
         """Add: facts from elsewhere become inputs; takes what they connect."""
         del take  # what is connected has no rows
-        come = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
-        self.pairs.next_round(come)
+        inserted = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
+        self.pairs.next_round(inserted)
         return InSchemes(self._tables, self.names)
 
     def settle(self) -> None:
@@ -128,7 +128,7 @@ def _read_from_intervals(
     """Makes intervals of the edges of a closure, from which its members are read from now on."""
     pairs = ClosedPairs(module.edges, order)
     for member in module.closure.members:
-        flipped = member.flipped != module.edges.turned
+        flipped = member.flipped != module.edges.reverse
         tables[member.relation].scheme = ClosedRelation(pairs, flipped=flipped)
     return pairs
 

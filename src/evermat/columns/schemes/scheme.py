@@ -46,7 +46,7 @@ class Facts(Protocol):
 
 
 class Leaf(Facts, Protocol):
-    """Facts that are not made of other sources: a closure, the rows of a table, or a scheme that stands by itself."""
+    """Facts that are not made of other sources: a closure, the rows of a table, or a scheme of its own."""
 
     @property
     def mentions(self) -> Mentions | None:

@@ -307,7 +307,7 @@ def _different(leaves: list[Leaf]) -> list[Leaf]:
         if not alike:
             found.append(closure)
         elif all(other.flipped != closure.flipped for other in alike):
-            found.append(closure.apart_from_turned())
+            found.append(closure.apart_from_reversed())
     return [*found, *(leaf for leaf in leaves if leaf.as_closure() is None)]
 
 

@@ -61,7 +61,7 @@ class Directory:
         return _whole(found)
 
     def _masks(self) -> Words | None:
-        """The masks, with all that has come since they were last looked at."""
+        """The masks, with all rows since the last call."""
         masks, seen = self._known
         if masks is None:
             return None

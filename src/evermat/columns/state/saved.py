@@ -101,10 +101,10 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
     for is_snapshot, saved in parts:
         batch = encode_saved(state, state.program.relations[name], saved)
         rows = state.restore(name, batch, distinct=is_snapshot)
-        gone = saved.ops == Op.DELETED
+        deleted = saved.ops == Op.DELETED
         table.clear_bits(rows, EXPLICIT | MATERIALISED)
-        table.set_bits(rows[~gone], MATERIALISED)
-        table.set_bits(rows[saved.explicit & ~gone], EXPLICIT)
+        table.set_bits(rows[~deleted], MATERIALISED)
+        table.set_bits(rows[saved.explicit & ~deleted], EXPLICIT)
         for counter, kind in counters:
             if kind in saved.counts:
                 counter.restore(rows, saved.counts[kind])

@@ -72,7 +72,7 @@ class Solutions:
 def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
     """The answer to a query, whose rows are computed when they are read: they are never all in memory.
 
-    Rows that could come twice have to be remembered; where every binding is a row of its own, none are.
+    Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
     """
     if not query.answer.columns:
         return evaluate(query, state, facts, run)

@@ -15,7 +15,7 @@ from evermat.columns.evaluation.buffers import Buffers, EvaluationContext
 from evermat.columns.evaluation.rules import Rules
 from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO_SCHEMES, Decision
-from evermat.columns.state.growing_sets import CountedSet, GrowingSet
+from evermat.columns.state.datasets import CountedSet, GrowingSet
 from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.views import View
 from evermat.columns.storage.arrays import Batch, Rows

@@ -51,9 +51,9 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
         self._sets: list[WorkingSet] = [self.overdeleted, self.added]
         self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self.journal, run)
         self.recursive_counter = JournaledCounter(state.recursive_counter, self.journal, run)
-        coming, going = Listed(state.tables, inserted), Listed(state.tables, deleted)
-        self.given_deleted = ChangedRows.of((going & state.given) - coming)
-        self.given_inserted = ChangedRows.of(coming - state.given)
+        new, old = Listed(state.tables, inserted), Listed(state.tables, deleted)
+        self.given_deleted = ChangedRows.of((old & state.given) - new)
+        self.given_inserted = ChangedRows.of(new - state.given)
         self.deleted, self.inserted = ChangedRows.of(self.given_deleted), ChangedRows.of(self.given_inserted)
         self.axioms: View = state.explicit - self.deleted
         self.nothing = EmptySet(state.materialised)

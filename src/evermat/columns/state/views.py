@@ -76,7 +76,7 @@ class View(ABC):
         return Restricted(self, frozenset(self.tables) - frozenset(stratum.relations))
 
     def in_schemes(self) -> View:
-        """Those facts in it that storage schemes tell, of which no rows are listed."""
+        """Those facts in it that storage schemes hold, of which no rows are listed."""
         return InSchemes(self.tables, ())
 
     def __or__(self, other: View) -> View:

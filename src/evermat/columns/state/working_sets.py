@@ -13,8 +13,7 @@ import numpy as np
 
 from evermat.columns.evaluation.operators import Sink
 from evermat.columns.evaluation.rules import Bag
-from evermat.columns.state.datasets import Dataset
-from evermat.columns.state.growing_sets import CountedSet
+from evermat.columns.state.datasets import CountedSet, Dataset
 from evermat.columns.state.views import Listed, Restricted, View, listed
 from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Rows
 from evermat.columns.storage.counter import Counter as RowCounter
@@ -81,9 +80,9 @@ class WorkingSet(Dataset):
         """Takes some facts out."""
         for name in list(facts.names):
             held = self.rows(name)
-            gone = facts.mask(name, held)
-            if gone.any():
-                self.put(name, held[~gone])
+            discarded = facts.mask(name, held)
+            if discarded.any():
+                self.put(name, held[~discarded])
 
     def put(self, name: str, rows: Rows) -> None:
         """Holds exactly these facts of a relation from now on, of which each is listed once."""
@@ -147,7 +146,7 @@ class EmptySet(Restricted):
 
 
 class ChangedRows(Listed):
-    """Facts that come or go: few, and only ever listed or compared with others."""
+    """Facts that are inserted or deleted: few, and only ever listed or compared with others."""
 
     @classmethod
     def of(cls, facts: View) -> ChangedRows:

@@ -53,11 +53,11 @@ class Counter:
         return min(len(self._counts), self.table.count) * self._counts.itemsize
 
     def add(self, rows: Rows, weights: Weights | None = None) -> None:
-        """Count each listed row once more, or `weights[i]` times more; a row may be listed repeatedly."""
+        """Counts each listed row once more, or `weights[i]` times more; a row may be listed repeatedly."""
         self._change(rows, weights, 1)
 
     def subtract(self, rows: Rows, weights: Weights | None = None) -> None:
-        """Count each listed row once less, or `weights[i]` times less."""
+        """Counts each listed row once less, or `weights[i]` times less."""
         self._change(rows, weights, -1)
 
     def add_tuples(self, batch: Batch, n: int, weights: Weights | None) -> None:
@@ -97,7 +97,7 @@ class Counter:
         return *arrays, self._counts
 
     def touch(self, rows: Rows, weights: Weights | None, sign: int) -> Touched:
-        """Count like `add` (sign 1) or `subtract` (-1), and mark; the rows that were not marked, and their counts before."""
+        """Counts like `add` (sign 1) or `subtract` (-1), and mark; the rows that were not marked, and their counts before."""
         rows, weights = self._checked(rows, weights)
         touched = np.empty(len(rows), np.int32)
         before = np.empty(len(rows), self._counts.dtype)

@@ -25,7 +25,7 @@ _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symb
 
 
 class Dictionary:
-    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither changes nor goes away."""
+    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither ever changes."""
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
         self._count = 0
@@ -36,7 +36,7 @@ class Dictionary:
         self._symbols: list[str] = []  # the first ones, as far as they were asked for
         self._rank: Ids | None = None
         self._hashes = np.empty(0, np.uint64)  # of the first ones
-        # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
+        # The last Arrow dictionaries, and the ids of their values, -1 if they have none yet: columns and files
         # often share one.
         self._recent: list[tuple[pa.Array, Ids]] = []
         self.encode(symbols)
@@ -110,13 +110,13 @@ class Dictionary:
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             array = array.cast(pa.large_string())
         _, offsets, data = array.buffers()
-        places = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
+        positions = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
             array.offset : array.offset + len(array) + 1
         ]
-        return self._encode(np.frombuffer(data or b"", np.uint8), places)
+        return self._encode(np.frombuffer(data or b"", np.uint8), positions)
 
     def forget_arrow(self) -> None:
-        """Lets go of the Arrow dictionaries that are remembered because more columns may come with them."""
+        """Forgets the Arrow dictionaries that are remembered because more columns may share them."""
         self._recent = []
 
     def _encode_codes(self, codes: npt.NDArray[np.integer], values: pa.Array) -> Ids:
@@ -187,8 +187,8 @@ class Dictionary:
         if known < self._count:
             ends = self._ends[known : self._count + 1]
             raw = self._pool[ends[0] : ends[-1]].tobytes()
-            places = (ends - ends[0]).tolist()
-            self._symbols += [raw[start:end].decode() for start, end in pairwise(places)]
+            positions = (ends - ends[0]).tolist()
+            self._symbols += [raw[start:end].decode() for start, end in pairwise(positions)]
         return self._symbols
 
     def _whole(self) -> pa.Array:

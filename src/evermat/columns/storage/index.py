@@ -114,7 +114,7 @@ class Index:
     # ── Catching up with the table ───────────────────────────────────────────────────────────────────────────────
 
     def refresh(self) -> None:
-        """Take in the rows appended since the last use."""
+        """Takes in the rows appended since the last use."""
         end = self.table.count
         if end == self._seen:
             return
@@ -132,9 +132,9 @@ class Index:
         self._seen = end
 
     def _choose_groups(self, end: int) -> None:
-        """Decide whether keys are their own groups, and start afresh if that changes.
+        """Decides whether keys are their own groups, and rebuilds the index if that changes.
 
-        It changes back from hashed to direct only when a quarter more rows have come, as starting afresh costs all.
+        It changes back from hashed to direct only when there are a quarter more rows, as rebuilding costs all.
         """
         least, most = kernels.span_of_column(self.table.rows, self.columns[0], self._seen, end)
         self._least = min(self._least, least)
@@ -224,7 +224,7 @@ class Index:
     ) -> Iterator[tuple[Rows, Rows]]:
         """Pairs (i, row): for each key i, ascending, the rows in lo … hi with that key that satisfy the view.
 
-        They come in chunks of at most `chunk` pairs, never empty, as two int32 arrays that are valid until the next
+        They are yielded in chunks of at most `chunk` pairs, never empty, as two int32 arrays that are valid until the next
         step of this iterator. The keys and the rows that take part are fixed at the call; the table may grow while
         the iterator runs. States are read as the chunks are made.
         """

@@ -198,7 +198,7 @@ class DirectRows(_Dense):
 
 
 class Tally(_Dense):
-    """A small number for every possible tuple, while tuples are counted as they come. Does not know rows.
+    """A small number for every possible tuple, while tuples are counted one after the other. Does not know rows.
 
     Only `Table.tally` adds to it: a table ends it before any other operation.
     """

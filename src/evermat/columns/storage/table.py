@@ -32,7 +32,7 @@ from evermat.columns.storage.membership import (
     possible_tuples,
 )
 
-#: what outlives an update. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
+#: what outlives an update. Where equal terms are represented by one, given facts are distinguished from their normal forms, which are then E.
 EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
 #: D and A, what an update deletes and adds
 DELETED, ADDED = 1 << 15, 1 << 14
@@ -158,23 +158,23 @@ class Table:
                 # A bitmap would not know the rows that are asked for.
                 self._make_room(n - at, stay_hashed=out.size > 0 and self._form is Form.BITMAP)
 
-    def direct(self, coming: int) -> tuple[Any, ...] | None:
-        """Arrays for kernels that find rows of dense facts by themselves, with room for so many new ones; None if there are none."""
+    def direct(self, more: int) -> tuple[Any, ...] | None:
+        """Arrays for kernels that find rows of dense facts without the table, with room for so many new ones; None if facts are not dense."""
         self._need_rows(at_all_times=False)
         members = self._members
-        if not isinstance(members, DirectRows) or self.wide or not self._has_room(coming):
+        if not isinstance(members, DirectRows) or self.wide or not self._has_room(more):
             return None
         return self.rows, self.state, self.count, *members.arrays
 
-    def look_for_places(self) -> None:
+    def look_for_dense_facts(self) -> None:
         """Lists the rows of all possible tuples, if the facts are dense: they may not have been when there were few."""
         self._need_rows()
         if not isinstance(self._members, DirectRows) and self.count >= self._next_look:
             self._next_look = 2 * self.count
             self._try_dense()
 
-    def places(self) -> tuple[Any, Any, Any] | None:
-        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
+    def direct_rows(self) -> tuple[Any, Any, Any] | None:
+        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts without the table; None if facts are not dense."""
         return self._members.arrays if isinstance(self._members, DirectRows) else None
 
     def tally(self, batch: Batch, n: int, owner: Counter) -> int:
@@ -222,34 +222,34 @@ class Table:
         return True
 
     def end_tally(self) -> None:
-        """Gives the counts of a tally, if there is one, to their owner and goes on with a bitmap."""
+        """Gives the counts of a tally, if there is one, to their owner and continues with a bitmap."""
         tally = self._members
         if isinstance(tally, Tally):
             self._members = Bitmap.of_tally(tally)
             tally.owner.take_tally(self.rows, self.count, tally.high, tally.counts)
 
-    def _make_room(self, coming: int, *, stay_hashed: bool) -> None:
-        """Grows whatever is full, for some of `coming` tuples."""
-        wanted = self.count + coming
+    def _make_room(self, more: int, *, stay_hashed: bool) -> None:
+        """Grows whatever is full, for some of `more` tuples."""
+        wanted = self.count + more
         if self.count == len(self.rows):
             self._reserve(max(wanted, 2 * self.count))
         if self._members.is_full(self.count) and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
-    def expect(self, coming: int, greatest: tuple[int, ...]) -> None:
+    def expect(self, more: int, greatest: tuple[int, ...]) -> None:
         """Makes room for so many tuples, with values that are not greater than these: growing step by step costs more than adding."""
         self.end_tally()
-        if len(self.rows) < self.count + coming:
-            self._reserve(self.count + coming)
+        if len(self.rows) < self.count + more:
+            self._reserve(self.count + more)
         if not self._members.is_dense:
             low, high = self._range()
-            self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + coming)
+            self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + more)
 
-    def _has_room(self, coming: int) -> bool:
+    def _has_room(self, more: int) -> bool:
         """Whether there is room for so many new rows; it is made, unless there would be too many."""
-        if len(self.rows) - self.count < coming:
-            self._reserve(max(self.count + coming, 2 * self.count))
-        return len(self.rows) - self.count >= coming
+        if len(self.rows) - self.count < more:
+            self._reserve(max(self.count + more, 2 * self.count))
+        return len(self.rows) - self.count >= more
 
     def _reserve(self, capacity: int) -> None:
         """Room for `capacity` rows. Pages that are never written cost no memory."""
