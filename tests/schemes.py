@@ -28,4 +28,4 @@ def use_schemes(patch: pytest.MonkeyPatch, *, wherever_possible: bool = True, tu
     if turned:
         patch.setattr(policy, "MANY_INTERVALS", -1)
         patch.setattr(policy, "INTERVALS_PER_NODE", -1)
-        patch.setattr(policy, "TURNED_GAIN", 0)
+        patch.setattr(policy, "REVERSED_GAIN", 0)

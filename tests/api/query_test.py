@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from evermat import LimitError, Program, ProgramError
 from evermat.columns.evaluation import buffers
-from evermat.columns.state import query as evaluation
+from evermat.columns.state import snapshot as evaluation
 from evermat.core.choices import ANSWER_FORMATS
 from evermat.testing import state_of
 from tests import oracle

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evermat.columns.graph.reachability import Graph, Nodes, Pairs
+from evermat.columns.graph.reachability import Graph, Pairs
 from evermat.columns.intervals import tree_cover
+from evermat.columns.storage.arrays import Nodes
 
 Edge = tuple[int, int]
 
@@ -90,7 +91,7 @@ LARGE = {
     "grid": lambda: grid(60),
     "through one": lambda: every_path_through_one(3000),
     "tree": lambda: tree(4000, 3),
-    "turned tree": lambda: tree(4000, 3).turned,
+    "turned tree": lambda: tree(4000, 3).reversed,
 }
 large = pytest.mark.parametrize("make", LARGE.values(), ids=LARGE.keys())
 
@@ -133,7 +134,7 @@ class TestEstimates:
     @large
     def test_reach_of_components_deviates_as_the_samples_allow(self, make):
         graph = make()
-        for turn in (graph, graph.turned):
+        for turn in (graph, graph.reversed):
             counted = reached(turn).sum(axis=1)
             found = tree_cover.estimate_reach(turn, 102)
             assert ((found > 0) == (counted > 0)).all()

@@ -19,9 +19,9 @@ from evermat.columns.intervals import interval_index as module
 from evermat.columns.intervals import interval_reader, interval_walk
 from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import Reach
-from evermat.columns.intervals.interval_version import Version
-from evermat.columns.storage.domains import GAINED, KEPT, LOST
-from evermat.columns.storage.table import Rows
+from evermat.columns.intervals.interval_walk import Version
+from evermat.columns.storage.arrays import Rows
+from evermat.columns.storage.selection import GAINED, KEPT, LOST
 from evermat.language.patterns.closures import Closure, Member
 
 LONG = bool(os.environ.get("EVERMAT_LONG"))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from hypothesis import strategies as st
 
-from evermat.columns.storage.table import STATES, Batch, Truth
+from evermat.columns.storage.arrays import Batch, Truth
+from evermat.columns.storage.table import STATES
 
 Fact = tuple[int, ...]
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evermat.columns.storage import index as index_module
+from evermat.columns.storage.arrays import Batch, Truth
 from evermat.columns.storage.index import Index
-from evermat.columns.storage.table import Batch, Table, Truth
+from evermat.columns.storage.table import Table
 
 from .models import Fact, batch_of, fact_lists, truth_of
 

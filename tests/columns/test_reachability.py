@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evermat.columns.graph import reachability
-from evermat.columns.graph.reachability import Graph, Nodes, Pairs, connected
+from evermat.columns.graph.reachability import Graph, Pairs, connected
 from evermat.columns.kernels import graphs as kernels
+from evermat.columns.storage.arrays import Nodes
 
 from .models import truth_of
 
@@ -32,7 +33,7 @@ def bounds_set(most_sources: int, turn_if_fewer: int) -> Iterator[None]:
     """Several blocks of a few sources instead of one, and graphs that are never or always turned around."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(reachability, "MOST_SOURCES", most_sources)
-        patch.setattr(reachability, "TURN_IF_FEWER", turn_if_fewer)
+        patch.setattr(reachability, "REVERSE_IF_FEWER", turn_if_fewer)
         yield
 
 
@@ -103,9 +104,9 @@ def check_invariants(graph: Graph, model: nx.DiGraph) -> None:
 def test_graphs_are_condensed(shape: tuple[int, list[Edge]], symmetric: bool) -> None:
     graph, model = graph_of(*shape, symmetric=symmetric), model_of(*shape, symmetric=symmetric)
     check_invariants(graph, model)
-    check_invariants(graph.turned, model.reverse())
-    assert graph.turned is graph.turned
-    check_invariants(graph.turned.turned, model)
+    check_invariants(graph.reversed, model.reverse())
+    assert graph.reversed is graph.reversed
+    check_invariants(graph.reversed.reversed, model)
 
 
 @settings(max_examples=150)
@@ -208,7 +209,7 @@ def test_rows_of_several_words(
     degree: float, turn_if_fewer: int, most_sources: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reachability, "MOST_SOURCES", most_sources)
-    monkeypatch.setattr(reachability, "TURN_IF_FEWER", turn_if_fewer)
+    monkeypatch.setattr(reachability, "REVERSE_IF_FEWER", turn_if_fewer)
     nodes, random = 300, np.random.default_rng(int(degree * 10))
     edges = random.integers(0, nodes, (int(nodes * degree), 2)).astype(np.int32)
     fewer = edges[random.random(len(edges)) < 0.9]

@@ -171,20 +171,21 @@ def test_bits_views_and_scans() -> None:
     for chunk in range(1, 8):
         assert np.concatenate(list(table.scan(ODD, chunk=chunk))).tolist() == [1, 7, 8, 9]
         assert np.concatenate(list(table.scan(None, 3, 8, chunk=chunk))).tolist() == [3, 4, 5, 6, 7]
-    table.clear_bits_between(0, 10, 0xFFFF)
+    table.clear_bits(np.arange(10, dtype=np.int32), 0xFFFF)
     assert list(table.scan(ODD)) == [] and not table.state[:10].any()
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_gather_and_read(wide: bool) -> None:
+def test_gather_and_take(wide: bool) -> None:
     table = Table(2)
     if wide:
         table.widen()
     table.add_new(np.array([[1, 2, 3, 4], [10, 20, 30, 40]]), 1)
     out = np.zeros((2, 5), np.int64)
-    table.gather(1, np.array([0, 2], np.int32), out, 0, base=1)
-    table.read(0, 1, 4, out, 1)
+    table.gather(1, np.array([1, 3], np.int32), out, 0)
+    table.gather(0, np.array([1, 2, 3], np.int32), out, 1)
     assert out.tolist() == [[20, 40, 0, 0, 0], [2, 3, 4, 0, 0]]
+    assert table.take(np.array([1, 3], np.int32)).tolist() == [[2, 4], [20, 40]]
 
 
 def test_nbytes_counts_rows_states_and_slots() -> None:
@@ -201,9 +202,9 @@ def test_facts_that_became_dense_get_places() -> None:
     facts = [(value, 0) for value in np.random.default_rng(0).permutation(5000).tolist()]
     table = Table(2)
     rows = table.locate(batch_of(facts, 2))
-    assert table.places() is None
-    table.look_for_places()
-    places = table.places()
+    assert table.direct_rows() is None
+    table.look_for_dense_facts()
+    places = table.direct_rows()
     assert places is not None
     assert [int(part) for part in places[1]] == [4999, 0]
     asked = batch_of([*facts, (5000, 0), (3, 1), (-1, 0)], 2)
@@ -215,6 +216,6 @@ def test_facts_that_are_far_apart_have_no_places() -> None:
     facts = [(10**6 * i, 0) for i in range(100)]
     table.locate(batch_of(facts, 2))
     for _ in range(2):
-        table.look_for_places()
-        assert table.places() is None
+        table.look_for_dense_facts()
+        assert table.direct_rows() is None
     assert table.find(batch_of(facts, 2)).tolist() == list(range(100))

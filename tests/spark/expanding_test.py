@@ -18,7 +18,7 @@ import pytest
 import evermat
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.union_scheme import UnionOfRelations
-from evermat.columns.storage.domains import KEPT, domain_of
+from evermat.columns.storage.selection import KEPT, domain_of
 from evermat.spark import closure_dataframe, dataframes
 from evermat.spark.closure_dataframe import expand_sent, expanded_frame
 from evermat.testing import state_of

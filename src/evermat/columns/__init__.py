@@ -24,31 +24,29 @@ if TYPE_CHECKING:
     from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
     from evermat.columns.equality.union_find import Assigned, Changed, Ids, UnionFind
     from evermat.columns.evaluation.aggregates import Groups, listing_plan, lists_groups
-    from evermat.columns.evaluation.buffers import Buffers
+    from evermat.columns.evaluation.buffers import Buffers, EvaluationContext
     from evermat.columns.evaluation.operators import Sink
-    from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
+    from evermat.columns.evaluation.pipeline import Pipeline
     from evermat.columns.graph.closure_module import closure_modules
     from evermat.columns.graph.delta_reachability import Connections
-    from evermat.columns.graph.dynamic_graph import Nodes
     from evermat.columns.intervals.interval_reader import Reach
-    from evermat.columns.intervals.interval_version import Version, covers
+    from evermat.columns.intervals.interval_walk import Version, covers
     from evermat.columns.kernels.jit import keeps_kernels, watching_compilation
     from evermat.columns.kernels.warm_up import prepare_kernels
     from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.scheme import DeferredFacts, Leaf, Scheme, in_domain
     from evermat.columns.state import saved as saved_facts
     from evermat.columns.state.datasets import AppendedRows, Dataset, facts_in
-    from evermat.columns.state.query import Scans, Solutions, evaluate, rows_of
     from evermat.columns.state.saved import SAVED_UNSIGNED, facts_gained, saved_numbers
-    from evermat.columns.state.snapshot import Snapshot
+    from evermat.columns.state.snapshot import Scans, Snapshot, Solutions, evaluate, rows_of
     from evermat.columns.state.state import State
     from evermat.columns.state.stratum import StratumRules
     from evermat.columns.state.update import Update
-    from evermat.columns.state.views import NO_ROWS, Difference, Intersection, Listed, Union, View
+    from evermat.columns.state.views import Difference, Intersection, Listed, Union, View
     from evermat.columns.state.working_sets import ChangedRows
+    from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows
     from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.dictionary import Dictionary
-    from evermat.columns.storage.domains import BEFORE, GAINED, KEPT, LOST
     from evermat.columns.storage.encoding import (
         ArrowTables,
         Encodable,
@@ -58,7 +56,7 @@ if TYPE_CHECKING:
         encode_rows,
         encode_table,
     )
-    from evermat.columns.storage.selection import Selection
-    from evermat.columns.storage.table import MATERIALISED, Batch, Rows, Table
+    from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection
+    from evermat.columns.storage.table import MATERIALISED, Table
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -17,9 +17,10 @@ from evermat.columns.equality.expansion import Expansion
 from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
 from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, UnionFind
 from evermat.columns.state.datasets import Dataset
-from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import NO_ROWS, Rows, Truth
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import STATES, Rows, Table, Truth
+from evermat.columns.storage.table import STATES, Table
 from evermat.engine import Journal
 from evermat.language import EQUALITY_CLASSES, TERM_NAMES, Program, Rule, terms_of
 
@@ -169,16 +170,16 @@ class Representatives:
     def _settle_explicit(self, update: Update, name: str, changed: Changed) -> None:
         """E⁻ and E⁺ of a relation become what changes in the normal forms of the given facts."""
         state = update.state
-        gone, come = (sets.rows(name) for sets in (update.given_deleted, update.given_inserted))
+        deleted, inserted = (sets.rows(name) for sets in (update.given_deleted, update.given_inserted))
         moved = self.schema.mentioning_in(state.given, name, changed.terms)
-        moved = moved[~np.isin(moved, gone)]
-        if not len(gone) and not len(come) and not len(moved):
+        moved = moved[~np.isin(moved, deleted)]
+        if not len(deleted) and not len(inserted) and not len(moved):
             return
-        before, after = np.concatenate([gone, moved]), np.concatenate([come, moved])
+        before, after = np.concatenate([deleted, moved]), np.concatenate([inserted, moved])
         old_homes, homes = self._old_normal_rows(name, before, changed), self.rewritten.normal_rows(name, after)
         self._move(name, update.journal, (before, old_homes), (after, homes))
         affected = np.unique(np.concatenate([old_homes, homes]))
-        still = state.given.mask(name, affected) & ~np.isin(affected, gone) | np.isin(affected, come)
+        still = state.given.mask(name, affected) & ~np.isin(affected, deleted) | np.isin(affected, inserted)
         still &= self.rewritten.is_normal(name, affected)
         still |= self._has_elsewhere(name, affected)
         was = state.explicit.mask(name, affected)
@@ -186,7 +187,6 @@ class Representatives:
         update.inserted.put(name, affected[still & ~was])
 
     def _old_normal_rows(self, name: str, rows: Rows, changed: Changed) -> Rows:
-        """The normal forms that facts had before the update."""
         table, columns = self.schema.tables[name], self.schema.columns[name]
         batch = table.take(rows)
         if not batch.size:
@@ -214,7 +214,6 @@ class Representatives:
         return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
 
     def _settle_classes(self, update: Update, changed: Changed) -> None:
-        """What CLASSES loses and gains."""
         table = self.schema.tables[EQUALITY_CLASSES.name]
         for target, representatives in ((update.overdeleted, changed.old), (update.added, changed.new)):
             others = changed.terms != representatives

@@ -18,7 +18,7 @@ from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.state.working_sets import WorkingSet
-from evermat.columns.storage.table import Rows
+from evermat.columns.storage.arrays import Numbers, Rows
 from evermat.engine import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
@@ -31,11 +31,9 @@ class StateEquality:
         self._state = state
 
     def materialised(self, stratum: StratumRules) -> Materialised:
-        """I of a stratum, and π."""
         return Materialised(self._state, stratum)
 
     def settle(self) -> None:
-        """The equalities are known: other strata may follow."""
         assert self._state.representatives is not None
         self._state.representatives.settle(self._state)
 
@@ -47,12 +45,11 @@ class _Delta:
         self.held = held
 
     def hold(self, facts: View) -> WorkingSet:
-        """Δ is these facts."""
         self.held.replace(facts)
         return self.held
 
     def renew(self, delta: View, moved: View, new: View) -> WorkingSet:
-        """Δ without facts that were rewritten, and with what came of them."""
+        """Δ without facts that were rewritten, and with the results."""
         found: dict[str, list[Rows]] = {name: [(delta - moved).rows(name)] for name in list(delta.names)}
         for name in list(new.names):
             found.setdefault(name, []).append(new.rows(name))
@@ -71,13 +68,11 @@ class Materialised:
         self._delta = _Delta(WorkingSet("Δ", _DELTA, state.tables, state.jobs.run))
 
     def add(self, *facts: View | Bag) -> View:
-        """Adds facts; the new ones."""
         new = _together([self._state.materialised.add(some) for some in facts])
         simple = isinstance(new, AppendedRows) and all(map(self._state.materialised.holds_all, new.names))
         return new if simple else self._delta.hold(new)
 
     def merge(self, delta: View) -> View | None:
-        """Makes terms equal of which Δ says so; Δ in normal form."""
         merged = self._representatives.merge(delta)
         if merged is None:
             return None
@@ -88,7 +83,6 @@ class Materialised:
         return self._delta.renew(delta, moved, materialised.add(rewritten.normal(moved)))
 
     def finish(self) -> None:
-        """Nothing is added any more."""
         self._delta.held.clear()
 
 
@@ -103,7 +97,6 @@ class EqualityUpdate:
         self.possible: NormalRules[Rules] = stratum.possible
 
     def normal(self, facts: View) -> Listed:
-        """Facts in normal form for π."""
         return self.representatives.rewritten.normal(facts)
 
     def names(self, facts: View) -> Listed:
@@ -119,18 +112,15 @@ class EqualityUpdate:
         return schema.mentioning(live.at(self.stratum.stratum), terms[union_find.sizes(terms) > 1])
 
     def proofs(self, below: View, blocked: View) -> Proofs:
-        """The search for proofs."""
         return Proofs(self, below, blocked)
 
     def grown(self) -> Grown:
-        """The new materialisation, while facts are added."""
         return Grown(self)
 
     def again(self, below: View) -> Again:
-        """A materialisation from scratch beside the old one."""
         return Again(self, below)
 
-    def rename_to(self, terms: npt.NDArray[np.int64], union_find: UnionFind) -> None:
+    def rename_to(self, terms: Numbers, union_find: UnionFind) -> None:
         """All names of some things have the representatives that another renaming gives them."""
         self.representatives.assign(terms, union_find.of(terms), self.update.journal)
         self.rules.refresh()
@@ -138,7 +128,6 @@ class EqualityUpdate:
 
 
 def _together(views: Iterable[View]) -> View:
-    """The facts of several views."""
     first, *rest = views
     for view in rest:
         first = first | view
@@ -157,7 +146,6 @@ class Grown:
         self._delta = _Delta(update.new("ΔA"))
 
     def add(self, *facts: View | Bag) -> View:
-        """Adds facts; the new ones."""
         for some in facts:
             self._found.add(some)
         delta = self._delta.hold(self._found - self.facts)
@@ -166,7 +154,6 @@ class Grown:
         return delta
 
     def merge(self, delta: View) -> View | None:
-        """Makes terms equal of which Δ says so; Δ in normal form."""
         update, representatives = self._update, self._equality.representatives
         merged = representatives.merge(delta, update.journal)
         if merged is None:
@@ -178,7 +165,6 @@ class Grown:
         return self._delta.renew(delta, moved, update.added.add(new))
 
     def finish(self) -> None:
-        """Nothing is added any more."""
         self._update.release(self._found, self._delta.held)
 
 
@@ -195,11 +181,9 @@ class Again:
         self.rules = NormalRules(equality.stratum.written, self._rewritten.union_find.normal)
 
     def add(self, *facts: View | Bag) -> View:
-        """Adds facts; the new ones."""
         return self._delta.hold(_together([self._held.add(some) for some in facts]))
 
     def merge(self, delta: View) -> View | None:
-        """Makes terms equal of which Δ says so; Δ in normal form."""
         merged = self._rewritten.merge(delta)
         if merged is None:
             return None
@@ -209,7 +193,6 @@ class Again:
         return self._delta.renew(delta, moved, self._held.add(self._rewritten.normal(moved)))
 
     def adopt(self) -> None:
-        """The new materialisation and its renaming take the place of the old ones."""
         update, own = self._update, self._equality.stratum.stratum
         materialised = update.state.materialised
         update.overdeleted.add(materialised.at(own) - self._held)
@@ -332,14 +315,13 @@ class Proofs:
             found[name] = [homes[self._counts[name][homes] == needed]]
         self.complete.add(Listed(self._schema.tables, found))
 
-    def _merged_of(self, terms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _merged_of(self, terms: Numbers) -> Numbers:
         merged = np.zeros(len(terms), np.int64)
         inside = terms < len(self._merged)
         merged[inside] = self._merged[terms[inside]]
         return merged
 
     def disproved(self) -> Listed:
-        """Checked facts of which nothing is proved."""
         found: dict[str, list[Rows]] = {}
         for name in list(self.checked.names):
             rows = self.checked.rows(name)

@@ -1,17 +1,16 @@
-"""Facts in all names: what facts over representatives stand for."""
+"""Expanded facts: what facts over representatives stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.rewritten_facts import RewrittenFacts
 from evermat.columns.equality.union_find import Changed, Ids, UnionFind
 from evermat.columns.state.datasets import Dataset
 from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -33,7 +32,7 @@ def all_names(view: View, rewritten: RewrittenFacts) -> Listed:
     return Listed(rewritten.schema.tables, found)
 
 
-def count_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Ids:
+def count_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Ids:
     """For how many facts each fact stands."""
     found = np.ones(batch.shape[1], np.int64)
     for column in columns:
@@ -41,7 +40,7 @@ def count_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionF
     return found
 
 
-def expand_names(batch: Batch, columns: npt.NDArray[np.int64], union_find: UnionFind | _Before) -> Iterator[Batch]:
+def expand_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Iterator[Batch]:
     """What facts stand for, a limited number at a time if no single fact stands for more."""
     sizes = count_names(batch, columns, union_find)
     if len(sizes) == int(sizes.sum()):
@@ -91,7 +90,7 @@ class Expansion:
         return self._counts[name]
 
     def note(self, name: str, more: int) -> None:
-        """So many facts have come, or have gone if it is negative."""
+        """Counts inserted facts, or deleted ones if the number is negative."""
         if name in self._counts:
             self._counts[name] += more
 
@@ -133,22 +132,20 @@ class ExpandedChange:
         empty = np.empty((table.arity, 0), np.int64)
         if not len(lost) and not len(gained) and not len(staying):
             return empty, empty
-        gone_facts, come_facts = table.take(lost), table.take(gained)
-        if not len(staying) and not before.concerns(gone_facts, columns) and not before.concerns(come_facts, columns):
-            return gone_facts, come_facts
+        lost_facts, gained_facts = table.take(lost), table.take(gained)
+        if not len(staying) and not before.concerns(lost_facts, columns) and not before.concerns(gained_facts, columns):
+            return lost_facts, gained_facts
         kept = table.take(staying)
         losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
-        gone = [*expand_names(gone_facts, columns, before), *_differing(losing, columns, before, before.gone)]
-        come = [*expand_names(come_facts, columns, now), *_differing(gaining, columns, now, before.come)]
-        deleted, inserted = np.concatenate([empty, *gone], axis=1), np.concatenate([empty, *come], axis=1)
+        old = [*expand_names(lost_facts, columns, before), *_differing(losing, columns, before, before.lost)]
+        new = [*expand_names(gained_facts, columns, now), *_differing(gaining, columns, now, before.gained)]
+        deleted, inserted = np.concatenate([empty, *old], axis=1), np.concatenate([empty, *new], axis=1)
         return (
             deleted[:, ~self._is_in(self._new, name, deleted, columns, old=False)],
             inserted[:, ~self._is_in(self._old, name, inserted, columns, old=True)],
         )
 
-    def _is_in(
-        self, view: View, name: str, batch: Batch, columns: npt.NDArray[np.int64], *, old: bool
-    ) -> npt.NDArray[np.bool_]:
+    def _is_in(self, view: View, name: str, batch: Batch, columns: Numbers, *, old: bool) -> Mask:
         """Whether the normal forms of facts, the old or the new ones, are in a view."""
         if not batch.shape[1]:
             return np.zeros(0, np.bool_)
@@ -180,13 +177,12 @@ class _Before:
         for marks, marked in ((self._is_touched, terms), (self.loses, changed.old), (self.gains, changed.new)):
             marks[marked] = True
 
-    def concerns(self, batch: Batch, columns: npt.NDArray[np.int64]) -> bool:
+    def concerns(self, batch: Batch, columns: Numbers) -> bool:
         """Whether a term of some facts has, or had, other names."""
         terms = batch[columns]
         return bool(self._is_touched[terms].any()) or bool((self._now.sizes(terms.ravel()) > 1).any())
 
     def sizes(self, representatives: Ids) -> Ids:
-        """How many names each had."""
         found = self._now.sizes(representatives)
         touched = self._is_touched[representatives]
         if touched.any():
@@ -194,7 +190,6 @@ class _Before:
         return found
 
     def names(self, representatives: Ids) -> Names:
-        """The names that each had."""
         touched = self._is_touched[representatives]
         if not touched.any():
             return self._now.names(representatives)
@@ -209,22 +204,21 @@ class _Before:
         listed[from_old], listed[~from_old] = old, same
         return listed, _starts(counts)
 
-    def gone(self, representatives: Ids) -> Names:
+    def lost(self, representatives: Ids) -> Names:
         """The names that each loses."""
         return _listed(self._changed.old, self._changed.terms, representatives)
 
-    def come(self, representatives: Ids) -> Names:
+    def gained(self, representatives: Ids) -> Names:
         """The names that each gains."""
         return _listed(self._changed.new, self._changed.terms, representatives)
 
 
-def _mentioning(batch: Batch, columns: npt.NDArray[np.int64], marked: npt.NDArray[np.bool_]) -> Batch:
-    """The facts in which a marked term occurs."""
+def _mentioning(batch: Batch, columns: Numbers, marked: Mask) -> Batch:
     return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 
 def _differing(
-    batch: Batch, columns: npt.NDArray[np.int64], names: UnionFind | _Before, differing: Callable[[Ids], Names]
+    batch: Batch, columns: Numbers, names: UnionFind | _Before, differing: Callable[[Ids], Names]
 ) -> Iterator[Batch]:
     """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
     for column in columns if batch.shape[1] else ():
@@ -248,8 +242,8 @@ def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
     owners, terms = owners[order], terms[order]
     first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
     starts = _starts(end - first)
-    places = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
-    return terms[places], starts
+    positions = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
+    return terms[positions], starts
 
 
 def _starts(counts: Ids) -> Ids:

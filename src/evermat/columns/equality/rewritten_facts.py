@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.union_find import Ids, Merged, UnionFind
 from evermat.columns.state.datasets import Dataset
-from evermat.columns.state.views import NO_ROWS, Listed, View
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import NO_ROWS, Mask, Numbers, Rows
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Rows, Table
+from evermat.columns.storage.table import Table
 from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
 from evermat.language import SAME_AS, TRIPLE, Program, canonical_term, equality_of, rewritten_columns
@@ -27,7 +27,7 @@ class TermSchema:
         same = equality_of(program.relations)
         assert same is not None
         self.same, self.tables, self.dictionary = same.name, tables, dictionary
-        self.columns: dict[str, npt.NDArray[np.int64]] = {
+        self.columns: dict[str, Numbers] = {
             name: np.array(columns, np.int64)
             for name, relation in program.relations.items()
             if (columns := rewritten_columns(relation))
@@ -131,7 +131,7 @@ class RewrittenFacts:
         """The normal forms of some facts."""
         return Listed(self.schema.tables, {n: [self.normal_rows(n, view.rows(n))] for n in list(view.names)})
 
-    def is_normal(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def is_normal(self, name: str, rows: Rows) -> Mask:
         """Which of some rows are in normal form."""
         columns = self.schema.columns.get(name)
         if columns is None or not self.union_find:

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import union_find as kernels
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.table import Batch, Rows
 from evermat.language import SAME_AS
 
-Ids = npt.NDArray[np.int64]
+Ids = Numbers
 _NO_IDS: Ids = np.empty(0, np.int64)
 
 
@@ -95,8 +95,8 @@ class UnionFind:
             found[inside] += self._shift[found[inside]]
         return found
 
-    def rename(self, batch: Batch, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Puts representatives into a batch, in place; which of its tuples have become others."""
+    def rename(self, batch: Batch, columns: Numbers) -> Mask:
+        """Replaces terms of a batch by representatives; returns which of its tuples have changed."""
         changed = np.zeros(batch.shape[1], np.bool_)
         if self.count and len(columns):
             kernels.rename_batch(batch, columns, batch.shape[1], self._shift, changed)

@@ -13,12 +13,14 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink, locating
-from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline, Select
+from evermat.columns.evaluation.pipeline import Pipeline, Select
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, lengthened
 from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import as_typed
-from evermat.columns.storage.table import Batch, Table
+from evermat.columns.storage.table import Table
 from evermat.language import AGGREGATES, RANGES, Atom, Rule, Type
 from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
@@ -41,7 +43,6 @@ class AggregatePipeline:
 
     @property
     def matches(self) -> int:
-        """Facts that were looked at."""
         return self._body.matches
 
     @property
@@ -117,31 +118,20 @@ class _Accumulator(ABC):
 
     def __init__(self, type_: Type, dictionary: Dictionary) -> None:
         self.type, self.dictionary = type_, dictionary
-        self.counts: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.counts: Numbers = np.zeros(0, np.int64)
 
-    def add(self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int) -> None:
+    def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
+        del values
         self.counts = _grown(self.counts, size)
         np.add.at(self.counts, groups, weights)
-        self.accumulate(groups, values, weights, size)
 
     @abstractmethod
-    def accumulate(
-        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
-    ) -> None:
-        """Takes in the values; how many there are is counted already."""
-
-    @abstractmethod
-    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         """The result of each group as an integer, and whether it has one."""
 
 
 class _Count(_Accumulator):
-    def accumulate(
-        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
-    ) -> None:
-        pass
-
-    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
         return _grown(self.counts, size)[:size], np.ones(size, np.bool_)
 
@@ -151,14 +141,13 @@ class _Sum(_Accumulator):
 
     def __init__(self, type_: Type, dictionary: Dictionary) -> None:
         super().__init__(type_, dictionary)
-        self.high: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self.low: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.high: Numbers = np.zeros(0, np.int64)
+        self.low: Numbers = np.zeros(0, np.int64)
         self.extra: dict[int, int] = {}  # what heavy weights contribute
-        self.floats: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], Weights]] = []
+        self.floats: list[tuple[Rows, npt.NDArray[np.float64], Weights]] = []
 
-    def accumulate(
-        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
-    ) -> None:
+    def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
+        super().add(groups, values, weights, size)
         if self.type is Type.FLOAT:
             self.floats.append((groups.copy(), values.view(np.float64).copy(), weights.copy()))
             return
@@ -169,12 +158,7 @@ class _Sum(_Accumulator):
                 self.extra[group] = self.extra.get(group, 0) + value * weight
             groups, values = groups[~heavy], values[~heavy]
         self.high, self.low = _grown(self.high, size), _grown(self.low, size)
-        high = (
-            (values.view(np.uint64) >> np.uint64(_HALF)).view(np.int64)
-            if self.type is Type.UNSIGNED
-            else values >> _HALF
-        )
-        np.add.at(self.high, groups, high)
+        np.add.at(self.high, groups, (as_typed(values, self.type) >> _HALF).view(np.int64))
         np.add.at(self.low, groups, values & _LOW)
 
     def sums(self, size: int) -> list[Fraction | int]:
@@ -188,7 +172,7 @@ class _Sum(_Accumulator):
                 totals[group] += Fraction(value) * weight
         return totals
 
-    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         if self.type is Type.FLOAT and self._has_infinity():
             return self._with_infinities(size)
         return _as_integers([_rounded(total, result) for total in self.sums(size)])
@@ -196,7 +180,7 @@ class _Sum(_Accumulator):
     def _has_infinity(self) -> bool:
         return any(bool(np.isinf(values).any()) for _, values, _ in self.floats)
 
-    def _with_infinities(self, size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def _with_infinities(self, size: int) -> tuple[Numbers, Mask]:
         """Infinity absorbs everything but its opposite, with which it has no sum."""
         lists: list[list[float]] = [[] for _ in range(size)]
         for groups, values, weights in self.floats:
@@ -206,7 +190,7 @@ class _Sum(_Accumulator):
 
 
 class _Mean(_Sum):
-    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
         if self.type is Type.FLOAT and self._has_infinity():
             return self._with_infinities(size)
@@ -217,19 +201,17 @@ class _Mean(_Sum):
 
 
 class _Extreme(_Accumulator):
-    """The least value of each group, in an order given by integer keys; for `max` the order is turned round."""
+    """The least value of each group, in an order given by integer keys; for `max` the order is reversed."""
 
-    turned = False
+    reversed = False
 
     def __init__(self, type_: Type, dictionary: Dictionary) -> None:
         super().__init__(type_, dictionary)
-        self.best: npt.NDArray[np.int64] = np.zeros(0, np.int64)
-        self.seen: npt.NDArray[np.int64] = np.zeros(0, np.int64)  # 1 for groups that have a value
+        self.best: Numbers = np.zeros(0, np.int64)
+        self.seen: Numbers = np.zeros(0, np.int64)  # 1 for groups that have a value
 
-    def accumulate(
-        self, groups: npt.NDArray[np.int32], values: npt.NDArray[np.int64], weights: Weights, size: int
-    ) -> None:
-        del weights
+    def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
+        super().add(groups, values, weights, size)
         self.best, self.seen = _grown(self.best, size), _grown(self.seen, size)
         order = np.lexsort((self._keys(values), groups))
         first = order[np.concatenate([[True], groups[order][1:] != groups[order][:-1]])]
@@ -238,7 +220,7 @@ class _Extreme(_Accumulator):
         self.best[group[better]] = value[better]
         self.seen[group] = 1
 
-    def _keys(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _keys(self, values: Numbers) -> Numbers:
         """Integers in the order of the values."""
         if self.type is Type.SYMBOL:
             keys = self.dictionary.rank()[values].astype(np.int64)
@@ -248,15 +230,15 @@ class _Extreme(_Accumulator):
             keys = values ^ np.int64(-(2**63))
         else:
             keys = values
-        return ~keys if self.turned else keys
+        return ~keys if self.reversed else keys
 
-    def results(self, size: int, result: Type) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
         return _grown(self.best, size)[:size], _grown(self.seen, size)[:size] != 0
 
 
 class _Greatest(_Extreme):
-    turned = True
+    reversed = True
 
 
 _ACCUMULATORS: dict[str, type[_Accumulator]] = {
@@ -268,11 +250,8 @@ _ACCUMULATORS: dict[str, type[_Accumulator]] = {
 }
 
 
-def _grown(array: npt.NDArray[np.int64], size: int) -> npt.NDArray[np.int64]:
-    if len(array) >= size:
-        return array
-    larger = np.zeros(max(size, 2 * len(array)), array.dtype)
-    larger[: len(array)] = array
+def _grown(array: Numbers, size: int) -> Numbers:
+    larger: Numbers = array if len(array) >= size else lengthened(array, max(size, 2 * len(array)))
     return larger
 
 
@@ -294,8 +273,7 @@ def _infinite_sum(values: list[float]) -> float | None:
     return infinities.pop() if infinities else _rounded(sum(map(Fraction, values)), Type.FLOAT)
 
 
-def _as_integers(results: list[int | float | None]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Results as the integers that stand for them."""
+def _as_integers(results: list[int | float | None]) -> tuple[Numbers, Mask]:
     valid = np.array([value is not None for value in results], np.bool_)
     if any(isinstance(value, float) for value in results):
         return (np.array([value or 0.0 for value in results], np.float64) + 0.0).view(np.int64), valid

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns.storage.table import Table
+from evermat.engine import Jobs
 from evermat.language import Constant, Expression, Variable
 from evermat.plan import STARTING, Compute, Match, Step
 
@@ -34,7 +37,6 @@ class Buffers:
         self._made: dict[tuple[int, int, int], Batch] = {}
 
     def get(self, depth: int, size: int) -> Batch:
-        """The buffer of a level."""
         key = depth, size, CHUNK
         if key not in self._made:
             self._made[key] = _new_buffer(size)
@@ -42,7 +44,6 @@ class Buffers:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all that were made."""
         return sum(buffer.nbytes for buffer in self._made.values())
 
 
@@ -61,6 +62,16 @@ def borrowed_buffers() -> Iterator[Buffers]:
     finally:
         if buffers.nbytes <= MOST_SPARE:
             _spare.append(buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationContext:
+    """What pipelines work on."""
+
+    tables: Mapping[str, Table]
+    dictionary: Dictionary
+    buffers: Buffers
+    jobs: Jobs
 
 
 class Layout:
@@ -83,15 +94,20 @@ class Level:
     """A buffer and the rows that its variables have in it. A variable may have several: the head may repeat it."""
 
     def __init__(
-        self, layout: Layout | None, live: Iterable[Variable], steps: Iterable[Step], buffers: Buffers, depth: int
+        self,
+        layout: Layout | None,
+        live: Iterable[Variable],
+        steps: Iterable[Step],
+        context: EvaluationContext,
+        depth: int,
     ) -> None:
-        self.depth, self._buffers = depth, buffers
+        self.depth, self._buffers, self.dictionary = depth, context.buffers, context.dictionary
         self.rows: dict[Variable, list[int]] = {}
         self.size = 0 if layout is None else layout.size
         self._layout = layout
         for variable in live:
             self.require(variable)
-        # Variables computed before the next level begins have their place here as well.
+        # Variables computed before the next level begins have a row here as well.
         for step in steps:
             if isinstance(step, Compute):
                 self.require(step.variable)
@@ -143,13 +159,13 @@ def opens_level(step: Step) -> bool:
 class Keys:
     """Puts the known columns of an atom into one batch, in the order of the columns."""
 
-    def __init__(self, key: tuple[tuple[int, Variable | Constant], ...], level: Level, dictionary: Dictionary) -> None:
+    def __init__(self, key: tuple[tuple[int, Variable | Constant], ...], level: Level) -> None:
         self.columns = tuple(column for column, _ in key)
         self._level = level
         rows = level.first_row
         self._sources = [(i, rows[known]) for i, (_, known) in enumerate(key) if isinstance(known, Variable)]
         self._constants = [
-            (i, encode(known.value, known.type, dictionary))
+            (i, encode(known.value, known.type, level.dictionary))
             for i, (_, known) in enumerate(key)
             if isinstance(known, Constant)
         ]

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evermat.columns.storage.arrays import Batch, Mask, Numbers
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.encoding import Column, as_typed, decode_column, encode
-from evermat.columns.storage.table import Batch
+from evermat.columns.storage.encoding import as_typed, decode_column, encode
 from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
-Mask = npt.NDArray[np.bool_]
-Result = tuple[Column, Mask | None]  # values, and where there is one (None: everywhere)
+Result = tuple[Numbers, Mask | None]  # values, and where there is one (None: everywhere)
 Evaluate = Callable[[Batch, int], Result]
 _Operation = Callable[..., tuple[Any, Any]]
 
@@ -202,25 +199,18 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
 def _by_rank(dictionary: Dictionary, *, smallest: bool) -> _Operation:
     """The least or greatest of two symbols, by their UTF-8 bytes."""
 
-    def run(a: Column, b: Column) -> tuple[Column, None]:
+    def run(a: Numbers, b: Numbers) -> tuple[Numbers, None]:
         rank = dictionary.rank()
         return np.where((rank[a] <= rank[b]) == smallest, a, b), None
 
     return run
 
 
-_SYMBOL_OPERATIONS: dict[str, Callable[[Dictionary], _Operation]] = {
-    "min": partial(_by_rank, smallest=True),
-    "max": partial(_by_rank, smallest=False),
-}
-
-
 def _operation(call: Apply, dictionary: Dictionary) -> _Operation | None:
     """The form of a function for whole columns, if it has one."""
     if call.operands is not Type.SYMBOL:
         return _OPERATIONS.get((call.function, call.operands))
-    make = _SYMBOL_OPERATIONS.get(call.function)
-    return None if make is None else make(dictionary)
+    return _by_rank(dictionary, smallest=call.function == "min") if call.function in ("min", "max") else None
 
 
 def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
@@ -233,7 +223,7 @@ def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
         value = evaluate(call.function, call.operands, values, call.type)
         return None if value is None else encode(value, call.type, dictionary)
 
-    def run(*arguments: Column) -> tuple[Column, Mask]:
+    def run(*arguments: Numbers) -> tuple[Numbers, Mask]:
         columns = [np.atleast_1d(a) for a in np.broadcast_arrays(*arguments)]
         keys = list(zip(*(column.tolist() for column in columns), strict=True))
         for key in set(keys) - known.keys():
@@ -257,14 +247,14 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> Callable[[Column, Column], Any]:
+def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
     if operator in ("=", "!="):
         return _COMPARE[operator]
     if operator in _COMPARE:
         compare = _COMPARE[operator]
         if type_ is Type.SYMBOL:
 
-            def by_rank(a: Column, b: Column) -> Any:
+            def by_rank(a: Numbers, b: Numbers) -> Any:
                 rank = dictionary.rank()
                 return compare(rank[a], rank[b])
 
@@ -273,10 +263,9 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
     return _text_test(operator, dictionary)
 
 
-def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Column, Column], Any]:
+def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
     """`match`, `contains` and their negations: once for each pair of symbols."""
     negated, name = operator.startswith("!"), operator.lstrip("!")
-    test_all = _TEXT_TESTS.get(name) or (lambda left, texts: [holds(name, left, text) for text in texts])
     known: dict[tuple[int, int], bool | None] = {}  # None: the pattern is none, so neither it nor its negation holds
 
     def learn(pairs: set[tuple[int, int]]) -> None:
@@ -284,10 +273,11 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Column, Colum
         for left, text in pairs:
             by_left.setdefault(left, []).append(text)
         for left, texts in by_left.items():
-            found = test_all(dictionary.symbol(left), [dictionary.symbol(text) for text in texts])
+            known_text, tested = dictionary.symbol(left), [dictionary.symbol(text) for text in texts]
+            found = match_all(known_text, tested) if name == "match" else [holds(name, known_text, t) for t in tested]
             known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})
 
-    def run(a: Column, b: Column) -> Any:
+    def run(a: Numbers, b: Numbers) -> Any:
         left, right = (np.atleast_1d(c).tolist() for c in np.broadcast_arrays(a, b))
         pairs = list(zip(left, right, strict=True))
         if missing := set(pairs) - known.keys():
@@ -306,7 +296,3 @@ def match_all(pattern: str, texts: list[str]) -> Sequence[bool | None]:
         return [None] * len(texts)
     found = pc.match_substring_regex(pa.array(texts, pa.string()), rf"\A(?:{pattern})\z")
     return found.to_pylist()  # type: ignore[no-any-return]
-
-
-# Tests that are faster for one left side and many texts; all others hold pair by pair.
-_TEXT_TESTS: dict[str, Callable[[str, list[str]], Sequence[bool | None]]] = {"match": match_all}

@@ -1,4 +1,4 @@
-"""The steps of a plan over columns: each takes the bindings in one buffer and pushes what comes of them to the next."""
+"""The steps of a plan over columns: each takes the bindings in one buffer and pushes the results to the next."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.index import Index
 from evermat.columns.storage.selection import Selection, contains, count_rows
-from evermat.columns.storage.table import Batch, Rows, Table
+from evermat.columns.storage.table import Table
 from evermat.language import Constant, Relation, Variable
-from evermat.plan import STARTING, Check, Compute, Filter, Match, Role
+from evermat.plan import Check, Compute, Filter, Match, Role
 
 
 class Sink(Protocol):
     """Takes batches [columns, capacity] of which the first n columns count, and their weights (None: 1 each)."""
 
-    def __call__(self, batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None: ...
+    def __call__(self, batch: Batch, n: int, weights: Numbers | None) -> None: ...
 
 
 def locating(table: Table) -> Sink:
     """A sink that only sees to it that every tuple has a row in a table."""
 
-    def sink(batch: Batch, n: int, weights: npt.NDArray[np.int64] | None) -> None:
+    def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
         del weights
         table.locate(batch, n)
 
@@ -46,9 +45,7 @@ class Figures(Protocol):
 
 
 class Operation(ABC):
-    """One step: takes the first n bindings of its level's buffer and pushes what comes of them to the next."""
-
-    __slots__ = ("next", "relation", "required", "role", "selection")
+    """One step: takes the first n bindings of its level's buffer and pushes the results to the next."""
 
     next: Operation
     selection: Selection
@@ -56,7 +53,7 @@ class Operation(ABC):
     def __init__(self, role: Role | None = None, relation: Relation | None = None, *, required: bool = False) -> None:
         self.role = role
         self.relation: Relation = relation  # type: ignore[assignment]  # set wherever there is a role
-        self.required = required  # without facts nothing can come of it
+        self.required = required  # without facts it has no results
 
     @abstractmethod
     def push(self, n: int) -> None:
@@ -66,16 +63,14 @@ class Operation(ABC):
 class Emit(Operation):
     """The end: what is in the buffer is the output."""
 
-    __slots__ = ("_computed", "_level", "_pipeline", "_size", "_view", "_weight")
-
-    def __init__(self, level: Level, layout: Layout, dictionary: Dictionary, pipeline: Figures) -> None:
+    def __init__(self, level: Level, layout: Layout, pipeline: Figures) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
         self._size = layout.size
         self._weight = level.rows[WEIGHT][0] if WEIGHT in level.rows else None
         # An aggregate may output an expression that is not a variable.
         self._computed = [
-            (row, compile_expression(term, level.first_row, dictionary))
+            (row, compile_expression(term, level.first_row, level.dictionary))
             for row, term in enumerate(layout.output)
             if not isinstance(term, Variable | Constant)
         ]
@@ -102,8 +97,6 @@ class Emit(Operation):
 class SelectOperation(Operation):
     """A step that keeps some of the bindings."""
 
-    __slots__ = ("_level", "_live")
-
     def __init__(self, step: Filter | Check | Match, level: Level, live: set[Variable]) -> None:
         if isinstance(step, Filter):
             super().__init__()
@@ -122,14 +115,10 @@ class SelectOperation(Operation):
 class FilterRows(SelectOperation):
     """A test: keeps the bindings for which it holds."""
 
-    __slots__ = ("_pipeline", "_test")
-
-    def __init__(
-        self, step: Filter, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Filter, level: Level, live: set[Variable], pipeline: Figures) -> None:
         super().__init__(step, level, live)
         self._pipeline = pipeline
-        self._test = compile_test(step.test, level.first_row, dictionary)
+        self._test = compile_test(step.test, level.first_row, level.dictionary)
 
     def push(self, n: int) -> None:
         truth, valid = self._test(self._level.buffer, n)
@@ -141,14 +130,10 @@ class FilterRows(SelectOperation):
 class ComputeColumn(Operation):
     """A computation: gives a variable its value, and drops bindings for which there is none."""
 
-    __slots__ = ("_evaluate", "_level", "_live", "_pipeline", "_rows", "_solved")
-
-    def __init__(
-        self, step: Compute, level: Level, dictionary: Dictionary, live: set[Variable], pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Compute, level: Level, live: set[Variable], pipeline: Figures) -> None:
         super().__init__()
         self._level, self._pipeline = level, pipeline
-        self._evaluate = compile_expression(step.expression, level.first_row, dictionary)
+        self._evaluate = compile_expression(step.expression, level.first_row, level.dictionary)
         self._rows = level.rows[step.variable]
         self._solved = step.solved
         self._live = live_rows(level, live)
@@ -167,66 +152,74 @@ class ComputeColumn(Operation):
             self.next.push(n)
 
 
+class Facts(Protocol):
+    """The facts of a relation as steps look them up by some columns."""
+
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        """Which of n facts are selected."""
+
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers | Mask:
+        """How many selected facts have each of n keys, or whether any has if they are not counted."""
+
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        """How many facts are selected, or not 0 if any is and they are not counted."""
+
+
+class TableFacts:
+    """The rows of a table."""
+
+    def __init__(self, table: Table, columns: tuple[int, ...]) -> None:
+        self._table, self._columns = table, columns
+
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        return contains(self._table, keys, n, selection)
+
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers | Mask:
+        index, (lo, hi, truth, _) = self._table.index(self._columns), selection
+        return (index.counts if counted else index.exists)(keys, truth, lo=lo, hi=hi, n=n)
+
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        return count_rows(self._table, selection, stop_at_first=not counted)
+
+
 class Absent(SelectOperation):
-    """A negated atom: keeps the bindings whose fact is not there."""
+    """A negated atom: keeps the bindings whose fact does not exist."""
 
-    __slots__ = ("_keys", "_table")
-
-    def __init__(self, step: Check, level: Level, table: Table, dictionary: Dictionary, live: set[Variable]) -> None:
+    def __init__(self, step: Check, level: Level, facts: Facts, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
+        self._facts, self._keys = facts, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         if self.selection.empty:
             self.next.push(n)
         else:
-            self.keep(np.flatnonzero(~contains(self._table, self._keys.batch(n), n, self.selection)), n)
+            self.keep(np.flatnonzero(~self._facts.contains(self._keys.batch(n), n, self.selection)), n)
 
 
 class Exists(SelectOperation):
     """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
 
-    __slots__ = ("_counted", "_full", "_index", "_keys", "_table", "_weight")
-
-    def __init__(
-        self, step: Match, level: Level, table: Table, dictionary: Dictionary, *, counted: bool, live: set[Variable]
-    ) -> None:
+    def __init__(self, step: Match, level: Level, facts: Facts, *, counted: bool, live: set[Variable]) -> None:
         super().__init__(step, level, live)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
-        self._full = len(step.key) == table.arity
-        self._index: Index | None = None
+        self._facts, self._keys = facts, Keys(step.key, level)
+        self._full = len(step.key) == step.relation.arity
         self._counted = counted
         self._weight = level.rows[WEIGHT][0] if counted else -1
 
     def push(self, n: int) -> None:
+        found: Numbers | Mask
         if self._full:
-            chosen = np.flatnonzero(contains(self._table, self._keys.batch(n), n, self.selection))
-        elif not self._keys.columns:
-            self._push_all(n)
-            return
-        else:
-            if self._index is None:
-                self._index = self._table.index(self._keys.columns)
-            keys = self._keys.batch(n)
-            lo, hi, truth, _ = self.selection
-            if self._counted:
-                found = self._index.counts(keys, truth, lo=lo, hi=hi, n=n)
-                chosen = np.flatnonzero(found)
-                multiply(self._level.buffer[self._weight, :n], found)
-            else:
-                chosen = np.flatnonzero(self._index.exists(keys, truth, lo=lo, hi=hi, n=n))
-        self.keep(chosen, n)
-
-    def _push_all(self, n: int) -> None:
-        """Any fact of the relation agrees with every binding."""
-        count = count_rows(self._table, self.selection, stop_at_first=not self._counted)
-        if count:
-            if self._counted:
-                multiply(self._level.buffer[self._weight, :n], count)
-            self.next.push(n)
+            found = self._facts.contains(self._keys.batch(n), n, self.selection)
+        elif self._keys.columns:
+            found = self._facts.counts(self._keys.batch(n), n, self.selection, counted=self._counted)
+        else:  # any fact of the relation agrees with every binding
+            found = np.full(n, self._facts.count(self.selection, counted=self._counted))
+        if self._counted and not self._full:
+            multiply(self._level.buffer[self._weight, :n], found)
+        self.keep(np.flatnonzero(found), n)
 
 
-def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int) -> None:
+def multiply(weights: Numbers, factor: Numbers | Mask) -> None:
     """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
     product = weights * factor
     if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):
@@ -237,8 +230,6 @@ def multiply(weights: npt.NDArray[np.int64], factor: npt.NDArray[np.int64] | int
 class MatchOperation(Operation):
     """An atom that binds variables: `_binds` are its columns that go to rows of the inner buffer, `_carry` rows of known variables."""
 
-    __slots__ = ("_binds", "_carry", "_equal", "_inner", "_level", "_pipeline", "_weight_row")
-
     def __init__(self, step: Match, level: Level, inner: Level, pipeline: Figures, *, first: bool = False) -> None:
         super().__init__(step.role, step.relation, required=True)
         self._level, self._inner, self._pipeline, self._equal = level, inner, pipeline, step.equal
@@ -247,27 +238,17 @@ class MatchOperation(Operation):
         self._weight_row = inner.rows[WEIGHT][0] if first and WEIGHT in inner.rows else None
 
 
-class _Scan(MatchOperation):
+class Scan(MatchOperation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
-    __slots__ = ("_first", "_keys", "_table")
-
     def __init__(
-        self,
-        step: Match,
-        level: Level,
-        inner: Level,
-        table: Table,
-        dictionary: Dictionary,
-        pipeline: Figures,
-        *,
-        first: bool,
+        self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures, *, first: bool
     ) -> None:
         super().__init__(step, level, inner, pipeline, first=first)
         self._table, self._first = table, first
         # Known columns of an atom that is scanned are constants, tested on the row itself.
         self._keys = [
-            (column, encode(known.value, known.type, dictionary))
+            (column, encode(known.value, known.type, level.dictionary))
             for column, known in step.key
             if isinstance(known, Constant)
         ]
@@ -282,7 +263,7 @@ class _Scan(MatchOperation):
             for first in range(lo, hi, buffers.CHUNK):
                 end = min(first + buffers.CHUNK, hi)
                 for column, row in self._binds:
-                    table.read(column, first, end, buffer, row)
+                    buffer[row, : end - first] = table.rows[first:end, column]
                 if self._weight_row is not None:
                     buffer[self._weight_row, : end - first] = 1
                 self.next.push(end - first)
@@ -324,25 +305,19 @@ class _Scan(MatchOperation):
             self.next.push(count * size)
 
 
-class _Join(MatchOperation):
+class Join(MatchOperation):
     """An atom of which some columns are known: an index gives the rows of each binding."""
 
-    __slots__ = ("_index", "_keys", "_table")
-
-    def __init__(
-        self, step: Match, level: Level, inner: Level, table: Table, dictionary: Dictionary, pipeline: Figures
-    ) -> None:
+    def __init__(self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures) -> None:
         super().__init__(step, level, inner, pipeline)
-        self._table, self._keys = table, Keys(step.key, level, dictionary)
-        self._index: Index | None = None
+        self._table, self._keys = table, Keys(step.key, level)
 
     def push(self, n: int) -> None:
-        if self._index is None:
-            self._index = self._table.index(self._keys.columns)
+        index = self._table.index(self._keys.columns)
         lo, hi, truth, _ = self.selection
         table, gather, push = self._table, row_kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
-        for positions, rows in self._index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
+        for positions, rows in index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
             self._pipeline.matches += len(rows)
             if self._equal:
                 agree = np.flatnonzero(
@@ -356,22 +331,6 @@ class _Join(MatchOperation):
             for column, row in self._binds:
                 table.gather(column, rows, buffer, row)
             push(len(rows))
-
-
-def matching(
-    step: Match,
-    level: Level,
-    inner: Level,
-    table: Table,
-    dictionary: Dictionary,
-    pipeline: Figures,
-    *,
-    first: bool,
-) -> Operation:
-    """A join where something is known of the atom that depends on the binding, else a scan."""
-    if step.key and not (first and step.role in STARTING):
-        return _Join(step, level, inner, table, dictionary, pipeline)
-    return _Scan(step, level, inner, table, dictionary, pipeline, first=first)
 
 
 def live_rows(level: Level, live: set[Variable]) -> list[int]:

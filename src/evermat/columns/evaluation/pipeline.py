@@ -11,38 +11,28 @@ A join sees its table as it was when the pipeline was started, although heads ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from evermat.columns.evaluation.buffers import WEIGHT, Buffers, Layout, Level, opens_level
+from evermat.columns.evaluation.buffers import WEIGHT, EvaluationContext, Layout, Level, opens_level
 from evermat.columns.evaluation.operators import (
     Absent,
     ComputeColumn,
     Emit,
     Exists,
+    Facts,
     FilterRows,
+    Join,
     Operation,
+    Scan,
     Sink,
-    matching,
+    TableFacts,
 )
-from evermat.columns.evaluation.scheme_operators import AbsentInScheme, ExistsInScheme, JoinWithScheme
-from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.evaluation.scheme_operators import JoinWithScheme, SchemeFacts
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
-from evermat.engine import Jobs
 from evermat.language import Relation, Variable, variables_of
-from evermat.plan import Check, Compute, Filter, Match, Plan, Role, Step
+from evermat.plan import STARTING, Check, Compute, Filter, Match, Plan, Role, Step
 
 Select = Callable[[Role, Relation], Selection]
-
-
-@dataclass(frozen=True, slots=True)
-class EvaluationContext:
-    """What pipelines work on."""
-
-    tables: Mapping[str, Table]
-    dictionary: Dictionary
-    buffers: Buffers
-    jobs: Jobs
 
 
 class Pipeline:
@@ -53,51 +43,42 @@ class Pipeline:
     """
 
     def __init__(self, plan: Plan, context: EvaluationContext, *, counted: bool) -> None:
-        tables, dictionary = context.tables, context.dictionary
+        tables = context.tables
         self.plan = plan
         self.matches = 0  # facts that were looked at
         self.undefined = 0  # bindings dropped because something had no value
         self.sink: Sink  # where the output goes, while it runs
         counted = counted and any(_multiplies(step, tables) for step in plan.steps)  # else every weight is 1
         needed = _needed_after(plan, counted=counted)
-        layout = Layout(plan.output, dictionary)
+        layout = Layout(plan.output, context.dictionary)
         self._steps: list[Operation] = []
         last = max((i for i, step in enumerate(plan.steps) if opens_level(step)), default=-1)
         start = {WEIGHT} if counted else set()
-        level = Level(layout if last == -1 else None, start, plan.steps, context.buffers, 0)
+        level = Level(layout if last == -1 else None, start, plan.steps, context, 0)
         self._start = level
         for i, step in enumerate(plan.steps):
             live = needed[i]
             if opens_level(step):
                 assert isinstance(step, Match)
                 rest = plan.steps[i + 1 :]
-                inner = Level(layout if i == last else None, live, rest, context.buffers, level.depth + 1)
+                inner = Level(layout if i == last else None, live, rest, context, level.depth + 1)
                 table = tables[step.relation.name]
-                if table.scheme is None or step.role is Role.ASKED:
-                    self._steps.append(matching(step, level, inner, table, dictionary, self, first=i == 0))
+                if table.scheme is not None and step.role is not Role.ASKED:
+                    self._steps.append(JoinWithScheme(step, level, inner, table.scheme, self, first=i == 0))
+                elif step.key and not (i == 0 and step.role in STARTING):
+                    self._steps.append(Join(step, level, inner, table, self))
                 else:
-                    join = JoinWithScheme(step, level, inner, table.scheme, dictionary, self, first=i == 0)
-                    self._steps.append(join)
+                    self._steps.append(Scan(step, level, inner, table, self, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
-                table = tables[step.relation.name]
-                self._steps.append(
-                    Exists(step, level, table, dictionary, counted=counted, live=live)
-                    if table.scheme is None
-                    else ExistsInScheme(step, level, table.scheme, dictionary, counted=counted, live=live)
-                )
+                self._steps.append(Exists(step, level, _facts(step, tables), counted=counted, live=live))
             elif isinstance(step, Check):
-                table = tables[step.relation.name]
-                self._steps.append(
-                    Absent(step, level, table, dictionary, live)
-                    if table.scheme is None
-                    else AbsentInScheme(step, level, table.scheme, dictionary, live)
-                )
+                self._steps.append(Absent(step, level, _facts(step, tables), live))
             elif isinstance(step, Compute):
-                self._steps.append(ComputeColumn(step, level, dictionary, live, self))
+                self._steps.append(ComputeColumn(step, level, live, self))
             else:
-                self._steps.append(FilterRows(step, level, dictionary, live, self))
-        self._steps.append(Emit(level, layout, dictionary, self))
+                self._steps.append(FilterRows(step, level, live, self))
+        self._steps.append(Emit(level, layout, self))
         for operation, following in zip(self._steps, self._steps[1:], strict=False):
             operation.next = following
         self._readers = [(operation.role, operation) for operation in self._steps if operation.role is not None]
@@ -111,6 +92,11 @@ class Pipeline:
         self.sink = sink
         self._start.reset()
         self._steps[0].push(1)
+
+
+def _facts(step: Match | Check, tables: Mapping[str, Table]) -> Facts:
+    table, columns = tables[step.relation.name], tuple(column for column, _ in step.key)
+    return TableFacts(table, columns) if table.scheme is None else SchemeFacts(table.scheme, columns)
 
 
 def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:

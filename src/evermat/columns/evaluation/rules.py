@@ -11,19 +11,20 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation.aggregates import AggregatePipeline
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink, locating
-from evermat.columns.evaluation.pipeline import EvaluationContext, Pipeline
-from evermat.columns.state.views import NO_ROWS, Listed, View
-from evermat.columns.storage.domains import ANY
+from evermat.columns.evaluation.pipeline import Pipeline
+from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import NO_ROWS, Rows
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Rows, Table
+from evermat.columns.storage.selection import ANY, Selection
+from evermat.columns.storage.table import Table
 from evermat.engine import BaseRules, limited_to
 from evermat.language import Atom, Constant, Relation, Rule
 from evermat.plan import STARTING, Extent, Role, Roles, Start, plan_from
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
-_SAMPLE = 512  # rows that are looked at to tell how many values a column has
+_SAMPLE = 512  # rows that are looked at to estimate how many values a column has
 
 
 Compiled: TypeAlias = Pipeline | AggregatePipeline
@@ -40,7 +41,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         self._constants: dict[Start, list[tuple[int, int]]] = {}
 
     def revised(self, rules: Sequence[Rule]) -> Self:
-        """Other rules in the place of these, of which some may be the same: their compiled plans are kept."""
+        """Other rules instead of these, of which some may be the same: their compiled plans are kept."""
         made = super().revised(rules)
         same = {number for number, (old, new) in enumerate(zip(self.rules, rules, strict=True)) if old is new}
         made.pipelines = {key: compiled for key, compiled in self.pipelines.items() if key[0] in same}
@@ -178,27 +179,6 @@ def _distinct(sample: npt.NDArray[Any], size: int) -> float:
     return len(counts) - once + once * (unseen if once == len(sample) else unseen**0.5)
 
 
-class Selections:
-    """The rows that each role of a plan reads."""
-
-    def __init__(self, roles: Roles[View]) -> None:
-        self._roles = roles
-        self._known: dict[tuple[Role, str], Selection] = {}
-
-    def select(self, role: Role, relation: Relation) -> Selection:
-        """The rows that a literal reads: decided once, when first asked."""
-        key = (role, relation.name)
-        found = self._known.get(key)
-        if found is None:
-            view = self._roles.view(role)
-            if role is Role.ASKED:
-                found = view.start(relation.name)  # facts in question have rows
-            else:
-                found = view.read_first(relation.name) if role in STARTING else view.read(relation.name)
-            self._known[key] = found
-        return found
-
-
 class Bag(ABC):
     """Facts that are derived when the bag is read."""
 
@@ -212,7 +192,7 @@ class Bag(ABC):
         """Sends the facts to the sinks of their relations; with `counted` as often as they are derived."""
 
     def announce(self, tables: Mapping[str, Table]) -> None:
-        """Lets tables make room, if it is known beforehand how many facts will come."""
+        """Lets tables make room, if it is known beforehand how many facts will be added."""
         del tables
 
 
@@ -220,8 +200,8 @@ class Heads(Bag):
     """The heads that some rules derive."""
 
     def __init__(self, rules: Rules, jobs: Sequence[Start], roles: Roles[View], kind: str) -> None:
-        self._rules, self._jobs, self._kind = rules, jobs, kind
-        self._selections = Selections(roles)
+        self._rules, self._jobs, self._roles, self._kind = rules, jobs, roles, kind
+        self._known: dict[tuple[Role, str], Selection] = {}
 
     @property
     def heads(self) -> dict[str, None]:
@@ -230,7 +210,7 @@ class Heads(Bag):
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""
         jobs = [self._rules.compiled(number, start, counted=counted) for number, start in self._jobs]
-        select = self._selections.select
+        select = self._select
         if len(jobs) > 1:  # one decides what it reads before it sends anything
             for job in jobs:
                 for relation, role in job.plan.relations:
@@ -243,3 +223,14 @@ class Heads(Bag):
             matches += job.matches - before
         if jobs:
             run.record(self._kind, matches, run.derivations - derivations)
+
+    def _select(self, role: Role, relation: Relation) -> Selection:
+        """The rows that a literal reads: decided once, when first asked."""
+        key = (role, relation.name)
+        if key not in self._known:
+            view = self._roles.view(role)
+            if role is Role.ASKED:
+                self._known[key] = view.start(relation.name)  # facts in question have rows
+            else:
+                self._known[key] = view.read_first(relation.name) if role in STARTING else view.read(relation.name)
+        return self._known[key]

@@ -7,65 +7,31 @@ from collections.abc import Iterator
 import numpy as np
 
 from evermat.columns.evaluation import buffers
-from evermat.columns.evaluation.buffers import WEIGHT, Keys, Level
-from evermat.columns.evaluation.operators import Figures, MatchOperation, SelectOperation, multiply
+from evermat.columns.evaluation.buffers import Keys, Level
+from evermat.columns.evaluation.operators import Figures, MatchOperation
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, in_domain
-from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Batch, Rows
-from evermat.language import Variable
-from evermat.plan import Check, Match
+from evermat.plan import Match
 
 
-class AbsentInScheme(SelectOperation):
-    """A negated atom: keeps the bindings whose fact is not there."""
+class SchemeFacts:
+    """The facts of a storage scheme; see `operators.Facts`."""
 
-    __slots__ = ("_keys", "_scheme")
+    def __init__(self, scheme: Scheme, columns: tuple[int, ...]) -> None:
+        self._scheme, self._columns = scheme, columns
 
-    def __init__(self, step: Check, level: Level, scheme: Scheme, dictionary: Dictionary, live: set[Variable]) -> None:
-        super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
+    def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
+        return in_domain(self._scheme, keys, n, _domain(self._scheme, selection))
 
-    def push(self, n: int) -> None:
-        if domain := _domain(self._scheme, self.selection):
-            self.keep(np.flatnonzero(~in_domain(self._scheme, self._keys.batch(n), n, domain)), n)
-        else:
-            self.next.push(n)
+    def counts(self, keys: Batch, n: int, selection: Selection, *, counted: bool) -> Numbers:
+        del counted
+        return self._scheme.counts(self._columns, keys, n, _domain(self._scheme, selection))
 
-
-class ExistsInScheme(SelectOperation):
-    """An atom that binds nothing: keeps the bindings for which some fact agrees, or multiplies their weight."""
-
-    __slots__ = ("_counted", "_full", "_keys", "_scheme", "_weight")
-
-    def __init__(
-        self, step: Match, level: Level, scheme: Scheme, dictionary: Dictionary, *, counted: bool, live: set[Variable]
-    ) -> None:
-        super().__init__(step, level, live)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
-        self._full = len(step.key) == step.relation.arity
-        self._counted = counted
-        self._weight = level.rows[WEIGHT][0] if counted else -1
-
-    def push(self, n: int) -> None:
-        domain = _domain(self._scheme, self.selection)
-        if self._full:
-            chosen = np.flatnonzero(in_domain(self._scheme, self._keys.batch(n), n, domain))
-        else:
-            found = (
-                self._scheme.counts(self._keys.columns, self._keys.batch(n), n, domain)
-                if self._keys.columns
-                else np.full(n, self._count(domain))
-            )
-            chosen = np.flatnonzero(found)
-            if self._counted:
-                multiply(self._level.buffer[self._weight, :n], found)
-        self.keep(chosen, n)
-
-    def _count(self, domain: int) -> int:
-        """Number of facts; 1 if there are any, where it does not matter."""
-        if self._counted:
+    def count(self, selection: Selection, *, counted: bool) -> int:
+        domain = _domain(self._scheme, selection)
+        if counted:
             return self._scheme.count(domain)
         return int(any(batch.shape[1] for batch in self._scheme.scan(domain, 1)))
 
@@ -73,21 +39,11 @@ class ExistsInScheme(SelectOperation):
 class JoinWithScheme(MatchOperation):
     """An atom that binds variables: the facts that agree with each binding, or all."""
 
-    __slots__ = ("_keys", "_scheme")
-
     def __init__(
-        self,
-        step: Match,
-        level: Level,
-        inner: Level,
-        scheme: Scheme,
-        dictionary: Dictionary,
-        pipeline: Figures,
-        *,
-        first: bool,
+        self, step: Match, level: Level, inner: Level, scheme: Scheme, pipeline: Figures, *, first: bool
     ) -> None:
         super().__init__(step, level, inner, pipeline, first=first)
-        self._scheme, self._keys = scheme, Keys(step.key, level, dictionary)
+        self._scheme, self._keys = scheme, Keys(step.key, level)
 
     def push(self, n: int) -> None:
         buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
@@ -122,5 +78,4 @@ class JoinWithScheme(MatchOperation):
 
 
 def _domain(scheme: Scheme, selection: Selection) -> int:
-    """The kinds of facts that a step reads."""
     return 0 if selection.truth is None else scheme.domain(selection.truth)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import numpy.typing as npt
 
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink
-from evermat.columns.evaluation.pipeline import EvaluationContext
 from evermat.columns.evaluation.rules import Bag
 from evermat.columns.graph.delta_reachability import Connections
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.table import Batch, Table
+from evermat.columns.storage.arrays import Batch, Mask
+from evermat.columns.storage.table import Table
 from evermat.engine import Jobs
 from evermat.language import Closure
 
@@ -25,27 +25,22 @@ class TableAccess:
         self._tables, self._jobs = context.tables, context.jobs
 
     def facts(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view; of one with a storage scheme, its inputs."""
         return self._tables[relation].take(view.rows(relation))
 
     def below(self, view: View, relation: str) -> Batch:
-        """The facts of a relation that are in a view, however it is stored."""
         return np.concatenate([np.empty((2, 0), np.int64), *facts_in(view, relation)], axis=1)
 
     def listed(self, facts: Mapping[str, list[Batch]]) -> Listed:
-        """Facts of I, by relation, as a view."""
         found = {
             name: [self._tables[name].find(np.ascontiguousarray(batch)) for batch in batches]
             for name, batches in facts.items()
         }
         return Listed(self._tables, found)
 
-    def mask(self, view: View, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
-        """Which facts of I are in a view."""
+    def mask(self, view: View, relation: str, facts: Batch) -> Mask:
         return view.mask(relation, self._tables[relation].find(facts))
 
     def pairs(self, closure: Closure, connections: Connections) -> Pairs:
-        """The facts of the members of a closure that are connected."""
         return Pairs(closure, connections, self._jobs)
 
 
@@ -66,7 +61,7 @@ class Pairs(Bag):
                 tables[member.relation].expect(count, greatest[::-1] if member.flipped else greatest)
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
-        """Sends the pairs to the members' sinks; where the run has outgrown this place, only some of them."""
+        """Sends the pairs to the members' sinks; where the run has outgrown memory, only some of them."""
         assert not counted, "closures do not count derivations"
         run, found = self._jobs.run, 0
         for batch in self._connections.batches():

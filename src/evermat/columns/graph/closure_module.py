@@ -9,24 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.algebra import Bag, OwnView, Take, View
-from evermat.columns.graph.delta_reachability import (
-    Connections,
-    are_connected,
-    depending,
-    gained,
-    lost,
-    may_depend,
-    on_paths,
-    still,
-)
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
-from evermat.columns.storage.table import Batch, Rows
+from evermat.columns.graph import delta_reachability as delta_graph
+from evermat.columns.graph.delta_reachability import Connections
+from evermat.columns.graph.dynamic_graph import Edges
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Nodes, Rows
 from evermat.language import Closure, Copy
-
-_NO_EDGES: Rows = np.empty(0, np.int32)
 
 
 class Access(Protocol):
@@ -41,7 +30,7 @@ class Access(Protocol):
     def listed(self, facts: Mapping[str, list[Batch]]) -> View:
         """Facts of I, by relation, as a view."""
 
-    def mask(self, view: OwnView, relation: str, facts: Batch) -> npt.NDArray[np.bool_]:
+    def mask(self, view: OwnView, relation: str, facts: Batch) -> Mask:
         """Which facts of I are in a view."""
 
     def pairs(self, closure: Closure, connections: Connections) -> Bag:
@@ -65,20 +54,18 @@ class ClosureModule:
         self.clear()
 
     def clear(self) -> None:
-        """Has no facts from now on."""
         self.edges = Edges(self.closure, self.copies)
         self.is_valid = False
         self._has_below = False
-        self._is_told = False  # whether external facts were told beforehand, from which nothing was derived yet
+        self._is_preloaded = False  # whether external facts are known from which nothing was derived yet
 
     def begin(self) -> None:
         """A materialisation from scratch begins; external facts may be known already."""
-        self._is_told = self.is_valid
-        if not self._is_told:
+        self._is_preloaded = self.is_valid
+        if not self._is_preloaded:
             self.clear()
 
     def recomputed(self, update: Any, facts: Any) -> ClosureModule:
-        """The same rules, without facts."""
         del update, facts
         return ClosureModule(self.closure, self.access, isolated=self.isolated)
 
@@ -89,23 +76,23 @@ class ClosureModule:
         """Add: new facts become external; takes the pairs that they connect."""
         self.load_below(present)
         self.is_valid = self.isolated  # else other rules may derive, in the same run, facts that are there already
-        come = self.insert(delta)
-        if self._is_told:
-            come, self._is_told = self.edges.everything(), False
-        return take(self.pairs(gained(self.edges, come)))
+        inserted = self.insert(delta)
+        if self._is_preloaded:
+            inserted, self._is_preloaded = self.edges.everything(), False
+        return take(self.pairs(delta_graph.gained(self.edges, inserted)))
 
-    def rebuild(self, external: OwnView, present: OwnView, *, turned: bool = False) -> None:
-        """Has these external facts, and what is present below; in a graph that is turned around, if a storage scheme wants it so."""
+    def rebuild(self, external: OwnView, present: OwnView, *, reverse: bool = False) -> None:
+        """Has these external facts, and what is present below; in a graph with reversed edges, if a storage scheme asks for it."""
         self.clear()
-        self.edges = Edges(self.closure, self.copies, turned=turned)
+        self.edges = Edges(self.closure, self.copies, reverse=reverse)
         self.load_below(present)
         self.insert(external)
         self.is_valid = True
 
     def load_below(self, present: OwnView) -> Rows:
-        """What is present below becomes edges, if it is not yet; the edges that come by it."""
+        """What is present below becomes edges, if it is not yet; returns the new edges."""
         if self._has_below:
-            return _NO_EDGES
+            return NO_ROWS
         self._has_below = True
         return self.insert(present, below=True)
 
@@ -119,7 +106,7 @@ class ClosureModule:
         self.copies = ()
 
     def insert(self, facts: OwnView, *, below: bool = False) -> Rows:
-        """Facts of members become external; or those of relations `below` become steps, or what is copied. The edges that come by it."""
+        """Facts of members become external; or those of relations `below` become steps, or what is copied. Returns the new edges."""
         return _all(self.edges.insert(number, batch) for number, batch in self.facts_in(facts, below=below))
 
     def remove(self, facts: OwnView, *, below: bool = False) -> Rows:
@@ -138,11 +125,9 @@ class ClosureModule:
                     yield number, read[part.relation]
 
     def pairs(self, connections: Connections) -> Bag:
-        """The facts of connected pairs."""
         return self.access.pairs(self.closure, connections)
 
     def during(self, update: Any, gone: dict[str, Any], come: dict[str, Any]) -> ClosureUpdate:
-        """The module in an update."""
         return ClosureUpdate(self, update, gone["delta_positive"], come["delta_positive"])
 
 
@@ -157,13 +142,13 @@ def closure_modules(closures: Iterable[Closure], access: Access, plain: Collecti
 class ClosureUpdate:
     """A closure in an update; see `algebra.ModuleUpdate`."""
 
-    def __init__(self, module: ClosureModule, update: Any, gone: OwnView, come: OwnView) -> None:
+    def __init__(self, module: ClosureModule, update: Any, deleted: OwnView, inserted: OwnView) -> None:
         self._module, self._edges, self._update = module, module.edges, update
-        self._gone_steps, self._come_steps = gone, come
-        self._gone: list[Rows] = []  # all edges that are gone by this update
+        self._deleted_steps, self._inserted_steps = deleted, inserted
+        self._deleted_edges: list[Rows] = []  # all edges that this update deletes
         self._deleted: list[tuple[Nodes, Nodes]] = []  # the ends of all facts and steps that were deleted
-        self._forgotten = _NO_EDGES  # those of facts that are not external any more, although they may hold
-        self._cut, self._cut_facts = _NO_EDGES, update.deleted  # what was cut last
+        self._forgotten = NO_ROWS  # those of facts that are not external any more, although they may hold
+        self._cut, self._cut_facts = NO_ROWS, update.deleted  # what was cut last
         self._has_lost_steps = False
         self._edges.noted = update.journal.note
 
@@ -171,26 +156,25 @@ class ClosureUpdate:
 
     def lost_by_change(self) -> Bag:
         """Diff: pairs with a path over a step that is lost."""
-        gone = self._lose_steps()
-        return self._depending(*self._ends_of_edges(gone), gone)
+        deleted = self._lose_steps()
+        return self._depending(*self._ends_of_edges(deleted), deleted)
 
     def delete(self, delta: OwnView) -> Bag:
         """Del: pairs with a path over deleted facts, be they external or not."""
-        gone = self._lose(delta)
-        return self._depending(*self._ends_of(delta), gone)
+        deleted = self._lose(delta)
+        return self._depending(*self._ends_of(delta), deleted)
 
-    def _depending(self, tails: Nodes, heads: Nodes, gone: Rows) -> Bag:
+    def _depending(self, tails: Nodes, heads: Nodes, deleted: Rows) -> Bag:
         self._deleted.append((tails, heads))
-        return self._module.pairs(depending(self._edges, tails, heads, gone))
+        return self._module.pairs(delta_graph.depending(self._edges, tails, heads, deleted))
 
     def rederive(self) -> Bag:
         """Red: pairs that are still connected, when no deleted fact is external any more."""
         self._lose(self._update.overdeleted)
         tails, heads = (_all(ends[i] for ends in self._deleted) for i in (0, 1))
-        return self._module.pairs(still(self._edges, tails, heads, _all(self._gone)))
+        return self._module.pairs(delta_graph.still(self._edges, tails, heads, _all(self._deleted_edges)))
 
     def _ends_of(self, facts: OwnView) -> tuple[Nodes, Nodes]:
-        """The nodes of facts of members."""
         ends = [self._edges.ends_of(number, batch) for number, batch in self._module.facts_in(facts)]
         return _all(tails for tails, _ in ends), _all(heads for _, heads in ends)
 
@@ -208,21 +192,21 @@ class ClosureUpdate:
     def cut(self, delta: OwnView) -> Bag:
         """Pairs that are not connected any more."""
         cut = _all([self._forgotten, self._lose_steps(), self._lose(delta)])
-        self._forgotten, self._cut, self._cut_facts = _NO_EDGES, cut, delta
-        return self._module.pairs(lost(self._edges, cut))
+        self._forgotten, self._cut, self._cut_facts = NO_ROWS, cut, delta
+        return self._module.pairs(delta_graph.lost(self._edges, cut))
 
     def touched(self) -> View:
         """External facts that now connect what may have been connected over what was cut; an edge may stand for several facts."""
         if self._module.isolated:
-            return self._unfounded(_NO_EDGES)
+            return self._unfounded(NO_ROWS)
         ends = self._ends_of(self._cut_facts), self._ends_of_edges(self._cut)
         tails, heads = (_all(one[i] for one in ends) for i in (0, 1))
-        return self._unfounded(may_depend(self._edges, tails, heads, self._cut))
+        return self._unfounded(delta_graph.may_depend(self._edges, tails, heads, self._cut))
 
     def supports(self, goals: OwnView) -> View:
         """External facts on paths between the ends of the goals, as far as they have no nonrecursive derivations."""
         if self._module.isolated:
-            return self._unfounded(_NO_EDGES)
+            return self._unfounded(NO_ROWS)
         return self._unfounded(_all(self._on_paths(number, facts) for number, facts in self._module.facts_in(goals)))
 
     def prove(self, goals: OwnView, proved: OwnView) -> View:
@@ -230,12 +214,12 @@ class ClosureUpdate:
         found: dict[str, list[Batch]] = {}
         for number, facts in self._module.facts_in(goals):
             known = self._known(self._on_paths(number, facts), proved)
-            holds = are_connected(self._edges, known, *self._edges.ends_of(number, facts))
+            holds = delta_graph.are_connected(self._edges, known, *self._edges.ends_of(number, facts))
             found.setdefault(self._edges.parts[number].relation, []).append(facts[:, holds])
         return self._module.access.listed(found)
 
     def _on_paths(self, number: int, facts: Batch) -> Rows:
-        return on_paths(self._edges, *self._edges.ends_of(number, facts))
+        return delta_graph.on_paths(self._edges, *self._edges.ends_of(number, facts))
 
     def _known(self, edges: Rows, proved: OwnView) -> Rows:
         """Those of some edges that are steps, or facts that are proved or have nonrecursive derivations."""
@@ -270,29 +254,28 @@ class ClosureUpdate:
 
     def gained_by_change(self) -> Bag:
         """Diff: pairs that new steps connect."""
-        come = self._module.insert(self._come_steps, below=True)
-        return self._module.pairs(gained(self._edges, come))
+        inserted = self._module.insert(self._inserted_steps, below=True)
+        return self._module.pairs(delta_graph.gained(self._edges, inserted))
 
     def add(self, delta: OwnView) -> Bag:
         """Add: pairs that new facts connect."""
-        return self._module.pairs(gained(self._edges, self._module.insert(delta)))
+        return self._module.pairs(delta_graph.gained(self._edges, self._module.insert(delta)))
 
     def _lose(self, facts: OwnView) -> Rows:
         """Makes facts not external; returns the edges that are deleted by it."""
-        gone = self._module.remove(facts)
-        self._gone.append(gone)
-        return gone
+        deleted = self._module.remove(facts)
+        self._deleted_edges.append(deleted)
+        return deleted
 
     def _lose_steps(self) -> Rows:
-        """What lower strata have lost is gone, if it is not yet."""
+        """Deletes what lower strata have deleted, once; returns the deleted edges."""
         if self._has_lost_steps:
-            return _NO_EDGES
+            return NO_ROWS
         self._has_lost_steps = True
-        gone = self._module.remove(self._gone_steps, below=True)
-        self._gone.append(gone)
-        return gone
+        deleted = self._module.remove(self._deleted_steps, below=True)
+        self._deleted_edges.append(deleted)
+        return deleted
 
 
 def _all(rows: Iterable[Rows]) -> Rows:
-    """All rows of some lists."""
-    return np.concatenate([_NO_EDGES, *rows])
+    return np.concatenate([NO_ROWS, *rows])

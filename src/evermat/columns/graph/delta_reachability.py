@@ -1,4 +1,4 @@
-"""What follows for the paths of a graph when some of its edges come or go.
+"""How the paths of a graph change when edges are inserted or deleted.
 
 Whatever is asked is about *changed* edges, and is answered within the part of the graph that they can matter to: from nodes that reach one
 of them to nodes that one of them reaches.
@@ -15,26 +15,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes
+from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges
 from evermat.columns.graph.reachability import Graph, Pairs, connected
-from evermat.columns.storage.table import Batch, Rows, Truth
+from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Rows, Truth
 
 CHUNK = 1 << 15
 _TO, _FROM, _AHEAD, _WITHIN = 1, 2, 4, 8  # marks of nodes
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Connections:
-    """Pairs of nodes: those from sources to targets that some edges connect, but that the `kept` ones among them do not connect by themselves.
+    """Pairs of nodes: those from sources to targets that some edges connect, but that the `kept` ones among them do not connect alone.
 
     Arrays only, so that it can be sent elsewhere. `kept` None: all that are connected.
     """
 
-    values: npt.NDArray[np.int64]  # of each node
+    values: Numbers  # of each node
     tails: Nodes
     heads: Nodes
-    kept: npt.NDArray[np.bool_] | None
+    kept: Mask | None
     sources: Nodes
     targets: Nodes
     symmetric: bool = False
@@ -71,17 +70,17 @@ class Connections:
             yield batch
 
 
-NO_CONNECTIONS = Connections(np.empty(0, np.int64), _NO_NODES, _NO_NODES, None, _NO_NODES, _NO_NODES)
+NO_CONNECTIONS = Connections(np.empty(0, np.int64), NO_NODES, NO_NODES, None, NO_NODES, NO_NODES)
 
 
-def gained(edges: Edges, come: Rows) -> Connections:
+def gained(edges: Edges, inserted: Rows) -> Connections:
     """Pairs that are connected, but would not be without some edges."""
-    return _difference(edges, come, LIVE)
+    return _difference(edges, inserted, LIVE)
 
 
-def lost(edges: Edges, gone: Rows) -> Connections:
-    """Pairs that are not connected any more, but were with some edges, which are not there any more."""
-    return _difference(edges, gone, LIVE_OR_CHANGED)
+def lost(edges: Edges, deleted: Rows) -> Connections:
+    """Pairs that are not connected any more, but were with some edges, which are deleted."""
+    return _difference(edges, deleted, LIVE_OR_CHANGED)
 
 
 def _difference(edges: Edges, changed: Rows, more: Truth) -> Connections:
@@ -89,7 +88,8 @@ def _difference(edges: Edges, changed: Rows, more: Truth) -> Connections:
     if not len(changed):
         return NO_CONNECTIONS
     with _in_question(edges, changed):
-        to, away = _around(edges, changed, more)
+        ends = edges.table.rows[changed]
+        to, away = edges.behind(ends[:, 0], more, _TO), edges.ahead(ends[:, 1], more, _FROM)
         edges.ahead(to, more, _AHEAD)
         nodes = edges.behind(away, more, _WITHIN, within=_AHEAD)
         rows = edges.between(nodes, _WITHIN, more)
@@ -97,31 +97,31 @@ def _difference(edges: Edges, changed: Rows, more: Truth) -> Connections:
         return _numbered(edges, nodes, rows, kept, to, away)
 
 
-def still(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: Rows) -> Connections:
+def still(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], deleted: Rows) -> Connections:
     """Pairs that are connected, among those that depended on some edges as in `depending`."""
     if not len(tails):
         return NO_CONNECTIONS
-    with _in_question(edges, gone):
+    with _in_question(edges, deleted):
         to, away, nodes, left = _left(edges, tails, heads)
         inside = edges.marks & _WITHIN
         return _numbered(edges, nodes, left, None, to[inside[to] != 0], away[inside[away] != 0])
 
 
-def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: Rows) -> Connections:
-    """Pairs with a path over one of some edges, given by tails and heads; `gone` are edges that were there until now.
+def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], deleted: Rows) -> Connections:
+    """Pairs with a path over one of some edges, given by tails and heads; `deleted` are edges that existed until now.
 
     The graph is laid out twice, before such an edge and behind it, so that paths over one lead from the one to the other.
     """
     if not len(tails):
         return NO_CONNECTIONS
-    with _in_question(edges, gone):
+    with _in_question(edges, deleted):
         more, ends = LIVE_OR_CHANGED, edges.table.rows
         to, away = edges.behind(tails, more, _TO), edges.ahead(heads, more, _FROM)
         before, behind = ends[edges.between(to, _TO, more)], ends[edges.between(away, _FROM, more)]
-        place = _places(edges, to)
-        first, crossing = place[before], place[tails]
-        place = _places(edges, away) + np.int32(len(to))
-        second, crossed = place[behind], place[heads]
+        position = _positions(edges, to)
+        first, crossing = position[before], position[tails]
+        position = _positions(edges, away) + np.int32(len(to))
+        second, crossed = position[behind], position[heads]
         return Connections(
             edges.values_of(np.concatenate([to, away])),
             np.concatenate([first[:, 0], crossing, second[:, 0]]),
@@ -132,11 +132,11 @@ def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], go
         )
 
 
-def may_depend(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], gone: Rows) -> Rows:
+def may_depend(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], deleted: Rows) -> Rows:
     """Edges on any path that now connects a pair which depended, or may have depended, on some edges as in `depending`."""
     if not len(tails):
-        return _NO_NODES
-    with _in_question(edges, gone):
+        return NO_NODES
+    with _in_question(edges, deleted):
         return _left(edges, tails, heads)[-1]
 
 
@@ -150,25 +150,19 @@ def _left(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any]) -> tup
 
 def on_paths(edges: Edges, tails: Nodes, heads: Nodes) -> Rows:
     """The edges on any path from a tail to any of the heads."""
-    with _in_question(edges, _NO_NODES):
+    with _in_question(edges, NO_NODES):
         edges.ahead(tails, LIVE, _AHEAD)
         nodes = edges.behind(heads, LIVE, _WITHIN, within=_AHEAD)
         return edges.between(nodes, _WITHIN, LIVE)
 
 
-def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> npt.NDArray[np.bool_]:
+def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> Mask:
     """Which tails are connected with their heads by some edges."""
     ends = edges.table.rows[rows]
     nodes = np.concatenate([ends.ravel(), tails, heads])
-    place = edges.positions
-    place[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
-    return connected(Graph(len(nodes), place[ends[:, 0]], place[ends[:, 1]]), place[tails], place[heads])
-
-
-def _around(edges: Edges, changed: Rows, truth: Truth) -> tuple[Nodes, Nodes]:
-    """The nodes that reach changed edges, and those that these reach."""
-    ends = edges.table.rows[changed]
-    return edges.behind(ends[:, 0], truth, _TO), edges.ahead(ends[:, 1], truth, _FROM)
+    position = edges.positions
+    position[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
+    return connected(Graph(len(nodes), position[ends[:, 0]], position[ends[:, 1]]), position[tails], position[heads])
 
 
 @contextmanager
@@ -182,23 +176,21 @@ def _in_question(edges: Edges, changed: Rows) -> Iterator[None]:
         edges.marks[: edges.nodes.count] = 0
 
 
-def _places(edges: Edges, nodes: Nodes) -> Nodes:
+def _positions(edges: Edges, nodes: Nodes) -> Nodes:
     """Where nodes stand in a list; of other nodes it says nothing. Valid until the next call."""
     edges.positions[nodes] = np.arange(len(nodes), dtype=np.int32)
     return edges.positions
 
 
-def _numbered(
-    edges: Edges, nodes: Nodes, rows: Rows, kept: npt.NDArray[np.bool_] | None, to: Nodes, away: Nodes
-) -> Connections:
+def _numbered(edges: Edges, nodes: Nodes, rows: Rows, kept: Mask | None, to: Nodes, away: Nodes) -> Connections:
     """A part of the graph with nodes renumbered."""
-    place, ends = _places(edges, nodes), edges.table.rows[rows]
+    position, ends = _positions(edges, nodes), edges.table.rows[rows]
     return Connections(
         edges.values_of(nodes),
-        place[ends[:, 0]],
-        place[ends[:, 1]],
+        position[ends[:, 0]],
+        position[ends[:, 1]],
         kept,
-        place[to[edges.may_begin(to)]],
-        place[away],
+        position[to[edges.may_begin(to)]],
+        position[away],
         edges.symmetric,
     )

@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.graph.reachability import list_by_key
 from evermat.columns.kernels import graphs as kernels
-from evermat.columns.storage.table import STATES, Batch, Rows, Table, Truth, as_rows
+from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_rows, lengthened
+from evermat.columns.storage.table import STATES, Table
 from evermat.language import Closure, Copy, Member
 
-Nodes: TypeAlias = npt.NDArray[np.int32]
 States: TypeAlias = npt.NDArray[np.uint16]
 
 CHANGED = 1 << 15  # of an edge's state: it is in question now. The other bits say what it stands for.
@@ -28,34 +29,49 @@ LIVE_OR_CHANGED: Truth = (_STATES != 0).astype(np.uint8)
 
 
 class Part(NamedTuple):
-    """Facts that are edges, turned if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
+    """Facts that are edges, reversed if flipped: external ones of a member, or those of a relation below, as steps of a base or because they are copied."""
 
     relation: str
     flipped: bool
     is_below: bool
     from_source: bool
 
-    def turned(self, batch: Batch) -> Batch:
+    def oriented(self, batch: Batch) -> Batch:
         """Facts as edges, or edges as facts."""
         return np.ascontiguousarray(batch[::-1]) if self.flipped else batch
 
 
-def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> list[Part]:
-    """The parts of a closure, or of one with all edges turned around. A symmetric one has each external fact in both directions."""
-    assert not turned or not closure.bases, "the sources of a linear closure are where its edges begin"
-    members = [part for member in closure.members for part in _external(closure, member, turned, is_below=False)]
+def parts_of(closure: Closure, copies: Iterable[Copy] = (), *, reverse: bool = False) -> list[Part]:
+    """The parts of a closure, or of one with all edges reversed. A symmetric one has each external fact in both directions."""
+    assert not reverse or not closure.bases, "the sources of a linear closure are where its edges begin"
+    members = [part for member in closure.members for part in _external(closure, member, reverse, is_below=False)]
     bases = [Part(base.relation, base.flipped, is_below=True, from_source=False) for base in closure.bases]
     sources = dict.fromkeys(copy.source for copy in copies)
-    return members + bases + [part for one in sources for part in _external(closure, one, turned, is_below=True)]
+    return members + bases + [part for one in sources for part in _external(closure, one, reverse, is_below=True)]
 
 
-def _external(closure: Closure, member: Member, turned: bool, *, is_below: bool) -> list[Part]:
+def _external(closure: Closure, member: Member, reverse: bool, *, is_below: bool) -> list[Part]:
     """The parts of external facts that a relation has, in each direction that counts."""
     turns = (False, True) if closure.symmetric else (False,)
     return [
-        Part(member.relation, (member.flipped != turn) != turned, is_below, from_source=bool(closure.bases))
+        Part(member.relation, (member.flipped != turn) != reverse, is_below, from_source=bool(closure.bases))
         for turn in turns
     ]
+
+
+class _Links:
+    """The first edge out of each node, or into it, and the next one of each edge; -1 ends a chain. `column`: the end that these edges lead to."""
+
+    def __init__(self, column: int) -> None:
+        self.column = column
+        self.first: Nodes = np.empty(0, np.int32)
+        self.next: Nodes = np.empty(0, np.int32)
+
+    def make_room(self, nodes: int, edges: int) -> None:
+        if len(self.first) < nodes:
+            self.first = lengthened(self.first, nodes + nodes // 8 + 16, -1)
+        if len(self.next) < edges:
+            self.next = lengthened(self.next, edges + edges // 8 + 16, -1)
 
 
 class Edges:
@@ -65,27 +81,25 @@ class Edges:
     The edges of a node are linked, in both directions.
     """
 
-    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, turned: bool = False) -> None:
-        self._closure, self.turned = closure, turned
-        self.parts = parts_of(closure, copies, turned=turned)
+    def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, reverse: bool = False) -> None:
+        self._closure, self.reverse = closure, reverse
+        self.parts = parts_of(closure, copies, reverse=reverse)
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
-        self.noted: Callable[[Edges, Rows, States], None] | None = None  # told of states before they change
+        self.noted: Callable[[Edges, Rows, States], None] | None = None  # is called with states before they change
         self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
-        self._first_out, self._first_in = np.empty(0, np.int32), np.empty(0, np.int32)
-        self._next_out, self._next_in = np.empty(0, np.int32), np.empty(0, np.int32)
+        self._out, self._in = _Links(1), _Links(0)
         self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
         self._linked = 0
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use."""
-        arrays = (self._first_out, self._first_in, self._next_out, self._next_in, self.marks, self.positions)
+        arrays = (self._out.first, self._in.first, self._out.next, self._in.next, self.marks, self.positions)
         return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def insert(self, number: int, facts: Batch) -> Rows:
-        """Facts of a part become edges; the edges that were not there before."""
+        """Inserts facts of a part as edges; returns the edges that are new."""
         edges = self.table.locate(self._ends(number, facts, add=True))
         self._link()
         return self._change(edges, number, present=True)
@@ -95,7 +109,7 @@ class Edges:
         return self._change(self.find(number, facts), number, present=False)
 
     def remove_all(self) -> Rows:
-        """No edge is there any more; those that were."""
+        """Deletes all edges and returns them."""
         edges = self.everything()
         if self.noted is not None and len(edges):
             self.noted(self, edges, self.table.state[edges])
@@ -107,11 +121,11 @@ class Edges:
         states, members = self.table.state, {member.relation: member for member in self._closure.members}
         for copy in copies:
             into = members[copy.rule.head.relation.name]
-            copied = _external(self._closure, copy.source, self.turned, is_below=True)
-            external = _external(self._closure, into, self.turned, is_below=False)
+            copied = _external(self._closure, copy.source, self.reverse, is_below=True)
+            external = _external(self._closure, into, self.reverse, is_below=False)
             for old, new in zip(copied, external, strict=True):
                 states[(states & (1 << self.parts.index(old))) != 0] |= np.uint16(1 << self.parts.index(new))
-        self.parts = parts_of(self._closure, turned=self.turned)
+        self.parts = parts_of(self._closure, reverse=self.reverse)
         states &= np.uint16((1 << len(self.parts)) - 1)
 
     def find(self, number: int, facts: Batch) -> Rows:
@@ -121,16 +135,14 @@ class Edges:
         return edges[edges >= 0]
 
     def get(self, edges: Rows) -> States:
-        """The states of edges."""
         states: States = self.table.state[edges]
         return states
 
     def restore(self, edges: Rows, states: States) -> None:
-        """Gives edges the states that they had."""
         self.table.state[edges] = states
 
     def _change(self, edges: Rows, number: int, *, present: bool) -> Rows:
-        """Sets or clears the bit of a part; the edges that come or go by it."""
+        """Sets or clears the bit of a part; returns the edges that are inserted or deleted by it."""
         states, bit = self.table.state, np.uint16(1 << number)
         edges = _distinct(edges[((states[edges] & bit) != 0) != present])
         before = states[edges]
@@ -143,16 +155,13 @@ class Edges:
 
     def _link(self) -> None:
         """Puts new edges into the lists of their nodes."""
-        if len(self._first_out) < self.nodes.count:
-            room = _room(self.nodes.count)
-            self._first_out, self._first_in = (_longer(a, room, -1) for a in (self._first_out, self._first_in))
-            self.marks, self.positions = _longer(self.marks, room, 0), _longer(self.positions, room, 0)
-        if len(self._next_out) < self.table.count:
-            room = _room(self.table.count)
-            self._next_out, self._next_in = (_longer(a, room, -1) for a in (self._next_out, self._next_in))
+        for links in (self._out, self._in):
+            links.make_room(self.nodes.count, self.table.count)
+        if len(self.marks) < self.nodes.count:
+            self.marks, self.positions = (lengthened(a, len(self._out.first)) for a in (self.marks, self.positions))
         kernels.link(
             self.table.rows, self._linked, self.table.count,
-            self._first_out, self._next_out, self._first_in, self._next_in,
+            self._out.first, self._out.next, self._in.first, self._in.next,
         )  # fmt: skip
         self._linked = self.table.count
 
@@ -165,23 +174,19 @@ class Edges:
         return tails, heads
 
     def _ends(self, number: int, facts: Batch, *, add: bool) -> Batch:
-        """The nodes of facts; with `add` they are made where there are none, else it is -1 there."""
+        """The nodes of facts; with `add` missing ones are inserted, else they are -1."""
         part = self.parts[number]
-        tails, heads = part.turned(facts)
-        return np.stack([self._node(tails, add=add, source=part.from_source), self._node(heads, add=add)])
+        tails, heads = part.oriented(facts)
+        ends = self.find_nodes(tails, source=part.from_source, add=add), self.find_nodes(heads, source=False, add=add)
+        return np.stack(ends).astype(np.int64)
 
-    def _node(self, values: npt.NDArray[np.int64], *, add: bool, source: bool = False) -> npt.NDArray[np.int64]:
-        keys = np.empty((2, len(values)), np.int64)
-        keys[0], keys[1] = values, int(source)
-        return (self.nodes.locate(keys) if add else self.nodes.find(keys)).astype(np.int64)
-
-    def find_nodes(self, values: npt.NDArray[np.int64], *, source: bool) -> Nodes:
-        """The nodes of some values, or the sources; -1 where there is none."""
+    def find_nodes(self, values: Numbers, *, source: bool, add: bool = False) -> Nodes:
+        """The nodes of some values, or the sources; where there is none, it is inserted with `add`, else -1."""
         keys = np.empty((2, len(values)), np.int64)
         keys[0], keys[1] = values, source
-        return self.nodes.find(keys)
+        return self.nodes.locate(keys) if add else self.nodes.find(keys)
 
-    def find_ends(self, tails: npt.NDArray[np.int64], heads: npt.NDArray[np.int64]) -> tuple[Nodes, Nodes]:
+    def find_ends(self, tails: Numbers, heads: Numbers) -> tuple[Nodes, Nodes]:
         """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
         n = len(tails)
         keys = np.zeros((2, 2 * n), np.int64)
@@ -189,14 +194,13 @@ class Edges:
         nodes = self.nodes.find(keys)
         return nodes[:n], nodes[n:]
 
-    def values_of(self, nodes: Nodes) -> npt.NDArray[np.int64]:
-        """The values of nodes."""
-        values: npt.NDArray[np.int64] = self.nodes.rows[nodes, 0].astype(np.int64)
+    def values_of(self, nodes: Nodes) -> Numbers:
+        values: Numbers = self.nodes.rows[nodes, 0].astype(np.int64)
         return values
 
-    def may_begin(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+    def may_begin(self, nodes: Nodes) -> Mask:
         """Which nodes the paths of facts may begin at."""
-        begins: npt.NDArray[np.bool_] = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
+        begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
         return begins
 
     # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +208,7 @@ class Edges:
     def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:
         """Those of some edges that are facts of a part, and these facts."""
         chosen = edges[(self.table.state[edges] & (1 << number)) != 0]
-        return chosen, self.parts[number].turned(self.values_of(self.table.rows[chosen].T))
+        return chosen, self.parts[number].oriented(self.values_of(self.table.rows[chosen].T))
 
     def everything(self) -> Rows:
         """All edges that are there."""
@@ -214,48 +218,33 @@ class Edges:
 
     def ahead(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
         """Some nodes and all that can be reached from them, over edges of `truth` and nodes marked `within`; they are marked."""
-        return self._reach(seeds, truth, self._first_out, self._next_out, 1, mark, within)
+        return self._reach(seeds, truth, self._out, mark, within, self.marks)
 
     def behind(self, seeds: npt.NDArray[Any], truth: Truth, mark: int, within: int = 0) -> Nodes:
         """Some nodes and all from which they can be reached."""
-        return self._reach(seeds, truth, self._first_in, self._next_in, 0, mark, within)
+        return self._reach(seeds, truth, self._in, mark, within, self.marks)
 
     def live_behind(self, node: int) -> Nodes:
         """A node and, after it, all from which live edges lead there; leaves no marks, so several may search at a time."""
-        out, marks = np.empty(self.nodes.count, np.int32), np.zeros(self.nodes.count, np.uint8)
-        found = kernels.reach(
-            np.array([node], np.int32), self.table.rows, self.table.state, LIVE, self._first_in, self._next_in,
-            0, marks, 1, 0, out,
-        )  # fmt: skip
-        return out[:found]
+        marks = np.zeros(self.nodes.count, np.uint8)
+        return self._reach(np.array([node]), LIVE, self._in, 1, 0, marks)
 
     def _reach(
-        self, seeds: npt.NDArray[Any], truth: Truth, first: Nodes, following: Nodes, column: int, mark: int, within: int
+        self, seeds: npt.NDArray[Any], truth: Truth, links: _Links, mark: int, within: int, marks: npt.NDArray[np.uint8]
     ) -> Nodes:
         out = np.empty(self.nodes.count, np.int32)
         found = kernels.reach(
-            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth, first, following,
-            column, self.marks, mark, within, out,
+            np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth,
+            links.first, links.next, links.column, marks, mark, within, out,
         )  # fmt: skip
         return out[:found]
 
     def between(self, nodes: Nodes, mark: int, truth: Truth) -> Rows:
         """The edges of `truth` from some nodes to marked ones."""
-        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._first_out, self._next_out)
+        given = (nodes, self.marks, mark, self.table.rows, self.table.state, truth, self._out.first, self._out.next)
         out = np.empty(kernels.edges_between(*given, np.empty(0, np.int32)), np.int32)
         kernels.edges_between(*given, out)
         return out
-
-
-def _room(count: int) -> int:
-    """How many to make room for, if there are so many now."""
-    return count + count // 8 + 16
-
-
-def _longer(array: Any, room: int, filler: int) -> Any:
-    longer = np.full(room, filler, array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def _distinct(rows: Rows) -> Rows:
@@ -291,11 +280,8 @@ class ReverseSearch:
     def _listed(self) -> tuple[Nodes, Nodes]:
         """The tails of the edges into each node, one after the other, and where those of each begin."""
         tails, heads = self._edges.table.rows[self._edges.everything()].T
-        starts, lists = np.zeros(self._edges.nodes.count + 1, np.int32), np.empty(len(tails), np.int32)
-        kernels.list_by_key(as_rows(heads), as_rows(tails), starts, lists)
-        return starts, lists
+        return list_by_key(as_rows(heads), as_rows(tails), self._edges.nodes.count)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the lists."""
         return 0 if self._lists is None else sum(part.nbytes for part in self._lists)

@@ -11,25 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.kernels import graphs as kernels
-from evermat.columns.storage.table import as_rows
-
-Nodes: TypeAlias = npt.NDArray[np.int32]
-Words: TypeAlias = npt.NDArray[np.uint64]
+from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Words, as_rows
 
 #: a block has at most so many sources, and fewer if rows of that many bits for all components would have more words than this
 MOST_SOURCES = 4096
 MOST_WORDS = 1 << 24
-#: it pays to turn the graph around if there are so many times more sources than targets
-TURN_IF_FEWER = 4
+#: it pays to reverse the graph if there are so many times more sources than targets
+REVERSE_IF_FEWER = 4
 
 _BITS = 64
-_NO_NODES: Nodes = np.empty(0, np.int32)
 _NO_WORDS: Words = np.empty(0, np.uint64)
 
 
@@ -58,23 +52,22 @@ class Graph:
 
     @property
     def components(self) -> int:
-        """How many components there are."""
         return len(self.cyclic)
 
     def _join(self, tails: Nodes, heads: Nodes) -> None:
         every = np.arange(self.nodes, dtype=np.int32)
         count = kernels.find_components(tails, heads, every.copy(), self.component)
-        self.bounds, self.members = _list_by_key(self.component, every, count)
-        self.cyclic: npt.NDArray[np.bool_] = np.zeros(count, np.bool_)
+        self.bounds, self.members = list_by_key(self.component, every, count)
+        self.cyclic: Mask = np.zeros(count, np.bool_)
         self.cyclic[self.component[tails]] = True
         self.starts: Nodes = np.zeros(count + 1, np.int32)
-        self.successors = _NO_NODES
+        self.successors = NO_NODES
 
     def _condense(self, tails: Nodes, heads: Nodes) -> None:
-        starts, lists = _list_by_key(tails, heads, self.nodes)
+        starts, lists = list_by_key(tails, heads, self.nodes)
         scratch = np.zeros((5, self.nodes), np.int32)
         count = kernels.find_strong_components(starts, lists, self.component, scratch)
-        self.bounds, self.members = _list_by_key(self.component, np.arange(self.nodes, dtype=np.int32), count)
+        self.bounds, self.members = list_by_key(self.component, np.arange(self.nodes, dtype=np.int32), count)
         self.cyclic = np.zeros(count, np.bool_)
         self.starts = np.empty(count + 1, np.int32)
         seen = np.full(count, -1, np.int32)
@@ -85,25 +78,25 @@ class Graph:
         self.successors = successors[:m]
 
     @cached_property
-    def turned(self) -> Graph:
-        """The graph with all edges turned around, kept for the next time."""
-        return self.turn()
+    def reversed(self) -> Graph:
+        """The graph with all edges reversed, kept for the next call."""
+        return self.reverse()
 
-    def turn(self) -> Graph:
-        """The graph with all edges turned around. Its components are the same, numbered from the other end."""
+    def reverse(self) -> Graph:
+        """The graph with all edges reversed. Its components are the same, numbered from the other end."""
         if self.symmetric:
             return self
         count = self.components
-        turned = Graph.__new__(Graph)
-        turned.nodes = self.nodes
-        turned.symmetric = False
-        turned.component = count - 1 - self.component
-        turned.members = self.members[::-1].copy()
-        turned.bounds = self.nodes - self.bounds[::-1]
-        turned.cyclic = self.cyclic[::-1].copy()
+        reversed_ = Graph.__new__(Graph)
+        reversed_.nodes = self.nodes
+        reversed_.symmetric = False
+        reversed_.component = count - 1 - self.component
+        reversed_.members = self.members[::-1].copy()
+        reversed_.bounds = self.nodes - self.bounds[::-1]
+        reversed_.cyclic = self.cyclic[::-1].copy()
         tails = np.repeat(np.arange(count - 1, -1, -1, dtype=np.int32), np.diff(self.starts))
-        turned.starts, turned.successors = _list_by_key(count - 1 - self.successors, tails, count)
-        return turned
+        reversed_.starts, reversed_.successors = list_by_key(count - 1 - self.successors, tails, count)
+        return reversed_
 
     def select(self, nodes: Nodes) -> tuple[Nodes, Nodes]:
         """The listed nodes, each once, by component: (bounds, members)."""
@@ -115,7 +108,8 @@ class Graph:
         return before[self.bounds], self.members[listed]
 
 
-def _list_by_key(keys: Nodes, values: Nodes, count: int) -> tuple[Nodes, Nodes]:
+def list_by_key(keys: Nodes, values: Nodes, count: int) -> tuple[Nodes, Nodes]:
+    """The values of each of `count` keys, one after the other, in order: where those of each key begin, and the values."""
     starts = np.zeros(count + 1, np.int32)
     lists = np.empty(len(values), np.int32)
     kernels.list_by_key(keys, values, starts, lists)
@@ -160,9 +154,9 @@ class Pairs:
         assert less is None or less.nodes == more.nodes
         targets = more.members if targets is None else targets
         # Pairs come in the order of their sources, unless these are few: a caller that stores them finds those of a source close together.
-        self._is_turned = len(sources) * TURN_IF_FEWER >= len(targets)
-        if self._is_turned:
-            more, less, sources, targets = more.turned, less and less.turned, targets, sources
+        self._is_reversed = len(sources) * REVERSE_IF_FEWER >= len(targets)
+        if self._is_reversed:
+            more, less, sources, targets = more.reversed, less and less.reversed, targets, sources
         self._more, self._less = more, less
         self._sources = more.select(sources)[1]  # by component, so that the sources of a block lead to much the same
         self._bounds, self._targets = more.select(targets)
@@ -190,7 +184,7 @@ class Pairs:
                 )  # fmt: skip
                 if m:
                     found = out_sources[:m], out_targets[:m]
-                    yield found[::-1] if self._is_turned else found
+                    yield found[::-1] if self._is_reversed else found
 
     def _blocks(self) -> Iterator[tuple[Nodes, _Reached, Nodes, Words]]:
         """Blocks of sources, what they reach, and what of that is to be left out: rows for the components of another graph."""
@@ -200,7 +194,7 @@ class Pairs:
         size = _block_size(len(sources), more.components + (less.components if less else 0))
         reached = _Reached(more, size)
         known = _Reached(less, size) if less else None
-        component, known_rows = (less.component, known.rows) if less and known else (_NO_NODES, _NO_WORDS)
+        component, known_rows = (less.component, known.rows) if less and known else (NO_NODES, _NO_WORDS)
         for first in range(0, len(sources), size):
             block = sources[first : first + size]
             reached.start(block)
@@ -209,34 +203,34 @@ class Pairs:
             yield block, reached, component, known_rows
 
 
-def connected(graph: Graph, starts: Nodes, ends: Nodes) -> npt.NDArray[np.bool_]:
+def connected(graph: Graph, starts: Nodes, ends: Nodes) -> Mask:
     """For each i, whether starts[i] is connected to ends[i]."""
     starts, ends = as_rows(starts), as_rows(ends)
     assert len(starts) == len(ends)
     first, last = graph.component[starts], graph.component[ends]
-    found: npt.NDArray[np.bool_] = (first == last) & graph.cyclic[first]
+    found: Mask = (first == last) & graph.cyclic[first]
     (open_,) = np.nonzero(first < last)  # no path leads from a higher number to a lower one
     if len(open_):
         found[open_] = _search(graph, starts[open_], ends[open_])
     return found
 
 
-def _search(graph: Graph, starts: Nodes, ends: Nodes) -> npt.NDArray[np.bool_]:
+def _search(graph: Graph, starts: Nodes, ends: Nodes) -> Mask:
     _, sources = graph.select(starts)
     _, targets = graph.select(ends)
     if len(targets) < len(sources):
-        graph, starts, ends = graph.turned, ends, starts
+        graph, starts, ends = graph.reversed, ends, starts
         _, sources = graph.select(starts)
     size = _block_size(len(sources), graph.components)
-    place = np.empty(graph.nodes, np.int32)
-    place[sources] = np.arange(len(sources), dtype=np.int32)
-    places = place[starts]
+    position = np.empty(graph.nodes, np.int32)
+    position[sources] = np.arange(len(sources), dtype=np.int32)
+    positions = position[starts]
     blocks = -(-len(sources) // size)
-    bounds, by_block = _list_by_key(places // size, np.arange(len(starts), dtype=np.int32), blocks)
+    bounds, by_block = list_by_key(positions // size, np.arange(len(starts), dtype=np.int32), blocks)
     reached = _Reached(graph, size)
     found = np.empty(len(starts), np.bool_)
     for i in range(blocks):
         reached.start(sources[i * size : (i + 1) * size])
         ids = by_block[bounds[i] : bounds[i + 1]]
-        kernels.test_pairs(ids, places, ends, i * size, graph.component, reached.width, reached.rows, found)
+        kernels.test_pairs(ids, positions, ends, i * size, graph.component, reached.width, reached.rows, found)
     return found

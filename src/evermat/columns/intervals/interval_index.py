@@ -1,7 +1,7 @@
-"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges come and go, renumbered.
+"""The closure of a graph that changes, as intervals of numbers: built, maintained while edges are inserted and deleted, renumbered.
 
 This is the storage scheme for transitive relations of Zhang, Hu, Nenov and Horrocks (*Optimised storage for Datalog reasoning*), and the deletion
-that they leave open. Numbers that nodes own for life take the place of the statuses and sets of fresh numbers there: see `Version`.
+that they leave open. Numbers that nodes own for life replace the statuses and sets of fresh numbers there: see `Version`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import LIVE, Edges, Nodes
-from evermat.columns.graph.reachability import Graph
+from evermat.columns.graph.dynamic_graph import LIVE, Edges
+from evermat.columns.graph.reachability import Graph, list_by_key
 from evermat.columns.intervals.interval_reader import Reach
-from evermat.columns.intervals.interval_version import EMPTY, Version, covers, table_of
+from evermat.columns.intervals.interval_walk import EMPTY, Version, covers, table_of
 from evermat.columns.intervals.tree_cover import cover
-from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import interval_build as kernels
-from evermat.columns.storage.table import Rows, as_rows
+from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Numbers, Rows, as_rows, lengthened
 
 #: a node gets so many numbers, a power of two, or fewer if there would be too many
 STRIDE = 64
@@ -31,21 +30,20 @@ GROWTH_AT_LEAST = 10_000
 MOST_NUMBERS = (1 << 31) - 2
 
 _INSIDE, _ANYWHERE = 16, 32  # marks of nodes; not those that questions about connections use
-_NO_NODES: Nodes = np.empty(0, np.int32)
 _RUNS = 64  # each is more than twice as long as the next
 
 
 class _Arena:
     """Intervals that are appended, and never change then."""
 
-    def __init__(self, low: Nodes = _NO_NODES, high: Nodes = _NO_NODES) -> None:
+    def __init__(self, low: Nodes = NO_NODES, high: Nodes = NO_NODES) -> None:
         self.low, self.high, self.used = low, high, len(low)
 
     def reserve(self, room: int) -> None:
         """Makes room for so many. Arrays that were taken from it before stay as they are."""
         if room > len(self.low):
             room = max(room, self.used + self.used // 2, 256)
-            self.low, self.high = (_longer(a[: self.used], room) for a in (self.low, self.high))
+            self.low, self.high = (lengthened(a[: self.used], room) for a in (self.low, self.high))
 
     def trim(self) -> None:
         """Frees room that is not needed."""
@@ -54,18 +52,17 @@ class _Arena:
 
     @property
     def intervals(self) -> tuple[Nodes, Nodes]:
-        """What there is."""
         return self.low[: self.used], self.high[: self.used]
 
 
 class _Draft:
-    """A version that is being made: arrays of its own for what is told of nodes, and the arena, to which it appends."""
+    """A version that is being made: arrays of its own for the properties of nodes, and the arena, to which it appends."""
 
     def __init__(self, version: Version, nodes: int, arena: _Arena) -> None:
         self.component = np.arange(nodes, dtype=np.int32)
         self.component[: version.n] = version.component
-        self.starts, self.counts = _longer(version.starts, nodes, 0), _longer(version.counts, nodes, 0)
-        self.own, self.home = _longer(version.own, nodes, -1), _longer(version.home, nodes, -1)
+        self.starts, self.counts = lengthened(version.starts, nodes), lengthened(version.counts, nodes)
+        self.own, self.home = lengthened(version.own, nodes, -1), lengthened(version.home, nodes, -1)
         self.arena = arena
 
 
@@ -97,29 +94,29 @@ class Intervals:
 
     def reach(self) -> Reach:
         """What can be asked of the closure before and now, until the edges change."""
-        return Reach(self.edges, self.before, self.now, np.concatenate([_NO_NODES, *self._changed]))
+        return Reach(self.edges, self.before, self.now, np.concatenate([NO_NODES, *self._changed]))
 
     # ── Before and now ───────────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self) -> None:
-        """Whatever changes from now on can be told from what there is."""
+        """Keeps the present version, from which later changes are distinguished."""
         self.before, self._changed = self.now, []
 
     def merge(self) -> None:
-        """Only what there is now counts."""
+        """Drops the version before."""
         self.before, self._changed = None, []
         if self._arena.used > 2 * self.now.intervals:
             self._compact()
 
     def undo(self) -> None:
-        """Go back to what there was. The edges are as they were then; nodes that have come since lose their numbers."""
+        """Restores the version before. The edges are as they were then; nodes inserted since lose their numbers."""
         assert self.before is not None
         if self.before.numbering != self.now.numbering:
             self._arena = _Arena(self.before.low, self.before.high)
         self.now, self.before, self._changed = self.before, None, []
 
     def resume(self, before: Version, changed: Rows) -> None:
-        """Tells what there is now from an earlier version again, since which some edges have come or gone."""
+        """Distinguishes the present from an earlier version again, since which some edges were inserted or deleted."""
         self.before, self._changed = before, [changed]
 
     def _next_numbering(self) -> int:
@@ -134,22 +131,22 @@ class Intervals:
         _, nodes, slices = np.unique(now.starts[filled], return_index=True, return_inverse=True)
         nodes = filled[nodes]
         ends = np.cumsum(now.counts[nodes], dtype=np.int64)
-        places = ends - now.counts[nodes]
+        positions = ends - now.counts[nodes]
         low, high = (np.empty(int(ends[-1]) if len(ends) else 0, np.int32) for _ in range(2))
-        kernels.copy_slices(nodes.astype(np.int32), now.starts, now.counts, places, now.low, now.high, low, high)
+        kernels.copy_slices(nodes.astype(np.int32), now.starts, now.counts, positions, now.low, now.high, low, high)
         starts = np.zeros(now.n, np.int64)
-        starts[filled] = places[slices]
+        starts[filled] = positions[slices]
         self._arena = _Arena(low, high)
         self.now = now._replace(starts=starts, low=low, high=high, numbering=self._next_numbering())
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def change(self, come: Rows, gone: Rows) -> None:
-        """Edges have come and gone: their rows, whose states tell already what is there."""
+    def change(self, inserted: Rows, deleted: Rows) -> None:
+        """Takes account of inserted and deleted edges, given by rows whose states are the new ones already."""
         edges, n = self.edges, self.edges.nodes.count
-        rows = np.concatenate([as_rows(come), as_rows(gone)])
+        rows = np.concatenate([as_rows(inserted), as_rows(deleted)])
         is_live = LIVE[edges.table.state[rows]] != 0
-        come, gone = rows[is_live], rows[~is_live]
+        inserted, deleted = rows[is_live], rows[~is_live]
         if self.before is not None:
             self._changed.append(rows)
         fresh = n - self.now.n
@@ -161,11 +158,11 @@ class Intervals:
         ):
             self.build()
             return
-        tails, heads = _ends(edges, come)
+        tails, heads = _ends(edges, inserted)
         if fresh:
             self._number(n, tails, heads)
         grown = tails[~covers(self.now, tails, heads)]
-        shrunk = _ends(edges, gone)[0]
+        shrunk = _ends(edges, deleted)[0]
         if len(grown) or len(shrunk):
             self._maintain(grown, shrunk)
             intervals = self.now.intervals
@@ -179,7 +176,7 @@ class Intervals:
         is_fresh = heads >= first
         tails, heads = tails[is_fresh], heads[is_fresh]
         is_old = tails < first
-        starts, lists = _list_by_key(tails[~is_old] - np.int32(first), heads[~is_old], n - first)
+        starts, lists = list_by_key(tails[~is_old] - np.int32(first), heads[~is_old], n - first)
         has_parent = np.zeros(n - first, np.bool_)
         has_parent[heads - first] = True
         roots = first + np.argsort(has_parent, kind="stable")
@@ -188,18 +185,18 @@ class Intervals:
             draft.own, draft.home, np.empty(n - first, np.int32),
         )  # fmt: skip
         fresh = first + np.argsort(draft.home[first:])
-        places = np.searchsorted(now.homes, draft.home[fresh])
-        homes = np.insert(now.homes, places, draft.home[fresh])
+        positions = np.searchsorted(now.homes, draft.home[fresh])
+        homes = np.insert(now.homes, positions, draft.home[fresh])
         self.now = now._replace(
             component=draft.component, starts=draft.starts, counts=draft.counts, own=draft.own, home=draft.home,
-            order=np.insert(now.order, places, fresh.astype(np.int32)), homes=homes,
+            order=np.insert(now.order, positions, fresh.astype(np.int32)), homes=homes,
             table=table_of(homes, now.shift), top=top,
         )  # fmt: skip
 
     def _maintain(self, grown: Nodes, shrunk: Nodes) -> None:
-        """What nodes reach, after edges have come that lead from some to what these did not reach, and have gone that led from others.
+        """What nodes reach, after edges were inserted from some to nodes that these did not reach, and deleted from others.
 
-        Only for nodes that reach one of them anything can be different: one that reached it over an edge that has gone reaches that edge's
+        Only for nodes that reach one of them anything can be different: one that reached it over a deleted edge reaches that edge's
         tail. For the same reason a strongly connected component is among them with all its nodes, or not at all.
         """
         edges = self.edges
@@ -208,21 +205,21 @@ class Intervals:
         tails, heads = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         is_inside = (edges.marks[heads] & _INSIDE) != 0
         edges.marks[: edges.nodes.count] &= np.uint8(~(_INSIDE | _ANYWHERE) & 255)
-        place = edges.positions
-        place[nodes] = np.arange(len(nodes), dtype=np.int32)
+        position = edges.positions
+        position[nodes] = np.arange(len(nodes), dtype=np.int32)
         from_source = self._are_sources(tails)
         outward = tails[from_source], heads[from_source]
         is_inside &= ~from_source
         leads_out = ~is_inside & ~from_source
-        tails = place[tails]
-        graph = Graph(len(nodes), tails[is_inside], place[heads[is_inside]])
-        outer = _list_by_key(graph.component[tails[leads_out]], heads[leads_out], graph.components)
+        tails = position[tails]
+        graph = Graph(len(nodes), tails[is_inside], position[heads[is_inside]])
+        outer = list_by_key(graph.component[tails[leads_out]], heads[leads_out], graph.components)
         seeds = np.zeros(graph.components, np.uint8)
-        seeds[graph.component[place[grown]]] |= np.uint8(kernels.GREW)
-        seeds[graph.component[place[shrunk]]] |= np.uint8(kernels.SHRANK)
+        seeds[graph.component[position[grown]]] |= np.uint8(kernels.GREW)
+        seeds[graph.component[position[shrunk]]] |= np.uint8(kernels.SHRANK)
         draft = _Draft(self.now, self.now.n, self._arena)
         sources = nodes[self._are_sources(nodes)]
-        seeds[graph.component[place[sources]]] = 0
+        seeds[graph.component[position[sources]]] = 0
         self._close(draft, self.now.own, self.now.home, graph, nodes, outer, seeds)
         self._close_sources(draft, self.now.own, self.now.home, sources, *outward)
         self.now = self.now._replace(component=draft.component, starts=draft.starts, counts=draft.counts)
@@ -243,7 +240,7 @@ class Intervals:
         own = home - np.int32((1 << shift) - 1)
         self._arena = _Arena()
         draft = _Draft(EMPTY, n, self._arena)
-        outer = np.zeros(graph.components + 1, np.int32), _NO_NODES
+        outer = np.zeros(graph.components + 1, np.int32), NO_NODES
         seeds = np.full(graph.components, kernels.SHRANK, np.uint8)
         self._close(draft, own, home, graph, nodes, outer, seeds)
         self._close_sources(draft, own, home, nodes[self._are_sources(nodes)], tails[from_source], heads[from_source])
@@ -255,7 +252,7 @@ class Intervals:
         )  # fmt: skip
         self.now = self.now._replace(numbered=self.now.intervals)
 
-    def _are_sources(self, nodes: Nodes) -> npt.NDArray[np.bool_]:
+    def _are_sources(self, nodes: Nodes) -> Mask:
         """Which nodes are only sources: edges lead from them, and none to them."""
         return self.edges.may_begin(nodes) if self.edges.linear else np.zeros(len(nodes), np.bool_)
 
@@ -270,9 +267,9 @@ class Intervals:
             return
         edges = self.edges
         twins = edges.find_nodes(edges.values_of(sources), source=False)
-        place = edges.positions
-        place[sources] = np.arange(len(sources), dtype=np.int32)
-        of_source = place[tails]
+        position = edges.positions
+        position[sources] = np.arange(len(sources), dtype=np.int32)
+        of_source = position[tails]
         steps = edges.table.find(np.stack([twins[of_source], heads]).astype(np.int64))
         is_step = (steps >= 0) & (LIVE[edges.table.state[steps]] != 0)
         common = np.bincount(of_source[is_step], minlength=len(sources))
@@ -282,21 +279,21 @@ class Intervals:
         draft.starts[sources[like]], draft.counts[sources[like]] = draft.starts[twins[like]], draft.counts[twins[like]]
         others = ~like
         rest = sources[others]
-        place[rest] = np.arange(len(rest), dtype=np.int32)
+        position[rest] = np.arange(len(rest), dtype=np.int32)
         is_rest = others[of_source]
-        graph = Graph(len(rest), _NO_NODES, _NO_NODES)
-        outer = _list_by_key(graph.component[place[tails[is_rest]]], heads[is_rest], graph.components)
+        graph = Graph(len(rest), NO_NODES, NO_NODES)
+        outer = list_by_key(graph.component[position[tails[is_rest]]], heads[is_rest], graph.components)
         self._close(draft, own, home, graph, rest, outer, np.full(len(rest), kernels.SHRANK, np.uint8))
 
-    def _degrees(self, nodes: Nodes) -> npt.NDArray[np.int64]:
+    def _degrees(self, nodes: Nodes) -> Numbers:
         """How many edges lead from each of some different nodes."""
         edges = self.edges
         edges.marks[: edges.nodes.count] |= np.uint8(_ANYWHERE)
         tails, _ = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         edges.marks[: edges.nodes.count] &= np.uint8(~_ANYWHERE & 255)
-        place = edges.positions
-        place[nodes] = np.arange(len(nodes), dtype=np.int32)
-        return np.bincount(place[tails], minlength=len(nodes))
+        position = edges.positions
+        position[nodes] = np.arange(len(nodes), dtype=np.int32)
+        return np.bincount(position[tails], minlength=len(nodes))
 
     def _close(
         self, draft: _Draft, own: Nodes, home: Nodes, graph: Graph, nodes: Nodes, outer: tuple[Nodes, Nodes],
@@ -333,17 +330,7 @@ class Intervals:
             self.before = self.before._replace(low=low[: len(self.before.low)], high=high[: len(self.before.high)])
 
 
-def _longer(array: Any, room: int, filler: int | None = None) -> Any:
-    """A copy with room for more."""
-    longer = np.empty(room, array.dtype)
-    longer[: len(array)] = array
-    if filler is not None:
-        longer[len(array) :] = filler
-    return longer
-
-
 def _ends(edges: Edges, rows: Rows) -> tuple[Nodes, Nodes]:
-    """The tails and the heads of edges."""
     ends: Any = edges.table.rows[rows]
     return as_rows(ends[:, 0]), as_rows(ends[:, 1])
 
@@ -352,12 +339,6 @@ def _nearest_first(graph: Graph) -> tuple[Nodes, Nodes]:
     """The components that edges lead to from each, in topological order: the later ones are often reached by the earlier."""
     count = graph.components
     tails = np.repeat(np.arange(count, dtype=np.int32), np.diff(graph.starts))
-    starts, tails = _list_by_key(graph.successors, tails, count)
+    starts, tails = list_by_key(graph.successors, tails, count)
     heads = np.repeat(np.arange(count, dtype=np.int32), np.diff(starts))
-    return _list_by_key(tails, heads, count)
-
-
-def _list_by_key(keys: Nodes, values: Nodes, count: int) -> tuple[Nodes, Nodes]:
-    starts, lists = np.zeros(count + 1, np.int32), np.empty(len(values), np.int32)
-    graph_kernels.list_by_key(keys, values, starts, lists)
-    return starts, lists
+    return list_by_key(tails, heads, count)

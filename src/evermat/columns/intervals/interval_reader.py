@@ -11,14 +11,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, Nodes, ReverseSearch
+from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, ReverseSearch
 from evermat.columns.intervals import interval_walk as walks
-from evermat.columns.intervals.interval_version import EMPTY, Listing, Mask, Places, Version, covers, listing_of
-from evermat.columns.intervals.interval_walk import Chunk, Targets, Values, Walk
+from evermat.columns.intervals.interval_walk import EMPTY, Chunk, Listing, Targets, Version, Walk, covers, listing_of
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL, BOTH, LESS
-from evermat.columns.storage.domains import GAINED, KEPT, LOST
-from evermat.columns.storage.table import Batch, Rows, as_rows
+from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Rows, as_rows
+from evermat.columns.storage.selection import GAINED, KEPT, LOST
 
 #: so few keys are looked up one by one
 FEW_KEYS = 8
@@ -27,7 +26,6 @@ FEW_NODES = 1 << 15
 
 _MARK = 16  # of nodes; not one that questions about connections use
 _CLASSES = np.array([0, LOST, GAINED, KEPT], np.uint8)  # by the versions that have a pair: 1 the earlier, 2 the later
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 class Reach:
@@ -36,13 +34,13 @@ class Reach:
     Without a version before, all pairs are KEPT. Nodes that there are not, such as -1, reach nothing and are reached by none.
     Pairs come in chunks: two arrays, not empty, of at most some length, that are valid until the next step.
 
-    Who reaches a node is found along the edges, which are as they were when `now` was made; `changed` are all that have come or gone since the
+    The nodes that reach a node are found along the edges, which are as they were when `now` was made; `changed` are all that were inserted or deleted since the
     version before. Without them all nodes are looked at.
     """
 
     def __init__(self, edges: Edges | None, before: Version | None, now: Version, changed: Rows | None = None) -> None:
         self._edges, self.before, self.now = edges, before, now
-        self._changed = _NO_NODES if before is None else changed
+        self._changed = NO_NODES if before is None else changed
         self._backwards = None if edges is None else ReverseSearch(edges)
         self._fresh: Listing | None = None
 
@@ -66,22 +64,22 @@ class Reach:
     # ── Pairs that are looked for ────────────────────────────────────────────────────────────────────────────────
 
     def successors(self, nodes: Nodes, domain: int, chunk: int) -> Iterator[Chunk]:
-        """The pairs of a domain that begin at some nodes: their places among these, and the targets."""
+        """The pairs of a domain that begin at some nodes: their positions among these, and the targets."""
         nodes = as_rows(nodes)
-        places = np.arange(len(nodes), dtype=np.int32)
+        positions = np.arange(len(nodes), dtype=np.int32)
         for walk in self._walks(domain):
-            yield from walks.chunks(walk, nodes, places, self._targets(walk), chunk)
+            yield from walks.chunks(walk, nodes, positions, self._targets(walk), chunk)
 
     def predecessors(self, nodes: Nodes, domain: int, chunk: int, begins: Mask | None = None) -> Iterator[Chunk]:
-        """The pairs of a domain that end at some nodes and whose sources may begin them: their places among these, and the sources."""
+        """The pairs of a domain that end at some nodes and whose sources may begin them: their positions among these, and the sources."""
         nodes = as_rows(nodes)
         if len(nodes) <= FEW_KEYS:
             yield from self._look_up(nodes, domain, chunk, begins)
             return
         for walk in self._walks(domain):
             sources, keys = self._sources_and_keys(walk, nodes, begins)
-            for found, places in walks.chunks(walk, sources, sources, keys, chunk):
-                yield places, found
+            for found, positions in walks.chunks(walk, sources, sources, keys, chunk):
+                yield positions, found
 
     def _look_up(self, nodes: Nodes, domain: int, chunk: int, begins: Mask | None) -> Iterator[Chunk]:
         """The same for few nodes, one by one."""
@@ -90,7 +88,7 @@ class Reach:
             if not 0 <= node < self.now.n:
                 continue
             if self.before is None and self._backwards is not None:
-                sources = _chosen(self._predecessors(node, self._backwards) if domain & KEPT else _NO_NODES, begins)
+                sources = _chosen(self._predecessors(node, self._backwards) if domain & KEPT else NO_NODES, begins)
             else:
                 every = np.arange(self.now.n, dtype=np.int32) if few else self._behind(nodes[i : i + 1], past=True)
                 sources = _chosen(every, begins)
@@ -106,16 +104,16 @@ class Reach:
         return found if covers(self.now, found[:1], found[:1])[0] else found[1:]
 
     def facts(
-        self, domain: int, chunk: int, values: Values, *, flipped: bool, apart: bool, begins: Mask | None = None
+        self, domain: int, chunk: int, values: Numbers, *, flipped: bool, apart: bool, begins: Mask | None = None
     ) -> Iterator[Batch]:
-        """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, turned around if flipped.
+        """All pairs of a domain whose sources may begin them, in new batches: the values of their nodes, reversed if flipped.
 
         If they are read `apart`, which is for one version, pairs of nodes of the same component are left out.
         """
         for walk in self._walks(domain):
             sources, targets = _chosen(self._sources(walk), begins), self._targets(walk)
             if walk.kept is None:
-                groups = np.where(self.cyclic[sources], self.now.component[sources], -1) if apart else _NO_NODES
+                groups = np.where(self.cyclic[sources], self.now.component[sources], -1) if apart else NO_NODES
                 yield from walks.named(
                     walk, sources, targets.listing, groups, self.now.component, values, chunk, flipped=flipped
                 )
@@ -132,7 +130,7 @@ class Reach:
 
     # ── Numbers of pairs ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def counts(self, nodes: Nodes, domain: int) -> Places:
+    def counts(self, nodes: Nodes, domain: int) -> Numbers:
         """How many pairs of a domain begin at each of some nodes."""
         nodes = as_rows(nodes)
         totals = np.zeros(len(nodes), np.int64)
@@ -148,7 +146,7 @@ class Reach:
             total += int(walks.totals(walk, sources, self._targets(walk)) @ weights)
         return total
 
-    def backward_counts(self, nodes: Nodes, domain: int, begins: Mask | None = None) -> Places:
+    def backward_counts(self, nodes: Nodes, domain: int, begins: Mask | None = None) -> Numbers:
         """How many pairs of a domain end at each of some nodes, with sources that may begin them."""
         nodes = as_rows(nodes)
         totals = np.zeros(len(nodes), np.int64)
@@ -161,8 +159,8 @@ class Reach:
                     kernels.add_steps(begin, end, steps)
                 totals[listed] += np.cumsum(steps[:-1])
             else:
-                for _, places in walks.chunks(walk, sources, sources, keys, walks.RANGES):
-                    np.add.at(totals, places, 1)
+                for _, positions in walks.chunks(walk, sources, sources, keys, walks.RANGES):
+                    np.add.at(totals, positions, 1)
         return totals
 
     # ── Domains ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -221,7 +219,7 @@ class Reach:
             return self._behind(np.arange(walk.least, walk.limit, dtype=np.int32), past=False)
         version, other = walk.version, walk.other
         if walk.kept is False and self._edges is not None and self._changed is not None:
-            # Who reached something over an edge that has gone still reaches the first such edge.
+            # A node that reached something over a deleted edge still reaches the first such edge.
             tails = as_rows(self._edges.table.rows[self._changed, 0])
             sources = self._behind(tails, past=False)
             return sources[sources < version.n]
@@ -234,19 +232,19 @@ class Reach:
         return sources if walk.operation == ALL else sources[np.argsort(walks.groups_of(walk, sources), kind="stable")]
 
     def _sources_and_keys(self, walk: Walk, nodes: Nodes, begins: Mask | None) -> tuple[Nodes, Targets]:
-        """The nodes that may reach some nodes on a walk; and these, as far as it may lead there, by their places."""
-        places = np.flatnonzero((nodes >= walk.least) & (nodes < walk.limit)).astype(np.int32)
-        keys = nodes[places]
-        listing = other = listing_of(places, walk.version.home[keys])
+        """The nodes that may reach some nodes on a walk; and these, as far as it may lead there, by their positions."""
+        positions = np.flatnonzero((nodes >= walk.least) & (nodes < walk.limit)).astype(np.int32)
+        keys = nodes[positions]
+        listing = other = listing_of(positions, walk.version.home[keys])
         if walk.kept is not None:
             known = keys < walk.other.n
-            other = listing_of(places[known], walk.other.home[keys[known]])
-        sources = self._behind(keys, past=walk.version is self.before) if len(keys) else _NO_NODES
+            other = listing_of(positions[known], walk.other.home[keys[known]])
+        sources = self._behind(keys, past=walk.version is self.before) if len(keys) else NO_NODES
         return _chosen(sources, begins), Targets(listing, other, len(nodes))
 
     def _behind(self, keys: Nodes, *, past: bool) -> Nodes:
         """Nodes that have numbers, among them all that reach one of the keys, now or in the past."""
-        edges, changed = self._edges, self._changed if past else _NO_NODES
+        edges, changed = self._edges, self._changed if past else NO_NODES
         if edges is None or changed is None:
             return np.arange(self.now.n, dtype=np.int32)
         state = edges.table.state

@@ -1,21 +1,113 @@
-"""Walks: the pairs of one part of a domain, found in the intervals of one version, or of two that are compared."""
+"""The closure of a graph at one time, as intervals of numbers; and walks: the pairs of one part of a domain, found in one version or in two.
+
+Nodes of a graph are numbered along a tree that covers most of it, so that what a node reaches are few intervals of numbers (Agrawal,
+Borgida and Jagadish).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import Nodes
-from evermat.columns.intervals.interval_version import EMPTY, Listing, Places, Version
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL
-from evermat.columns.storage.table import Batch
+from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Words, as_rows
 
-Values: TypeAlias = npt.NDArray[np.int64]
-Words: TypeAlias = npt.NDArray[np.uint64]
+_NO_NUMBERS: Numbers = np.empty(0, np.int64)
+
+
+class Listing(NamedTuple):
+    """Some nodes, or whatever stands for them, sorted by their homes, such that a number's position among these is found in a few steps.
+
+    Invariant: `table[b]` of the homes are less than `b << shift`, up to a b for which all of them are.
+    """
+
+    listed: Nodes
+    homes: Nodes
+    table: Nodes
+    shift: int
+
+
+class Version(NamedTuple):
+    """The closure of a graph with nodes 0 … n - 1. Arrays that never change, so that it can be kept, saved, and sent elsewhere.
+
+    Invariants: a node reaches the intervals `low[i] … high[i]`, ends included, for `i` from `starts[node]`, as many as `counts[node]`. They are
+    sorted, disjoint and not adjacent. A node has the numbers `own[node] … home[node]`, which no other has; a node that reaches one of
+    them reaches all of them. So it reaches another node if it reaches its home, and itself only if it lies on a cycle.
+    `component[node]` is the least node of its strongly connected component, whose nodes have the same intervals, stored once.
+    Numbers never change as long as `numbering` is the same, but a node may have given some of its own, never its home, to nodes that were
+    inserted later. Versions of the same numbering that follow from one another have slices of the same intervals.
+    """
+
+    component: Nodes
+    starts: Numbers
+    counts: Nodes
+    low: Nodes
+    high: Nodes
+    own: Nodes
+    home: Nodes
+    order: Nodes  # the nodes, by their homes
+    homes: Nodes
+    table: Nodes
+    shift: int  # a node got 1 << shift numbers
+    top: int  # the least number that is above all
+    numbering: int
+    numbered: int  # how many intervals there were when the nodes were numbered
+
+    @property
+    def n(self) -> int:
+        return len(self.home)
+
+    @property
+    def listing(self) -> Listing:
+        """All nodes."""
+        return Listing(self.order, self.homes, self.table, self.shift)
+
+    @property
+    def slices(self) -> tuple[Numbers, Nodes, Nodes, Nodes]:
+        """What nodes reach, for kernels."""
+        return self.starts, self.counts, self.low, self.high
+
+    @property
+    def intervals(self) -> int:
+        """How many intervals there are in use."""
+        return int(self.counts[self.component == np.arange(self.n, dtype=np.int32)].sum(dtype=np.int64))
+
+    @property
+    def nbytes(self) -> int:
+        return sum(part.nbytes for part in self if isinstance(part, np.ndarray))
+
+
+EMPTY: Final = Version(
+    NO_NODES, _NO_NUMBERS, *(NO_NODES,) * 7, np.zeros(1, np.int32), shift=0, top=0, numbering=0, numbered=0
+)  # fmt: skip
+
+
+def table_of(homes: Nodes, shift: int) -> Nodes:
+    """The table of a listing."""
+    table = np.empty((int(homes[-1]) >> shift) + 2 if len(homes) else 1, np.int32)
+    kernels.tabulate(homes, shift, table)
+    return table
+
+
+def listing_of(listed: Nodes, homes: Nodes) -> Listing:
+    """Lists something by homes, which are not sorted yet and may repeat."""
+    by_home = np.argsort(homes)
+    listed, homes = listed[by_home], homes[by_home]
+    spread = int(homes[-1]) // len(homes) if len(homes) else 0
+    shift = max(spread.bit_length() - 1, 0)
+    return Listing(listed, homes, table_of(homes, shift), shift)
+
+
+def covers(version: Version, tails: Nodes, heads: Nodes) -> Mask:
+    """Which tails reach their heads."""
+    codes = np.zeros(len(tails), np.uint8)
+    kernels.test_pairs_in(as_rows(tails), as_rows(heads), *version.slices, version.home, 1, codes)
+    return codes.view(np.bool_)
+
+
 Chunk: TypeAlias = tuple[Nodes, Nodes]
 Ranges: TypeAlias = tuple[Nodes, Nodes, Nodes]  # owners, begins, ends
 
@@ -24,7 +116,6 @@ RANGES = 1 << 14
 RANGES_PER_NODE = 1 << 8
 
 _BITS = 64
-_NO_NODES: Nodes = np.empty(0, np.int32)
 
 
 class Walk(NamedTuple):
@@ -51,7 +142,7 @@ class Targets(NamedTuple):
 
 
 def ranges(walk: Walk, sources: Nodes, listing: Listing) -> Iterator[Ranges]:
-    """The places of a walk's targets in a listing, in ranges for places of sources; valid until the next step."""
+    """The positions of a walk's targets in a listing, in ranges for positions of sources; valid until the next step."""
     if not len(listing.listed):
         return
     room = min(RANGES, RANGES_PER_NODE * len(sources))
@@ -88,7 +179,7 @@ def chunks(walk: Walk, sources: Nodes, labels: Nodes, targets: Targets, size: in
         out = _room_for(0)
         for owner, begin, end in ranges(walk, sources, targets.listing):
             if len(out[0]) < size:
-                out = _room_for(min(size, kernels.total_length(begin, end)))
+                out = _room_for(min(size, int(np.sum(end - begin, dtype=np.int64))))
             cursor = np.zeros(2, np.int64)
             while cursor[0] < len(owner):
                 m = kernels.write_ranges(owner, begin, end, listed, cursor, labels, *out)
@@ -110,14 +201,14 @@ def named(
     listing: Listing,
     apart: Nodes,
     component: Nodes,
-    values: Values,
+    values: Numbers,
     size: int,
     *,
     flipped: bool,
 ) -> Iterator[Batch]:
     """The pairs of a walk in batches of values; `apart`: for each source the component that is left out, or -1; or for none of them."""
     labels, names = values[sources], values[listing.listed]
-    groups = component[listing.listed] if len(apart) else _NO_NODES
+    groups = component[listing.listed] if len(apart) else NO_NODES
     out, filled = np.empty((2, size), np.int64), 0
     for some in ranges(walk, sources, listing):
         cursor = np.zeros(2, np.int64)
@@ -134,7 +225,7 @@ def _room_for(size: int) -> Chunk:
     return np.empty(size, np.int32), np.empty(size, np.int32)
 
 
-def totals(walk: Walk, sources: Nodes, targets: Targets) -> Places:
+def totals(walk: Walk, sources: Nodes, targets: Targets) -> Numbers:
     """How many pairs of a walk begin at each source."""
     sums = np.zeros(len(sources), np.int64)
     if walk.kept is None:
@@ -147,7 +238,7 @@ def totals(walk: Walk, sources: Nodes, targets: Targets) -> Places:
     return sums
 
 
-def groups_of(walk: Walk, sources: Nodes) -> Places:
+def groups_of(walk: Walk, sources: Nodes) -> Numbers:
     """Numbers that are the same for nodes which reach the same on a walk."""
     groups = walk.version.component[sources].astype(np.int64)
     if walk.other.n:
@@ -157,7 +248,7 @@ def groups_of(walk: Walk, sources: Nodes) -> Places:
     return groups
 
 
-def representatives(walk: Walk, sources: Nodes) -> tuple[Nodes, Places]:
+def representatives(walk: Walk, sources: Nodes) -> tuple[Nodes, Numbers]:
     """One of the nodes that reach the same on a walk, for each of them how many these are."""
     groups = groups_of(walk, sources)
     order = np.argsort(groups, kind="stable")

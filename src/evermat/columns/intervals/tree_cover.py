@@ -5,7 +5,7 @@ edges, whatever the closure. Random numbers come from a fixed seed: what is foun
 
 *Estimates* are those of Cohen (*Size-estimation framework with applications to transitive closure and reachability*, 1997): every node
 draws exponentially distributed ranks; the least rank among n nodes is distributed as one rank divided by n, so the least ranks
-of what a component reaches tell its size. They go from component to component along the edges.
+of what a component reaches estimate its size. They go from component to component along the edges.
 
 The *order* is a post-order of a tree in which each component hangs under one that has an edge to it. All that is below a component in the tree
 is one interval; each edge that is not in the tree may cost one more in all components above it. Agrawal, Borgida and Jagadish
@@ -18,12 +18,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.reachability import Graph, Nodes, Words
+from evermat.columns.graph.reachability import Graph
 from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import tree_cover as kernels
+from evermat.columns.storage.arrays import Mask, Nodes, Numbers, Words
 
 Floats = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
 
 #: components that reach a component are counted exactly if that takes so many operations on words at most; else for a sample of
 #: them, as large as these operations allow, but not smaller than this
@@ -33,7 +33,7 @@ LEAST_SAMPLE = 512
 #: than this, for then they are most of the memory that building takes
 MARKS = 512
 MOST_MARK_WORDS = 1 << 21
-#: for so many components it is found out exactly how much they reach, to mend an estimate of all
+#: for so many components it is found out exactly how much they reach, to correct an estimate of all
 PROBES = 64
 #: intervals are counted for so many components
 INTERVAL_PROBES = 256
@@ -78,8 +78,8 @@ def _estimate_beyond(graph: Graph, weights: Nodes, samples: int) -> Floats:
 def estimate_pairs(graph: Graph, sources: Mask | None = None, samples: int = _SAMPLES) -> float:
     """About how many pairs of a source and a node are connected; every node is a source if `sources` is None.
 
-    Estimates for components may all deviate in the same direction, and their sum as much as one of them. So it is mended: for some
-    components the sizes are found exactly, and an average tells how the estimates relate to them. Components are drawn in proportion to what
+    Estimates for components may all deviate in the same direction, and their sum as much as one of them. So it is corrected: for some
+    components the sizes are found exactly, and an average shows how the estimates relate to them. Components are drawn in proportion to what
     they contribute; so the average is right for the sum, and deviates by a few percent, however little or much single components reach.
     """
     if sources is None:
@@ -99,7 +99,7 @@ def estimate_pairs(graph: Graph, sources: Mask | None = None, samples: int = _SA
     return known + float(ends[-1] * (_sizes(graph, drawn) / reach[drawn]).mean())
 
 
-def _sizes(graph: Graph, chosen: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+def _sizes(graph: Graph, chosen: npt.NDArray[np.intp]) -> Numbers:
     """How many nodes the chosen components, at most as many as a word has bits, are connected to."""
     sizes = np.zeros(_BITS, np.int64)
     rows, active, count = _spread(graph, chosen, 1)
@@ -153,9 +153,9 @@ def cover(graph: Graph) -> Nodes:
     starts = np.zeros(graph.components + 2, np.int32)
     children = np.empty(graph.components, np.int32)
     graph_kernels.list_by_key(parents[by_ancestors] + 1, by_ancestors, starts, children)
-    sizes, places = np.zeros(graph.components, np.int32), np.empty(graph.components, np.int32)
+    sizes, positions = np.zeros(graph.components, np.int32), np.empty(graph.components, np.int32)
     order: Nodes = np.empty(graph.nodes, np.int32)
-    kernels.lay_out(parents, starts, children, graph.bounds, graph.members, sizes, places, order)
+    kernels.lay_out(parents, starts, children, graph.bounds, graph.members, sizes, positions, order)
     return order
 
 
@@ -182,17 +182,17 @@ def estimate_ancestors(graph: Graph) -> Floats:
     """About how many other components reach each component; exact if the graph is small.
 
     The components that compete for the same child have most ancestors in common, and it is the rest that decides. A
-    sample of components that is the same for all tells that better than ranks do: what is in common counts for both alike. Where it
+    sample of components that is the same for all shows that better than ranks do: what is in common counts for both alike. Where it
     has little to count, ranks are better. So both are taken, weighted by how exact they are.
     """
-    turned = graph.turn()  # not kept: it is as large as the graph
-    count = turned.components
-    size = min(count, max(LEAST_SAMPLE, MOST_OPERATIONS // (len(turned.successors) + count + 1) * _BITS))
+    reversed_ = graph.reverse()  # not kept: it is as large as the graph
+    count = reversed_.components
+    size = min(count, max(LEAST_SAMPLE, MOST_OPERATIONS // (len(reversed_.successors) + count + 1) * _BITS))
     marked = np.random.default_rng(1).permutation(count)[:size] if size < count else np.arange(count)
-    counts = _count_marked(turned, marked)
+    counts = _count_marked(reversed_, marked)
     if size == count:
         return counts[::-1].astype(np.float64)
-    ranked = _estimate_beyond(turned, np.ones(count, np.int32), _SAMPLES)
+    ranked = _estimate_beyond(reversed_, np.ones(count, np.int32), _SAMPLES)
     found = (counts * (counts * (count / size)) + _SAMPLES * ranked) / (counts + _SAMPLES)
     return found[::-1].copy()
 

@@ -1,7 +1,7 @@
 """Kernels that find, append and count tuples of dense facts: with a bit, a row or a small count for every possible tuple.
 
-The *place* of a tuple is its number among all possible ones, [0, high] for each column. All of them refuse values outside of that
-range; the caller sees to it that the range is wide enough, or goes over to a hash.
+The *position* of a tuple is its number among all possible ones, [0, high] for each column. All of them refuse values outside of that
+range; the caller makes the range wide enough, or changes to a hash.
 """
 
 # The types of a kernel are the signatures given to `compiled`.
@@ -21,6 +21,22 @@ def _bit_of(batch, i, high):
     for c in range(batch.shape[0]):
         position = position * (high[c] + 1) + batch[c, i]
     return position
+
+
+@compiled()
+def _bit_of_row(rows, row, high):
+    position = np.int64(0)
+    for c in range(rows.shape[1]):
+        position = position * (high[c] + 1) + np.int64(rows[row, c])
+    return position
+
+
+@compiled()
+def _is_inside(batch, i, low, high):
+    inside = True
+    for c in range(batch.shape[0]):
+        inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
+    return inside
 
 
 @compiled()
@@ -81,26 +97,26 @@ FAR = 1 << 18
 
 
 @compiled(inline="always")
-def _seek_places(batch, first, m, high, ids, places):
-    """The places in `ids` of the tuples first … first+m. Column by column, so that it takes few instructions for each."""
+def _seek_positions(batch, first, m, high, ids, positions):
+    """The positions in `ids` of the tuples first … first+m. Column by column, so that it takes few instructions for each."""
     for b in range(m):
-        places[b] = np.uint64(0)
+        positions[b] = np.uint64(0)
     for c in range(batch.shape[0]):
         width = np.uint64(high[c] + 1)
         for b in range(m):
-            places[b] = places[b] * width + np.uint64(batch[c, first + b])
+            positions[b] = positions[b] * width + np.uint64(batch[c, first + b])
     if ids.size > FAR:
         for b in range(m):
-            prefetch(ids, places[b])
+            prefetch(ids, positions[b])
 
 
 @compiled(inline="always")
-def _append_direct(batch, j, rows, state, count, ids, place, mark):
+def _append_direct(batch, j, rows, state, count, ids, position, mark):
     """Appends tuple j; its row plus one."""
     for c in range(batch.shape[0]):
         rows[np.uint64(count), np.uint64(c)] = batch[np.uint64(c), np.uint64(j)]
     state[np.uint64(count)] = mark
-    ids[place] = count + 1
+    ids[position] = count + 1
     return np.int32(count + 1)
 
 
@@ -112,17 +128,17 @@ def insert_direct(batch, start, n, rows, state, count, limit, low, high, ids, ma
     """As `insert_hashed`, for a table that has the row of every possible tuple in `ids`, plus one; 0 where there is none."""
     if _outside(batch, start, n, low, high):
         return -1, count
-    places = scratch[0]
+    positions = scratch[0]
     wanted = out.size > 0
     for first in range(start, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek_places(batch, first, m, high, ids, places)
+        _seek_positions(batch, first, m, high, ids, positions)
         for b in range(m):
-            row = ids[places[b]]
+            row = ids[positions[b]]
             if row == 0:
                 if count == limit:
                     return first + b, count
-                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], mark)
+                row = _append_direct(batch, first + b, rows, state, count, ids, positions[b], mark)
                 count += 1
             if wanted:
                 out[np.uint64(first + b)] = row - 1
@@ -133,10 +149,10 @@ _COUNTED = "i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], i4[::1], i4
 
 
 @compiled(inline="always")
-def _ask_counts_ahead(m, ids, places, counts):
+def _ask_counts_ahead(m, ids, positions, counts):
     if counts.size > 4 * FAR:  # a row beyond that is seldom in a near cache
         for b in range(m):
-            prefetch(counts, max(ids[places[b]] - 1, 0))
+            prefetch(counts, max(ids[positions[b]] - 1, 0))
 
 
 @compiled(_COUNTED)
@@ -147,15 +163,15 @@ def count_direct(batch, n, rows, state, count, low, high, ids, counts, most, scr
     """
     if _outside(batch, 0, n, low, high):
         return 0, count
-    places = scratch[0]
+    positions = scratch[0]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek_places(batch, first, m, high, ids, places)
-        _ask_counts_ahead(m, ids, places, counts)
+        _seek_positions(batch, first, m, high, ids, positions)
+        _ask_counts_ahead(m, ids, positions, counts)
         for b in range(m):
-            row = ids[places[b]]
+            row = ids[positions[b]]
             if row == 0:
-                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], 0)
+                row = _append_direct(batch, first + b, rows, state, count, ids, positions[b], 0)
                 count += 1
             before = np.int64(counts[np.uint64(row - 1)])
             if before == most:
@@ -169,16 +185,16 @@ def touch_direct(batch, n, rows, state, count, low, high, ids, counts, most, scr
     """As `count_direct`, by `sign`, and marks what it counts like `touch_counts`: (where it stopped, count, m)."""
     if _outside(batch, 0, n, low, high):
         return 0, count, 0
-    places = scratch[0]
+    positions = scratch[0]
     found = np.uint64(0)
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek_places(batch, first, m, high, ids, places)
-        _ask_counts_ahead(m, ids, places, counts)
+        _seek_positions(batch, first, m, high, ids, positions)
+        _ask_counts_ahead(m, ids, positions, counts)
         for b in range(m):
-            row = ids[places[b]]
+            row = ids[positions[b]]
             if row == 0:
-                row = _append_direct(batch, first + b, rows, state, count, ids, places[b], 0)
+                row = _append_direct(batch, first + b, rows, state, count, ids, positions[b], 0)
                 count += 1
             row -= 1
             held = np.int64(counts[np.uint64(row)])
@@ -229,19 +245,19 @@ def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
     k = batch.shape[0]
     if k == 2:
         return _tally_pairs(batch, n, rows, state, count, np.uint64(high[1] + 1), tally)
-    places = scratch[0]
+    positions = scratch[0]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek_places(batch, first, m, high, tally, places)
+        _seek_positions(batch, first, m, high, tally, positions)
         for b in range(m):
-            before = np.int64(tally[places[b]])
+            before = np.int64(tally[positions[b]])
             if before == 255:
                 return first + b, count
             for c in range(k):
                 rows[np.uint64(count), np.uint64(c)] = batch[np.uint64(c), np.uint64(first + b)]
             state[np.uint64(count)] = 0
             new = np.int64(before == 0)
-            tally[places[b]] = before + 1 + new
+            tally[positions[b]] = before + 1 + new
             count += new
     return n, count
 
@@ -251,12 +267,9 @@ _TALLY = "i4[:,::1], i8, i8[::1], u1[::1]"
 
 @compiled(_TALLY)
 def fill_tally(rows, count, high, tally):
-    """Enter the rows 0 … count, each with a count of 0."""
+    """Enters the rows 0 … count, each with a count of 0."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
-        tally[position] = 1
+        tally[_bit_of_row(rows, row, high)] = 1
 
 
 _READ = _TALLY + ", u8[:,::1], {}[::1], i8"
@@ -264,55 +277,41 @@ _READ = _TALLY + ", u8[:,::1], {}[::1], i8"
 
 @compiled(_READ.format("i4"), _READ.format("i8"))
 def read_tally(rows, count, high, tally, scratch, counts, most):
-    """Add the tally to the counts of the rows 0 … count; the first row whose count would exceed `most`, or `count`."""
-    places = scratch[0]
+    """Adds the tally to the counts of the rows 0 … count; the first row whose count would exceed `most`, or `count`."""
+    positions = scratch[0]
     for first in range(0, count, BLOCK):
         m = min(BLOCK, count - first)
         for b in range(m):
-            position = np.uint64(0)
-            for c in range(rows.shape[1]):
-                position = position * np.uint64(high[c] + 1) + np.uint64(rows[first + b, c])
-            places[b] = position
-            prefetch(tally, position)
+            positions[b] = _bit_of_row(rows, first + b, high)
+            prefetch(tally, positions[b])
         for b in range(m):
-            more = np.int64(tally[places[b]]) - 1
+            more = np.int64(tally[positions[b]]) - 1
             if more > most - np.int64(counts[first + b]):
                 return first + b
             counts[first + b] += more
-            tally[places[b]] = 1
+            tally[positions[b]] = 1
     return count
 
 
 @compiled("i8[:,::1], i8, i8[::1], i8[::1], i4[::1], i4[::1]")
 def find_direct(batch, n, low, high, ids, out):
     """Row of each of n tuples into `out`, -1 where there is none."""
-    k = batch.shape[0]
     for i in range(n):
-        inside = True
-        for c in range(k):
-            inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
-        out[i] = ids[_bit_of(batch, i, high)] - 1 if inside else -1
+        out[i] = ids[_bit_of(batch, i, high)] - 1 if _is_inside(batch, i, low, high) else -1
 
 
 @compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]")
 def fill_direct(rows, count, high, ids):
-    """Enter the rows 0 … count."""
+    """Enters the rows 0 … count."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
-        ids[position] = row + 1
+        ids[_bit_of_row(rows, row, high)] = row + 1
 
 
 @compiled("i8[:,::1], i8, i8[::1], i8[::1], u8[::1], b1[::1]")
 def test_bitmap(batch, n, low, high, words, out):
     """Whether each of n tuples is present."""
-    k = batch.shape[0]
     for i in range(n):
-        inside = True
-        for c in range(k):
-            inside &= (batch[c, i] >= low[c]) & (batch[c, i] <= high[c])
-        if inside:
+        if _is_inside(batch, i, low, high):
             position = _bit_of(batch, i, high)
             out[i] = (words[position >> 6] >> np.uint64(position & 63)) & np.uint64(1) != np.uint64(0)
         else:
@@ -321,9 +320,7 @@ def test_bitmap(batch, n, low, high, words, out):
 
 @compiled("i4[:,::1], i8, i8[::1], u8[::1]", "i8[:,::1], i8, i8[::1], u8[::1]")
 def fill_bitmap(rows, count, high, words):
-    """Set the bits of the rows 0 … count."""
+    """Sets the bits of the rows 0 … count."""
     for row in range(count):
-        position = np.int64(0)
-        for c in range(rows.shape[1]):
-            position = position * (high[c] + 1) + np.int64(rows[row, c])
+        position = _bit_of_row(rows, row, high)
         words[position >> 6] |= np.uint64(1) << np.uint64(position & 63)

@@ -44,7 +44,7 @@ else:
 
 @compiled("i4[::1], i4[::1], i4[::1], i4[::1]")
 def list_by_key(keys, values, starts, lists):
-    """List the values of each key, in order; `starts` has one element more than there are keys, all 0."""
+    """Lists the values of each key, in order; `starts` has one element more than there are keys, all 0."""
     for i in range(keys.size):
         starts[keys[i] + 1] += 1
     for k in range(1, starts.size):
@@ -108,6 +108,14 @@ def find_strong_components(starts, heads, component, scratch):
     return count
 
 
+@compiled()
+def _root(parent, v):
+    while parent[v] != v:
+        parent[v] = parent[parent[v]]
+        v = parent[v]
+    return v
+
+
 @compiled("i4[::1], i4[::1], i4[::1], i4[::1]")
 def find_components(tails, heads, parent, component):
     """The component of each node if edges may be used both ways, by union and find; returns how many there are.
@@ -115,17 +123,8 @@ def find_components(tails, heads, parent, component):
     Before, each node is its own parent. A parent is never greater than its child, so the roots are found in order.
     """
     for i in range(tails.size):
-        v, w = tails[i], heads[i]
-        while parent[v] != v:
-            parent[v] = parent[parent[v]]
-            v = parent[v]
-        while parent[w] != w:
-            parent[w] = parent[parent[w]]
-            w = parent[w]
-        if v < w:
-            parent[w] = v
-        else:
-            parent[v] = w
+        v, w = _root(parent, tails[i]), _root(parent, heads[i])
+        parent[max(v, w)] = min(v, w)
     count = 0
     for v in range(parent.size):
         if parent[v] == v:
@@ -169,7 +168,7 @@ def _flag(flags, c):
 
 @compiled("i4[::1], i4[::1], i4[::1], b1[::1], i4[::1], i8, u8[::1], u8[::1], i4[::1]")
 def spread(starts, successors, component, cyclic, sources, width, rows, flags, active):
-    """Fill the rows of all components that a path from the sources leads to, and list these; returns how many there are.
+    """Fills the rows of all components that a path from the sources leads to, and list these; returns how many there are.
 
     Afterwards bit i of a row is set if a path of at least one edge leads from source i to the nodes of the component. Before, rows and
     flags are 0; the flags are again afterwards. Only rows of components that are listed are touched. The list ascends; it also
@@ -177,22 +176,22 @@ def spread(starts, successors, component, cyclic, sources, width, rows, flags, a
     """
     zero, one, six, low = np.uint64(0), np.uint64(1), np.uint64(6), np.uint64(63)
     words = np.uint64(width)
-    place, last = np.uint64(flags.size), zero
+    position, last = np.uint64(flags.size), zero
     for i in range(sources.size):
         c = np.uint64(component[sources[i]])
         bit = np.uint64(i)
         rows[c * words + (bit >> six)] |= one << (bit & low)
         _flag(flags, c)
-        place = min(place, c >> six)
+        position = min(position, c >> six)
         last = max(last, c >> six)
     m = zero
-    while place <= last and place < np.uint64(flags.size):
-        word = flags[place]
+    while position <= last and position < np.uint64(flags.size):
+        word = flags[position]
         if word == zero:
-            place += one
+            position += one
             continue
-        flags[place] = word & (word - one)
-        c = (place << six) + lowest_bit(word)
+        flags[position] = word & (word - one)
+        c = (position << six) + lowest_bit(word)
         active[m] = c
         m += one
         for e in range(starts[c], starts[c + one]):
@@ -212,7 +211,7 @@ def spread(starts, successors, component, cyclic, sources, width, rows, flags, a
 
 @compiled("i4[::1], i8, i8, u8[::1]")
 def clear(active, count, width, rows):
-    """Set the rows of the listed components to 0."""
+    """Sets the rows of the listed components to 0."""
     for i in range(count):
         first = np.int64(active[i]) * width
         for k in range(first, first + width):
@@ -226,15 +225,15 @@ def write_pairs(
     """Pairs of a source and a target that it reaches in `rows` but not in `less`; returns how many.
 
     The targets in each component are listed in `bounds` and `targets`; `active` lists the components that are reached. `less`
-    has rows for the components of another graph, which `component` tells; it is empty if that graph has no edges. Stops
-    when the buffers are full, and goes on from the cursor, which is 0 at first; there is no more when its first element is `count`.
+    has rows for the components of another graph, given by `component`; it is empty if that graph has no edges. Stops
+    when the buffers are full, and goes on from the cursor, which is 0 at first; all is done when its first element is `count`.
     """
     zero, one, six = np.uint64(0), np.uint64(1), np.uint64(6)
     full = ~zero
     room = np.uint64(out_sources.size)
     words = np.uint64(width)
-    i, at = cursor[0], cursor[1]  # place in the list of components, and among the targets of that one
-    place = np.uint64(cursor[2]) >> six  # the word
+    i, at = cursor[0], cursor[1]  # position in the list of components, and among the targets of that one
+    position = np.uint64(cursor[2]) >> six  # the word
     skip = np.uint64(cursor[2]) & np.uint64(63)  # bits of it that are done
     m = zero
     while i < count:
@@ -244,13 +243,13 @@ def write_pairs(
             target = targets[np.uint64(j)]
             other = np.uint64(component[target]) * words if less.size else zero
             begin = m
-            while place < words:
-                word = rows[row + place]
+            while position < words:
+                word = rows[row + position]
                 if less.size:
-                    word &= ~less[other + place]
+                    word &= ~less[other + position]
                 word &= full << skip
                 skip = zero
-                base = place << six
+                base = position << six
                 if word == full and room - m >= np.uint64(64):
                     for bit in range(np.uint64(64)):
                         out_sources[m + bit] = sources[base + bit]
@@ -262,15 +261,15 @@ def write_pairs(
                     word &= word - one
                 if word != zero:
                     break
-                place += one
+                position += one
             for k in range(begin, m):
                 out_targets[k] = target
-            if place < words:
+            if position < words:
                 cursor[0] = i
                 cursor[1] = j - bounds[c]
-                cursor[2] = (place << six) + lowest_bit(word)
+                cursor[2] = (position << six) + lowest_bit(word)
                 return np.int64(m)
-            place = zero
+            position = zero
         at = 0
         i += 1
     cursor[0] = count
@@ -306,11 +305,11 @@ def count_pairs(active, count, bounds, targets, width, rows, component, less):
 
 
 @compiled("i4[::1], i4[::1], i4[::1], i8, i4[::1], i8, u8[::1], b1[::1]")
-def test_pairs(ids, places, ends, base, component, width, rows, out):
-    """Of each listed pair, whether the source with bit place - base reaches its end."""
+def test_pairs(ids, positions, ends, base, component, width, rows, out):
+    """Of each listed pair, whether the source with bit position - base reaches its end."""
     for i in range(ids.size):
         pair = ids[i]
-        bit = np.int64(places[pair]) - base
+        bit = np.int64(positions[pair]) - base
         word = rows[np.int64(component[ends[pair]]) * width + (bit >> 6)]
         out[pair] = (word >> np.uint64(bit & 63)) & np.uint64(1) != np.uint64(0)
 
@@ -323,7 +322,7 @@ def test_pairs(ids, places, ends, base, component, width, rows, out):
 
 @compiled("i4[:,::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1]")
 def link(rows, first, end, head_out, next_out, head_in, next_in):
-    """Put the edges first … end in front of the chains of their nodes."""
+    """Puts the edges first … end in front of the chains of their nodes."""
     for edge in range(first, end):
         tail, head = rows[edge, 0], rows[edge, 1]
         next_out[edge] = head_out[tail]
@@ -334,7 +333,7 @@ def link(rows, first, end, head_out, next_out, head_in, next_in):
 
 @compiled("i4[::1], i4[:,::1], u2[::1], u1[::1], i4[::1], i4[::1], i8, u1[::1], i8, i8, i4[::1]")
 def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, out):
-    """Visit, breadth first, the seeds and all that live edges lead to from them; returns how many nodes were visited.
+    """Visits, breadth first, the seeds and all that live edges lead to from them; returns how many nodes were visited.
 
     A node is visited if its marks lack the bit `mark` and have all bits of `within`: it gets the bit, and is appended to `out`, which has
     room for all of them. Forwards, it takes the chains of the edges out of nodes, and column 1; backwards, those into nodes, and 0.
@@ -365,7 +364,7 @@ def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, o
 def reach_listed(seed, starts, lists, seen, out):
     """The same from one node, over lists of what edges lead to. Before, `seen` is 0; `out` has room for one more than there are nodes.
 
-    Whether a node has been seen is hard to foretell, so there is no branch: each is written to `out`, and stays there if it is new.
+    Whether a node has been seen is hard to predict, so there is no branch: each is written to `out`, and stays there if it is new.
     """
     seen[seed] = 1
     out[0] = seed

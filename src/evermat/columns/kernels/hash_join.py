@@ -3,7 +3,7 @@
 A *group* is a number for a key: the key itself where keys are small nonnegative numbers, else the order in which
 the key first appeared, found through a hash like that of `hash_set`. All else sees only groups.
 
-The rows of a group lie in two places. *Bulk*: `segments[starts[g] : starts[g + 1]]`, ascending. *Recent*: a chain,
+The rows of a group lie in two parts. *Bulk*: `segments[starts[g] : starts[g + 1]]`, ascending. *Recent*: a chain,
 descending, from `heads[g]` through `links[row - base]`; both hold the row id plus one, and 0 ends the chain. Every
 bulk row is below `base`, every recent one is not.
 """
@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.hash_set import BLOCK, _hash_batch, _mix, _split
+from evermat.columns.kernels.hash_set import BLOCK, _mix, _split, ask_slots, candidate
 from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.columns.kernels.rows import lower_bound
 
 #: how many keys ahead of the current one its group's data is asked for
 _AHEAD = 8
@@ -40,6 +41,22 @@ def _hash_columns(rows, row, columns, shift):
     return _split(h, shift)
 
 
+@compiled()
+def _has_key(rows, row, columns, keys, i):
+    same = True
+    for c in range(columns.size):
+        same &= np.int64(rows[row, columns[c]]) == keys[c, i]
+    return same
+
+
+@compiled()
+def _have_same_key(rows, row, other, columns):
+    same = True
+    for c in range(columns.size):
+        same &= rows[row, columns[c]] == rows[other, columns[c]]
+    return same
+
+
 _FIND = "i8[:,::1], i8, {}[:,::1], i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[::1]"
 
 
@@ -47,31 +64,14 @@ _FIND = "i8[:,::1], i8, {}[:,::1], i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[
 def groups_hashed(keys, n, rows, columns, samples, slots, bits, scratch, out):
     """Group of each of n keys, -1 where there is none; `samples[g]` is some row of group g."""
     shift = np.uint64(bits)
-    last = (np.uint64(1) << shift) - np.uint64(1)
-    places, tags = scratch[0], scratch[1]
+    positions, tags = scratch[0], scratch[1]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
+        ask_slots(keys, first, m, slots, shift, positions, tags)
         for b in range(m):
-            place, tag = _hash_batch(keys, first + b, shift)
-            places[b] = place
-            tags[b] = tag
-            prefetch(slots, place)
-        for b in range(m):
-            place, tag = places[b], tags[b]
-            group = np.int64(-1)
-            slot = np.uint64(slots[place])
-            while slot != np.uint64(0):
-                if ((slot ^ tag) >> shift) == np.uint64(0):
-                    candidate = np.int64(slot & last) - 1
-                    row = samples[candidate]
-                    same = True
-                    for c in range(columns.size):
-                        same &= np.int64(rows[row, columns[c]]) == keys[c, first + b]
-                    if same:
-                        group = candidate
-                        break
-                place = (place + np.uint64(1)) & last
-                slot = np.uint64(slots[place])
+            position, group = candidate(slots, positions[b], tags[b], shift)
+            while group >= 0 and not _has_key(rows, samples[group], columns, keys, first + b):
+                position, group = candidate(slots, position + np.uint64(1), tags[b], shift)
             out[first + b] = group
 
 
@@ -85,38 +85,25 @@ def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits
     Stops early when there are `limit` groups.
     """
     shift = np.uint64(bits)
-    last = (np.uint64(1) << shift) - np.uint64(1)
-    places, tags = scratch[0], scratch[1]
+    positions, tags = scratch[0], scratch[1]
     for block in range(first, end, BLOCK):
         m = min(BLOCK, end - block)
         for b in range(m):
-            place, tag = _hash_columns(rows, block + b, columns, shift)
-            places[b] = place
+            position, tag = _hash_columns(rows, block + b, columns, shift)
+            positions[b] = position
             tags[b] = tag
-            prefetch(slots, place)
+            prefetch(slots, position)
         for b in range(m):
             row = block + b
-            place, tag = places[b], tags[b]
-            group = np.int64(-1)
-            slot = np.uint64(slots[place])
-            while slot != np.uint64(0):
-                if ((slot ^ tag) >> shift) == np.uint64(0):
-                    candidate = np.int64(slot & last) - 1
-                    sample = samples[candidate]
-                    same = True
-                    for c in range(columns.size):
-                        same &= rows[row, columns[c]] == rows[sample, columns[c]]
-                    if same:
-                        group = candidate
-                        break
-                place = (place + np.uint64(1)) & last
-                slot = np.uint64(slots[place])
+            position, group = candidate(slots, positions[b], tags[b], shift)
+            while group >= 0 and not _have_same_key(rows, samples[group], row, columns):
+                position, group = candidate(slots, position + np.uint64(1), tags[b], shift)
             if group < 0:
                 if groups == limit:
                     return row, groups
                 group = groups
                 samples[group] = row
-                slots[place] = np.uint32(np.uint64(group + 1) | tag)
+                slots[position] = np.uint32(np.uint64(group + 1) | tags[b])
                 groups += 1
             out[row - base] = group
     return end, groups
@@ -127,24 +114,14 @@ _FILL = "{}[:,::1], i8[::1], i4[::1], i8, u4[::1], i8"
 
 @compiled(_FILL.format("i4"), _FILL.format("i8"))
 def fill_group_slots(rows, columns, samples, groups, slots, bits):
-    """Enter the groups 0 … groups into empty slots."""
+    """Enters the groups 0 … groups into empty slots."""
     shift = np.uint64(bits)
     last = (np.uint64(1) << shift) - np.uint64(1)
     for group in range(groups):
-        place, tag = _hash_columns(rows, samples[group], columns, shift)
-        while slots[place] != 0:
-            place = (place + np.uint64(1)) & last
-        slots[place] = np.uint32(np.uint64(group + 1) | tag)
-
-
-_KEYS = "{}[:,::1], i8, i8, i8, i4[::1], i8"
-
-
-@compiled(_KEYS.format("i4"), _KEYS.format("i8"))
-def keys_of_rows(rows, column, first, end, out, base):
-    """One column of the rows first … end into `out[row - base]`: their groups, where keys are groups."""
-    for row in range(first, end):
-        out[row - base] = rows[row, column]
+        position, tag = _hash_columns(rows, samples[group], columns, shift)
+        while slots[position] != 0:
+            position = (position + np.uint64(1)) & last
+        slots[position] = np.uint32(np.uint64(group + 1) | tag)
 
 
 _SPAN = "{}[:,::1], i8, i8, i8"
@@ -164,7 +141,7 @@ def span_of_column(rows, column, first, end):
 
 @compiled("i4[::1], i8, i8, i8, i4[::1], i4[::1]")
 def chain_rows(row_groups, first, end, base, heads, links):
-    """Put the rows first … end in front of their groups' chains."""
+    """Puts the rows first … end in front of their groups' chains."""
     for row in range(first, end):
         group = row_groups[row - base]
         links[row - base] = heads[group]
@@ -175,7 +152,7 @@ def chain_rows(row_groups, first, end, base, heads, links):
 def merge_rows(old_starts, old_segments, old_groups, row_groups, base, recent, starts, segments):
     """Bulk of the old bulk's rows and of the rows base … base + recent.
 
-    `starts`, zeroed, has one element per group and two more; while rows are put in place, `starts[g + 1]` is
+    `starts`, zeroed, has one element per group and two more; while rows are entered, `starts[g + 1]` is
     where the next row of g goes, so that in the end it is where group g + 1 starts.
     """
     groups = starts.size - 2
@@ -198,30 +175,32 @@ def merge_rows(old_starts, old_segments, old_groups, row_groups, base, recent, s
 
 
 @compiled()
-def _lower_bound(segments, first, end, row):
-    """First position in first … end whose row is not below `row`."""
-    while first < end:
-        middle = (first + end) >> 1
-        if segments[middle] < row:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@compiled()
 def _clip(segments, first, end, lo, hi):
     """The part of a segment with rows in lo … hi."""
     if first < end and segments[first] < lo:
-        first = _lower_bound(segments, first, end, lo)
+        first = lower_bound(segments, first, end, lo)
     if first < end and segments[end - 1] >= hi:
-        end = _lower_bound(segments, first, end, hi)
+        end = lower_bound(segments, first, end, hi)
     return first, end
 
 
 @compiled()
+def _open(group, starts, segments, heads, lo, hi, clipped, chains):
+    """Where the segment of a group begins and ends, and the head of its chain; group -1 becomes greater than any."""
+    group = np.uint64(np.int64(group))
+    position = end = chain = np.int64(0)
+    if group < np.uint64(starts.size - 1):
+        position, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
+        if clipped:
+            position, end = _clip(segments, position, end, lo, hi)
+    if chains and group < np.uint64(heads.size):
+        chain = np.int64(heads[group])
+    return position, end, chain
+
+
+@compiled()
 def _ask_ahead(groups, i, n, starts, segments, heads, chains):
-    """Ask for the data of later keys. A group beyond the arrays does no harm: asking never faults."""
+    """Asks for the data of later keys. A group beyond the arrays does no harm: asking never faults."""
     if i + 2 * _AHEAD < n:
         later = groups[np.uint64(i + 2 * _AHEAD)]
         prefetch(starts, later)
@@ -234,13 +213,13 @@ def _ask_ahead(groups, i, n, starts, segments, heads, chains):
 
 
 @compiled()
-def _copy(segments, place, i, out_i, out_row, m, size):
-    """Pairs for `size` rows from `place` on, eight at a time.
+def _copy(segments, position, i, out_i, out_row, m, size):
+    """Pairs for `size` rows from `position` on, eight at a time.
 
     Segments and outputs are PADDING longer than what they hold, so that what is copied too much lies there or is
     overwritten by what comes next.
     """
-    p, m = np.uint64(place), np.uint64(m)
+    p, m = np.uint64(position), np.uint64(m)
     for _ in range(0, size, PADDING):
         for j in range(PADDING):
             out_row[m + np.uint64(j)] = segments[p + np.uint64(j)]
@@ -258,10 +237,9 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     """Pairs (i, row) for the rows in lo … hi of each groups[i]; returns how many were written.
 
     Stops when the output is full but for its padding. `cursor` says where to go on: the key, whether it has been
-    begun, the place in its segment and the segment's end, the place in its chain; cursor[0] == n at the end.
+    begun, the position in its segment and the segment's end, the position in its chain; cursor[0] == n at the end.
     """
-    i, begun, place, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
-    bulk_groups = np.uint64(starts.size - 1)
+    i, begun, position, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
     room = out_i.size - PADDING
     clipped = lo > 0 or hi < base
     chains = links.size > 0 and hi > base
@@ -269,38 +247,29 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     while i < n and m < room:
         if begun == 0:
             _ask_ahead(groups, i, n, starts, segments, heads, chains)
-            group = np.uint64(np.int64(groups[np.uint64(i)]))  # -1 becomes greater than any
-            place = end = np.int64(0)
-            if group < bulk_groups:
-                place, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
-                if clipped:
-                    place, end = _clip(segments, place, end, lo, hi)
-            chain = np.int64(0)
-            if chains and group < np.uint64(heads.size):
-                chain = np.int64(heads[group])
+            position, end, chain = _open(groups[np.uint64(i)], starts, segments, heads, lo, hi, clipped, chains)
             begun = 1
-        take = min(end - place, room - m)
-        _copy(segments, place, i, out_i, out_row, m, take)
+        take = min(end - position, room - m)
+        _copy(segments, position, i, out_i, out_row, m, take)
         m += take
-        place += take
+        position += take
         while chain > lo and m < room:
             row = chain - 1
             out_i[m] = i
             out_row[m] = row
             m += np.int64(row < hi)
             chain = np.int64(links[row - base])
-        if place == end and chain <= lo:
+        if position == end and chain <= lo:
             i += 1
             begun = 0
-    cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = i, begun, place, end, chain
+    cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = i, begun, position, end, chain
     return m
 
 
 @compiled(_TIERS + ", u2[::1], u1[::1], i4[::1], i4[::1]")
 def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, state, truth, out_i, out_row):
     """As `join_all`, for the rows whose state is true in `truth`."""
-    i, begun, place, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
-    bulk_groups = np.uint64(starts.size - 1)
+    i, begun, position, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
     room = out_i.size - PADDING
     clipped = lo > 0 or hi < base
     chains = links.size > 0 and hi > base
@@ -308,24 +277,16 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
     while i < n and m < room:
         if begun == 0:
             _ask_ahead(groups, i, n, starts, segments, heads, chains)
-            group = np.uint64(np.int64(groups[np.uint64(i)]))
-            place = end = np.int64(0)
-            if group < bulk_groups:
-                place, end = np.int64(starts[group]), np.int64(starts[group + np.uint64(1)])
-                if clipped:
-                    place, end = _clip(segments, place, end, lo, hi)
-            chain = np.int64(0)
-            if chains and group < np.uint64(heads.size):
-                chain = np.int64(heads[group])
+            position, end, chain = _open(groups[np.uint64(i)], starts, segments, heads, lo, hi, clipped, chains)
             begun = 1
-        while place < end and m < room:
-            take = min(end - place, room - m)  # room for all of these, should they all qualify
-            for j in range(place, place + take):
+        while position < end and m < room:
+            take = min(end - position, room - m)  # room for all of these, should they all qualify
+            for j in range(position, position + take):
                 row = np.uint64(np.int64(segments[np.uint64(j)]))
                 out_i[np.uint64(m)] = i
                 out_row[np.uint64(m)] = row
                 m += np.int64(truth[np.uint64(state[row])])
-            place += take
+            position += take
         while chain > lo and m < room:
             row = chain - 1
             out_i[m] = i
@@ -333,10 +294,10 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
             if row < hi:
                 m += np.int64(truth[state[row]])
             chain = np.int64(links[row - base])
-        if place == end and chain <= lo:
+        if position == end and chain <= lo:
             i += 1
             begun = 0
-    cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = i, begun, place, end, chain
+    cursor[0], cursor[1], cursor[2], cursor[3], cursor[4] = i, begun, position, end, chain
     return m
 
 
@@ -352,10 +313,7 @@ def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state
     every = truth.size == 0
     for i in range(n):
         _ask_ahead(groups, i, n, starts, segments, heads, True)
-        group = np.int64(groups[i])
-        first = end = np.int64(0)
-        if group >= 0 and group < starts.size - 1:
-            first, end = _clip(segments, np.int64(starts[group]), np.int64(starts[group + 1]), lo, hi)
+        first, end, chain = _open(groups[i], starts, segments, heads, lo, hi, True, True)
         found = np.int64(0)
         if every:
             found = end - first
@@ -363,7 +321,6 @@ def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state
             while first < end and found < most:
                 found += np.int64(truth[state[segments[first]]])
                 first += 1
-        chain = np.int64(heads[group]) if group >= 0 and group < heads.size else 0
         while chain > lo and found < most:
             row = chain - 1
             if row < hi and (every or truth[state[row]]):

@@ -3,7 +3,7 @@
 *Slots* of the hash are 32 bits wide: 0 is empty; else the low `shift` bits are the row id plus one and the bits
 above are a tag out of the tuple's hash. There are `1 << shift` slots. As the table is never more than
 `MAX_LOAD` full, row ids always fit; and the smaller the table, the wider the tag: with 32 million slots, 127 of
-128 tuples that only share a slot are told apart without looking at their row.
+128 tuples that only share a slot are distinguished without looking at their row.
 
 A block of tuples is worked on in three passes (ask for the slots; walk to the first candidate and ask for its
 row; compare), so that the cache misses of a block overlap.
@@ -41,7 +41,7 @@ def _mix(h, value):
 
 @compiled()
 def _split(h, shift):
-    """(home slot, tag in place) of a hash."""
+    """(home slot, shifted tag) of a hash."""
     word = (h * _FACTOR) >> _HALF
     return word >> (_HALF - shift), (word << shift) & _LOW
 
@@ -52,6 +52,16 @@ def _hash_batch(batch, i, shift):
     for c in range(batch.shape[0]):
         h = _mix(h, np.uint64(batch[np.uint64(c), np.uint64(i)]))
     return _split(h, shift)
+
+
+@compiled()
+def ask_slots(batch, first, m, slots, shift, positions, tags):
+    """Pass one for tuples first … first+m: their home slots and tags."""
+    for b in range(m):
+        position, tag = _hash_batch(batch, first + b, shift)
+        positions[b] = position
+        tags[b] = tag
+        prefetch(slots, position)
 
 
 @compiled()
@@ -83,39 +93,35 @@ def _outside(batch, start, n, low, high):
 
 
 @compiled()
-def _seek(batch, first, m, rows, slots, shift, places, tags):
-    """Passes one and two for tuples first … first+m: `places` and `tags` of the first candidate or empty slot."""
-    k = batch.shape[0]
+def candidate(slots, position, tag, shift):
+    """The first slot from `position` on that has this tag, and its row; or the empty slot that ends the search, and -1."""
     last = (np.uint64(1) << shift) - np.uint64(1)
-    for b in range(m):
-        place, tag = _hash_batch(batch, first + b, shift)
-        places[b] = place
-        tags[b] = tag
-        prefetch(slots, place)
-    for b in range(m):
-        place, tag = places[b], tags[b]
-        slot = np.uint64(slots[place])
-        while slot != np.uint64(0) and ((slot ^ tag) >> shift) != np.uint64(0):
-            place = (place + np.uint64(1)) & last
-            slot = np.uint64(slots[place])
-        places[b] = place
-        if slot != np.uint64(0):
-            prefetch(rows, (np.int64(slot & last) - 1) * k)
+    position &= last
+    slot = np.uint64(slots[position])
+    while slot != np.uint64(0) and ((slot ^ tag) >> shift) != np.uint64(0):
+        position = (position + np.uint64(1)) & last
+        slot = np.uint64(slots[position])
+    return position, np.int64(slot & last) - 1
 
 
 @compiled()
-def _settle(batch, i, rows, slots, shift, place, tag):
-    """Pass three: (place, row) of the tuple, or the empty slot that ends the search and -1."""
-    last = (np.uint64(1) << shift) - np.uint64(1)
-    while True:
-        slot = np.uint64(slots[place])
-        if slot == np.uint64(0):
-            return place, np.int64(-1)
-        if ((slot ^ tag) >> shift) == np.uint64(0):
-            row = np.int64(slot & last) - 1
-            if _same(batch, i, rows, row):
-                return place, row
-        place = (place + np.uint64(1)) & last
+def _seek(batch, first, m, rows, slots, shift, positions, tags):
+    """Passes one and two for tuples first … first+m: `positions` and `tags` of the first candidate or empty slot."""
+    ask_slots(batch, first, m, slots, shift, positions, tags)
+    for b in range(m):
+        position, row = candidate(slots, positions[b], tags[b], shift)
+        positions[b] = position
+        if row >= 0:
+            prefetch(rows, row * batch.shape[0])
+
+
+@compiled()
+def _settle(batch, i, rows, slots, shift, position, tag):
+    """Pass three: (position, row) of the tuple, or the empty slot that ends the search and -1."""
+    position, row = candidate(slots, position, tag, shift)
+    while row >= 0 and not _same(batch, i, rows, row):
+        position, row = candidate(slots, position + np.uint64(1), tag, shift)
+    return position, row
 
 
 _FIND = "i8[:,::1], i8, {}[:,::1], u4[::1], i8, u8[:,::1], i4[::1]"
@@ -125,12 +131,12 @@ _FIND = "i8[:,::1], i8, {}[:,::1], u4[::1], i8, u8[:,::1], i4[::1]"
 def find_hashed(batch, n, rows, slots, bits, scratch, out):
     """Row of each of n tuples into `out`, -1 where there is none."""
     shift = np.uint64(bits)
-    places, tags = scratch[0], scratch[1]
+    positions, tags = scratch[0], scratch[1]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek(batch, first, m, rows, slots, shift, places, tags)
+        _seek(batch, first, m, rows, slots, shift, positions, tags)
         for b in range(m):
-            _, row = _settle(batch, first + b, rows, slots, shift, places[b], tags[b])
+            _, row = _settle(batch, first + b, rows, slots, shift, positions[b], tags[b])
             out[first + b] = row
 
 
@@ -139,7 +145,7 @@ _INSERT = "i8[:,::1], i8, i8, {}[:,::1], u2[::1], i8, i8, i8[::1], i8[::1], u4[:
 
 @compiled(_INSERT.format("i4"), _INSERT.format("i8"))
 def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, bits, mark, scratch, out):
-    """Append those of the tuples start … n that are absent, with state `mark`; returns (next tuple, count).
+    """Appends those of the tuples start … n that are absent, with state `mark`; returns (next tuple, count).
 
     Stops early when the table has `limit` rows. (-1, count) if some value is outside [low, high]; nothing is
     done then. `out`, unless it is empty, gets the row of each tuple.
@@ -149,13 +155,13 @@ def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, 
     shift = np.uint64(bits)
     k = batch.shape[0]
     wanted = out.size > 0
-    places, tags = scratch[0], scratch[1]
+    positions, tags = scratch[0], scratch[1]
     for first in range(start, n, BLOCK):
         m = min(BLOCK, n - first)
-        _seek(batch, first, m, rows, slots, shift, places, tags)
+        _seek(batch, first, m, rows, slots, shift, positions, tags)
         for b in range(m):
             i = first + b
-            place, row = _settle(batch, i, rows, slots, shift, places[b], tags[b])
+            position, row = _settle(batch, i, rows, slots, shift, positions[b], tags[b])
             if row < 0:
                 if count == limit:
                     return i, count
@@ -163,7 +169,7 @@ def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, 
                 for c in range(k):
                     rows[row, c] = batch[c, i]
                 state[row] = mark
-                slots[place] = np.uint32(np.uint64(row + 1) | tags[b])
+                slots[position] = np.uint32(np.uint64(row + 1) | tags[b])
                 count += 1
             if wanted:
                 out[i] = row
@@ -172,22 +178,22 @@ def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, 
 
 @compiled("i4[:,::1], i8, u4[::1], i8, u8[:,::1]", "i8[:,::1], i8, u4[::1], i8, u8[:,::1]")
 def fill_slots(rows, count, slots, bits, scratch):
-    """Enter the distinct rows 0 … count into empty slots."""
+    """Enters the distinct rows 0 … count into empty slots."""
     shift = np.uint64(bits)
     last = (np.uint64(1) << shift) - np.uint64(1)
-    places, tags = scratch[0], scratch[1]
+    positions, tags = scratch[0], scratch[1]
     for first in range(0, count, BLOCK):
         m = min(BLOCK, count - first)
         for b in range(m):
-            place, tag = _hash_row(rows, first + b, shift)
-            places[b] = place
+            position, tag = _hash_row(rows, first + b, shift)
+            positions[b] = position
             tags[b] = tag
-            prefetch(slots, place)
+            prefetch(slots, position)
         for b in range(m):
-            place = places[b]
-            while slots[place] != 0:
-                place = (place + np.uint64(1)) & last
-            slots[place] = np.uint32(np.uint64(first + b + 1) | tags[b])
+            position = positions[b]
+            while slots[position] != 0:
+                position = (position + np.uint64(1)) & last
+            slots[position] = np.uint32(np.uint64(first + b + 1) | tags[b])
 
 
 _RANGE = "{}[:,::1], i8, i8, i8[::1], i8[::1]"
@@ -195,7 +201,7 @@ _RANGE = "{}[:,::1], i8, i8, i8[::1], i8[::1]"
 
 @compiled(_RANGE.format("i4"), _RANGE.format("i8"))
 def range_of_rows(rows, first, last, low, high):
-    """Widen each column's [low, high] to hold the rows first … last."""
+    """Widens each column's [low, high] to hold the rows first … last."""
     for row in range(first, last):
         for c in range(rows.shape[1]):
             low[c] = min(low[c], np.int64(rows[row, c]))
@@ -204,7 +210,7 @@ def range_of_rows(rows, first, last, low, high):
 
 @compiled("i8[:,::1], i8, i8, i8[::1], i8[::1]")
 def range_of_batch(batch, start, n, low, high):
-    """Widen each column's [low, high] to hold the tuples start … n."""
+    """Widens each column's [low, high] to hold the tuples start … n."""
     for c in range(batch.shape[0]):
         least, most = low[c], high[c]
         for i in range(start, n):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.interval_scan import contains, first_not_before
+from evermat.columns.kernels.interval_scan import contains
 from evermat.columns.kernels.jit import compiled
+from evermat.columns.kernels.rows import lower_bound
 
 #: how what a component reaches has changed
 GREW, SHRANK = 1, 2
@@ -69,50 +70,60 @@ def number_fresh(tails, heads, starts, lists, roots, first, top, stride, own, ho
 
 
 @compiled()
+def _unite(low, high, first, end, more_low, more_high, other, other_end, out_low, out_high, begin):
+    """Writes the union of the intervals first … end and of others, from `begin` on; returns where it ends."""
+    at = begin
+    while first < end or other < other_end:
+        if other == other_end or (first < end and low[first] < more_low[other]):
+            least, most = low[first], high[first]
+            first += 1
+        else:
+            least, most = more_low[other], more_high[other]
+            other += 1
+        if at > begin and least <= out_high[at - 1] + 1:
+            out_high[at - 1] = max(most, out_high[at - 1])
+        else:
+            out_low[at] = least
+            out_high[at] = most
+            at += 1
+    return at
+
+
+@compiled()
+def _copy(low, high, first, count, out_low, out_high, at):
+    """Copies intervals, as many as `count`, to `at`; returns where they end."""
+    for k in range(count):
+        out_low[at + k] = low[first + k]
+        out_high[at + k] = high[first + k]
+    return at + count
+
+
+@compiled()
 def _merge_runs(stack, runs, depth, top, to_one):
-    """Merge the last runs while they are not much longer than the next, or all of them; returns their number and the last one's end."""
+    """Merges the last runs while they are not much longer than the next, or all of them; returns their number and the last one's end."""
     low, high, spare_low, spare_high = stack[0], stack[1], stack[2], stack[3]
     while depth > 1:
         first, middle = runs[depth - 2], runs[depth - 1]
         if not to_one and middle - first > 2 * (top - middle):
             break
-        a, b, m = first, middle, 0
-        while a < middle or b < top:
-            if b == top or (a < middle and low[a] <= low[b]):
-                begin, end = low[a], high[a]
-                a += 1
-            else:
-                begin, end = low[b], high[b]
-                b += 1
-            if m > 0 and begin <= spare_high[m - 1] + 1:
-                spare_high[m - 1] = max(end, spare_high[m - 1])
-            else:
-                spare_low[m] = begin
-                spare_high[m] = end
-                m += 1
-        for k in range(m):
-            low[first + k] = spare_low[k]
-            high[first + k] = spare_high[k]
-        top = first + m
+        m = _unite(low, high, first, middle, low, high, middle, top, spare_low, spare_high, 0)
+        top = _copy(spare_low, spare_high, 0, m, low, high, first)
         depth -= 1
     return depth, top
 
 
 @compiled()
 def _push(low, high, first, count, stack, runs, depth, top):
-    """Put intervals onto the stack, for which there is room."""
+    """Puts intervals onto the stack, for which there is room."""
     if count == 0:
         return depth, top
-    for k in range(count):
-        stack[0, top + k] = low[first + k]
-        stack[1, top + k] = high[first + k]
     runs[depth] = top
-    return _merge_runs(stack, runs, depth + 1, top + count, False)
+    return _merge_runs(stack, runs, depth + 1, _copy(low, high, first, count, stack[0], stack[1], top), False)
 
 
 @compiled()
 def _push_one(begin, end, stack, runs, depth, top):
-    """Put an interval onto the stack, for which there is room."""
+    """Puts an interval onto the stack, for which there is room."""
     stack[0, top] = begin
     stack[1, top] = end
     runs[depth] = top
@@ -121,7 +132,7 @@ def _push_one(begin, end, stack, runs, depth, top):
 
 @compiled()
 def _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top):
-    """Put all that a node reaches, and the node, onto the stack, for which there is room."""
+    """Puts all that a node reaches, and the node, onto the stack, for which there is room."""
     first, end = starts[node], starts[node] + counts[node]
     depth, top = _push(low, high, first, counts[node], stack, runs, depth, top)
     if not contains(low, high, first, end, home[node]):  # else it lies on a cycle, and is there already
@@ -131,7 +142,6 @@ def _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, t
 
 @compiled()
 def _holds(stack, runs, depth, top, number):
-    """Whether intervals on the stack contain a number."""
     for k in range(depth):
         end = runs[k + 1] if k + 1 < depth else top
         if contains(stack[0], stack[1], runs[k], end, number):
@@ -140,11 +150,11 @@ def _holds(stack, runs, depth, top, number):
 
 
 @compiled()
-def _reach_anew(
+def _recompute_reach(
     c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
     starts, counts, own, home, low, high, stack, runs,
 ):  # fmt: skip
-    """Put all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
+    """Puts all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
     room = stack.shape[1]
     depth = top = np.int64(0)
     if cyclic[c]:
@@ -174,7 +184,7 @@ def _reach_more(
     c, is_seed, first, end, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
     starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
 ):  # fmt: skip
-    """Put what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_reach_anew`.
+    """Puts what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_recompute_reach`.
 
     It reaches what successors have gained; and where edges are new, which they are for seeds only, all that is reached over them. What is on the
     stack is reached by nodes that it reaches now: if a node is there, all that this reaches is there, or was reached before.
@@ -216,7 +226,7 @@ def _subtract(stack, top, low, high, first, end):
     m = 0
     for k in range(top):
         begin, last = np.int64(stack[0, k]), np.int64(stack[1, k])
-        first = first_not_before(high, first, end, begin)
+        first = lower_bound(high, first, end, begin)
         while first < end and low[first] <= last:
             if begin < low[first]:
                 stack[2, m] = begin
@@ -231,35 +241,6 @@ def _subtract(stack, top, low, high, first, end):
             stack[3, m] = last
             m += 1
     return m
-
-
-@compiled()
-def _unite(first, end, more_low, more_high, many, low, high, used):
-    """Append the union of the intervals first … end and of others; returns where it ends."""
-    k, at = 0, used
-    while first < end or k < many:
-        if k == many or (first < end and low[first] < more_low[k]):
-            begin, last = low[first], high[first]
-            first += 1
-        else:
-            begin, last = more_low[k], more_high[k]
-            k += 1
-        if at > used and begin <= high[at - 1] + 1:
-            high[at - 1] = max(last, high[at - 1])
-        else:
-            low[at] = begin
-            high[at] = last
-            at += 1
-    return at
-
-
-@compiled()
-def _copy(low, high, count, out_low, out_high, at):
-    """Append the first intervals, as many as `count`; returns where they end."""
-    for k in range(count):
-        out_low[at + k] = low[k]
-        out_high[at + k] = high[k]
-    return at + count
 
 
 @compiled()
@@ -279,13 +260,13 @@ def close(
     bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, seeds, changed,
     starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs, progress,
 ):  # fmt: skip
-    """Compute what components of a part of a graph reach, from the last to the first.
+    """Computes what components of a part of a graph reach, from the last to the first.
 
-    Components, and the `members` in them, are numbers within the part; `nodes` tells which nodes these are. The components that edges lead to from a
+    Components, and the `members` in them, are numbers within the part; `nodes` lists which nodes these are. The components that edges lead to from a
     component are listed in `inner`, nearest first, if they are in the part, and by one node for each edge in `outer` if not. A component is
     computed again if it is a seed, or one that it leads to has changed: by `seeds`, what it reaches may only have grown, or it may have shrunk as well.
-    If then it has other intervals than before, these are appended, and it is `changed` itself. So what is told by slices never changes.
-    Of a component that has grown it is told what it has *gained*, so that whoever reaches it takes over that and no more; all, if its nodes
+    If then it has other intervals than before, these are appended, and it is `changed` itself. So slices that were read before stay valid.
+    Of a component that has grown, what it has *gained* is recorded, so that components that reach it take over that and no more; all, if its nodes
     were not of one component before.
 
     `progress` has the next component, how many intervals there are, room that is wanted on the stack, room that is wanted for
@@ -316,7 +297,7 @@ def close(
             )  # fmt: skip
             wanted = max(wanted, top + count)  # so many pieces may be left by `_subtract`
         else:
-            depth, top, wanted = _reach_anew(
+            depth, top, wanted = _recompute_reach(
                 c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
                 starts, counts, own, home, low, high, stack, runs,
             )  # fmt: skip
@@ -339,11 +320,11 @@ def close(
             if grows:
                 gain_starts[c] = gained
                 gain_counts[c] = top
-                gained = _copy(found_low, found_high, top, gain_low, gain_high, gained)
+                gained = _copy(found_low, found_high, 0, top, gain_low, gain_high, gained)
             if adds:
-                ends = _unite(first, first + count, found_low, found_high, top, low, high, used)
+                ends = _unite(low, high, first, first + count, found_low, found_high, 0, top, low, high, used)
             else:
-                ends = _copy(found_low, found_high, top, low, high, used)
+                ends = _copy(found_low, found_high, 0, top, low, high, used)
             for i in range(bounds[c], bounds[c + 1]):
                 starts[nodes[members[i]]] = used
                 counts[nodes[members[i]]] = ends - used
@@ -355,10 +336,7 @@ def close(
 
 
 @compiled("i4[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1]")
-def copy_slices(nodes, starts, counts, places, low, high, out_low, out_high):
-    """Copy the slices of nodes to new places."""
+def copy_slices(nodes, starts, counts, positions, low, high, out_low, out_high):
+    """Copies the slices of nodes to new positions."""
     for i in range(nodes.size):
-        start, place = starts[nodes[i]], places[i]
-        for k in range(counts[nodes[i]]):
-            out_low[place + k] = low[start + k]
-            out_high[place + k] = high[start + k]
+        _copy(low, high, starts[nodes[i]], counts[nodes[i]], out_low, out_high, positions[i])

@@ -12,27 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.jit import compiled
+from evermat.columns.kernels.rows import lower_bound
 
 #: what to make of the intervals of two versions
 ALL, BOTH, LESS = 0, 1, 2
 
 
 @compiled()
-def first_not_before(high, first, end, number):
-    """The first of the intervals first … end that does not end before a number; `end` if all do."""
-    while first < end:
-        middle = (first + end) >> 1
-        if high[middle] < number:
-            first = middle + 1
-        else:
-            end = middle
-    return first
-
-
-@compiled()
 def contains(low, high, first, end, number):
     """Whether one of the intervals first … end contains a number."""
-    found = first_not_before(high, first, end, number)
+    found = lower_bound(high, first, end, number)
     return found < end and low[found] <= number
 
 
@@ -90,19 +79,12 @@ def tabulate(homes, shift, table):
 
 
 @compiled()
-def _place(number, homes, table, shift):
+def _position(number, homes, table, shift):
     """How many of the homes are less than a number."""
     bucket = number >> shift
     if bucket >= table.size - 1:
         return np.int64(homes.size)
-    at, end = np.int64(table[bucket]), np.int64(table[bucket + 1])
-    while at < end:
-        middle = (at + end) >> 1
-        if homes[middle] < number:
-            at = middle + 1
-        else:
-            end = middle
-    return at
+    return lower_bound(homes, np.int64(table[bucket]), np.int64(table[bucket + 1]), number)
 
 
 @compiled(
@@ -113,12 +95,12 @@ def find_ranges(
     sources, starts, counts, low, high, other_starts, other_counts, other_low, other_high, operation,
     homes, table, shift, cursor, out_owner, out_begin, out_end,
 ):  # fmt: skip
-    """What nodes reach, as ranges of places in a list that is sorted by `homes`; returns how many ranges there are, none of them empty.
+    """What nodes reach, as ranges of positions in a list that is sorted by `homes`; returns how many ranges there are, none of them empty.
 
     By the operation it is all that they reach, or that of it which they reach, or do not reach, in another version, which has the
-    same numbers: there, the same slice is the same intervals. The owner of a range is the place of its node among the sources;
-    those that there are not reach nothing. A source that has the same slices as the one before it costs no more than its ranges. Stops when the buffers are full, and goes on from the cursor, which is 0 at first; there is no
-    more when its first element is the number of sources.
+    same numbers: there, the same slice is the same intervals. The owner of a range is the position of its node among the sources;
+    those that there are not reach nothing. A source that has the same slices as the one before it costs no more than its ranges. Stops when the buffers are full, and goes on from the cursor, which is 0 at first; all is done
+    when its first element is the number of sources.
     """
     i, a, b, least = cursor[0], cursor[1], cursor[2], cursor[3]
     room = out_owner.size
@@ -183,11 +165,11 @@ def find_ranges(
                     last = np.int64(other_low[b]) - 1
                     if last < begin:
                         continue
-            place = _place(begin, homes, table, shift)
-            stop = _place(last + 1, homes, table, shift)
-            if place < stop:
+            position = _position(begin, homes, table, shift)
+            stop = _position(last + 1, homes, table, shift)
+            if position < stop:
                 out_owner[m] = i
-                out_begin[m] = place
+                out_begin[m] = position
                 out_end[m] = stop
                 m += 1
         if a < end:
@@ -213,14 +195,14 @@ def write_ranges(owner, begin, end, listed, cursor, labels, out_labels, out_list
     room = out_labels.size
     m = 0
     while k < owner.size:
-        place = begin[k] + offset
-        many = min(end[k] - place, room - m)
+        position = begin[k] + offset
+        many = min(end[k] - position, room - m)
         label = labels[owner[k]]
         for j in range(many):
             out_labels[m + j] = label
-            out_listed[m + j] = listed[place + j]
+            out_listed[m + j] = listed[position + j]
         m += many
-        if place + many < end[k]:
+        if position + many < end[k]:
             cursor[0], cursor[1] = k, offset + many
             return m
         k += 1
@@ -243,37 +225,28 @@ def write_facts(owner, begin, end, cursor, labels, names, apart, groups, flipped
     while k < owner.size:
         label = labels[owner[k]]
         group = apart[owner[k]] if apart.size > 0 else -1
-        place, stop = begin[k] + offset, np.int64(end[k])
+        position, stop = begin[k] + offset, np.int64(end[k])
         if group < 0:
-            many = min(stop - place, room - m)
+            many = min(stop - position, room - m)
             for j in range(many):
                 firsts[m + j] = label
-                seconds[m + j] = names[place + j]
+                seconds[m + j] = names[position + j]
             m += many
-            place += many
+            position += many
         else:
-            while place < stop and m < room:
-                if groups[place] != group:
+            while position < stop and m < room:
+                if groups[position] != group:
                     firsts[m] = label
-                    seconds[m] = names[place]
+                    seconds[m] = names[position]
                     m += 1
-                place += 1
-        if place < stop:
-            cursor[0], cursor[1] = k, place - begin[k]
+                position += 1
+        if position < stop:
+            cursor[0], cursor[1] = k, position - begin[k]
             return m
         k += 1
         offset = np.int64(0)
     cursor[0], cursor[1] = k, 0
     return m
-
-
-@compiled("i4[::1], i4[::1]")
-def total_length(begin, end):
-    """How much all ranges have together."""
-    total = np.int64(0)
-    for k in range(begin.size):
-        total += end[k] - begin[k]
-    return total
 
 
 @compiled("i4[::1], i4[::1], i4[::1], i8[::1]")
@@ -285,7 +258,7 @@ def add_lengths(owner, begin, end, totals):
 
 @compiled("i4[::1], i4[::1], i8[::1]")
 def add_steps(begin, end, steps):
-    """Adds 1 where a range begins and takes it away where it ends: the running sum tells how many ranges a place is in."""
+    """Adds 1 where a range begins and takes it away where it ends: the running sum is the number of ranges that a position is in."""
     for k in range(begin.size):
         steps[begin[k]] += 1
         steps[end[k]] -= 1
@@ -299,11 +272,11 @@ def mark_ranges(owner, begin, end, listed, present, marks):
     """Sets the bit of the owner for all that is listed in a range, or clears all bits."""
     for k in range(owner.size):
         bit = np.uint64(1) << np.uint64(owner[k])
-        for place in range(begin[k], end[k]):
+        for position in range(begin[k], end[k]):
             if present:
-                marks[listed[place]] |= bit
+                marks[listed[position]] |= bit
             else:
-                marks[listed[place]] = np.uint64(0)
+                marks[listed[position]] = np.uint64(0)
 
 
 @compiled("i4[::1], i4[::1], i4[::1], i4[::1], b1, u8[::1], i8[::1]")
@@ -311,8 +284,8 @@ def add_marked(owner, begin, end, listed, present, marks, totals):
     """Adds to the total of each owner how much of its ranges has its mark, or has it not."""
     for k in range(owner.size):
         shift = np.uint64(owner[k])
-        for place in range(begin[k], end[k]):
-            if ((marks[listed[place]] >> shift) & np.uint64(1) != np.uint64(0)) == present:
+        for position in range(begin[k], end[k]):
+            if ((marks[listed[position]] >> shift) & np.uint64(1) != np.uint64(0)) == present:
                 totals[owner[k]] += 1
 
 
@@ -323,13 +296,13 @@ def write_marked(owner, begin, end, listed, present, marks, cursor, labels, out_
     m = 0
     while k < owner.size:
         shift = np.uint64(owner[k])
-        for place in range(begin[k] + offset, end[k]):
-            if ((marks[listed[place]] >> shift) & np.uint64(1) != np.uint64(0)) == present:
+        for position in range(begin[k] + offset, end[k]):
+            if ((marks[listed[position]] >> shift) & np.uint64(1) != np.uint64(0)) == present:
                 if m == out_labels.size:
-                    cursor[0], cursor[1] = k, place - begin[k]
+                    cursor[0], cursor[1] = k, position - begin[k]
                     return m
                 out_labels[m] = labels[owner[k]]
-                out_listed[m] = listed[place]
+                out_listed[m] = listed[position]
                 m += 1
         k += 1
         offset = np.int64(0)

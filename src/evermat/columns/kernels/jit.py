@@ -1,4 +1,4 @@
-"""How kernels are compiled: one decorator, one place for the cache, one list of all kernels.
+"""How kernels are compiled: one decorator, one location for the cache, one list of all kernels.
 
 Every kernel names the signatures it is used with. They are compiled on first use, or all at once by
 `kernels.warm_up`; a test checks that nothing else is ever compiled.
@@ -137,13 +137,13 @@ def _interpreted(function: Callable[..., Any]) -> Callable[..., Any]:
 if JIT_DISABLED:
 
     def prefetch(array: Any, index: Any) -> None:
-        """Ask for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
+        """Asks for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
 
 else:
 
     @intrinsic  # type: ignore[untyped-decorator]
     def prefetch(_typing: Any, array: Any, index: Any) -> Any:
-        """Ask for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
+        """Asks for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             data = context.make_array(signature.args[0])(context, builder, arguments[0]).data

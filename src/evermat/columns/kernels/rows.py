@@ -10,11 +10,23 @@ import numpy as np
 from evermat.columns.kernels.jit import compiled
 
 
-@compiled("i4[:,::1], i8, i4[::1], i8, i8[:,::1], i8", "i8[:,::1], i8, i4[::1], i8, i8[:,::1], i8")
-def gather_rows(rows, column, ids, base, out, j):
-    """out[j, i] = rows[ids[i] + base, column]."""
+@compiled()
+def lower_bound(numbers, first, end, number):
+    """The first position in first … end of sorted numbers whose number is not less than a given one; `end` if all are."""
+    while first < end:
+        middle = (first + end) >> 1
+        if numbers[middle] < number:
+            first = middle + 1
+        else:
+            end = middle
+    return first
+
+
+@compiled("i4[:,::1], i8, i4[::1], i8[:,::1], i8", "i8[:,::1], i8, i4[::1], i8[:,::1], i8")
+def gather_rows(rows, column, ids, out, j):
+    """out[j, i] = rows[ids[i], column]."""
     for i in range(ids.size):
-        out[j, i] = rows[ids[i] + base, column]
+        out[j, i] = rows[ids[i], column]
 
 
 @compiled("i8[:,::1], i8, i4[::1], i8[:,::1], i8")
@@ -24,23 +36,16 @@ def gather_batch(batch, column, ids, out, j):
         out[j, i] = batch[column, ids[i]]
 
 
-@compiled("i4[:,::1], i8, i8, i8, i8[:,::1], i8", "i8[:,::1], i8, i8, i8, i8[:,::1], i8")
-def read_rows(rows, column, first, end, out, j):
-    """out[j, i] = rows[first + i, column]."""
-    for i in range(end - first):
-        out[j, i] = rows[first + i, column]
-
-
 @compiled("u2[::1], i4[::1], i8, i8")
 def change_bits(state, ids, keep, add):
-    """Set state = state & keep | add for the listed rows."""
+    """Sets state = state & keep | add for the listed rows."""
     for i in range(ids.size):
         state[ids[i]] = (np.int64(state[ids[i]]) & keep) | add
 
 
 @compiled("u2[::1], i4[::1], u1[::1], i8, i4[::1]")
 def claim_rows(state, ids, blocked, bits, out):
-    """Set `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
+    """Sets `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
     m = 0
     for i in range(ids.size):
         row = ids[i]

@@ -17,7 +17,7 @@ from evermat.columns.kernels.jit import compiled
 
 @compiled("i4[::1], i4[::1], i8, f4[::1], f4[::1], f8[::1]")
 def add_least_ranks(starts, successors, width, ranks, least, sums):
-    """Add the least ranks among the components that each one reaches, as many as `width`, to its sum; infinite if it reaches none.
+    """Adds the least ranks among the components that each one reaches, as many as `width`, to its sum; infinite if it reaches none.
 
     Afterwards the ranks of a component are the least among itself and what it reaches. `least` is scratch for one component.
     """
@@ -39,7 +39,7 @@ def add_least_ranks(starts, successors, width, ranks, least, sums):
 
 @compiled("i4[::1], i4[::1], i8, u8[::1], u8[::1], i4[::1]")
 def count_marks(starts, successors, width, rows, union, counts):
-    """Add to the counts how many marks there are in the components that each one reaches.
+    """Adds to the counts how many marks there are in the components that each one reaches.
 
     Each component has a row of `width` words, in which the bits are its own marks; a bit is the mark of one component.
     Afterwards it also has the marks of what it reaches. `union` is scratch for one row.
@@ -62,7 +62,7 @@ def count_marks(starts, successors, width, rows, union, counts):
 
 @compiled("i4[::1], i8, i4[::1], u8[::1], i8[::1]")
 def sum_sizes(active, count, bounds, rows, sizes):
-    """Add to the size of each source how many nodes it reaches; there is one word for each component, in which bit i stands for source i."""
+    """Adds to the size of each source how many nodes it reaches; there is one word for each component, in which bit i stands for source i."""
     for i in range(count):
         c = active[i]
         word = rows[c]
@@ -101,22 +101,22 @@ def choose_parents(starts, successors, worth, parents):
 
 
 @compiled("i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1], i4[::1]")
-def lay_out(parents, starts, children, bounds, members, sizes, places, out):
+def lay_out(parents, starts, children, bounds, members, sizes, positions, out):
     """The nodes in post-order: those below a component, by its children in their order, then its own.
 
     The children of c are listed for key c + 1, the roots for key 0. A parent has a lower number than its children. Before,
-    all sizes are 0; they become those of the subtrees, and the places the first ones that the subtrees have.
+    all sizes are 0; they become those of the subtrees, and the positions the first ones that the subtrees have.
     """
     for c in range(parents.size - 1, -1, -1):
         sizes[c] += bounds[c + 1] - bounds[c]
         if parents[c] >= 0:
             sizes[parents[c]] += sizes[c]
     for above in range(-1, parents.size):
-        place = 0 if above < 0 else places[above]
+        position = 0 if above < 0 else positions[above]
         for i in range(starts[above + 1], starts[above + 2]):
-            places[children[i]] = place
-            place += sizes[children[i]]
+            positions[children[i]] = position
+            position += sizes[children[i]]
         if above >= 0:
             for i in range(bounds[above], bounds[above + 1]):
-                out[place] = members[i]
-                place += 1
+                out[position] = members[i]
+                position += 1

@@ -1,4 +1,4 @@
-"""Kernels over renamings of terms: who stands for whom, and the rings of names.
+"""Kernels over renamings of terms: representatives, and the rings of equal terms.
 
 All is relative, so that an array of zeros means that every term stands for itself: `shift[t]` leads from a term to the one that
 stands for it, `link[t]` to the next name in its ring, and `more[r]` is how many names there are besides r.
@@ -14,13 +14,22 @@ from evermat.columns.kernels.jit import compiled
 
 @compiled()
 def _root(shift, term):
-    """Who stands for a term, while representatives may have lost their place; paths become shorter on the way."""
+    """The representative of a term, while former representatives may be on the path, which becomes shorter."""
     while shift[term] != 0:
         above = term + shift[term]
         if shift[above] != 0:
             shift[term] += shift[above]
         term = above
     return term
+
+
+@compiled()
+def _settle_ring(root, shift, link):
+    """Makes a term the representative of all other names in its ring."""
+    member = root + link[root]
+    while member != root:
+        shift[member] = root - member
+        member += link[member]
 
 
 @compiled()
@@ -42,7 +51,7 @@ def _precedes(pool, ends, first, second, least):
     "int64[::1], int64[::1], int32[::1], int32[::1], int32[::1], uint8[::1], int64[::1], int64, int32[::1], int32[::1]"
 )
 def merge_pairs(left, right, shift, link, more, pool, ends, least, losers, winners):
-    """Makes pairs of terms equal; the representatives that are none any more, and who took their place at that moment: how many.
+    """Makes pairs of terms equal; lists the former representatives, and those that replaced them at that moment; returns how many.
 
     Afterwards `settle_ring` has to be called for each of them.
     """
@@ -68,15 +77,12 @@ def merge_pairs(left, right, shift, link, more, pool, ends, least, losers, winne
 
 @compiled("int32[::1], int64, int32[::1], int32[::1]")
 def settle_rings(terms, count, shift, link):
-    """Lets every name in the rings of some terms know who stands for it."""
+    """Sets the representative of every name in the rings of some terms."""
     for i in range(count):
         root = _root(shift, terms[i])
         if i > 0 and _root(shift, terms[i - 1]) == root:
             continue
-        member = root + link[root]
-        while member != root:
-            shift[member] = root - member
-            member += link[member]
+        _settle_ring(root, shift, link)
 
 
 @compiled("int64[::1], int64[::1], int64, int32[::1], int32[::1], int32[::1]")
@@ -89,16 +95,10 @@ def part_pairs(losers, winners, count, shift, link, more):
         link[a] = after_b - a
         more[a] -= more[b] + 1
         shift[b] = 0
-        member = b + link[b]
-        while member != b:
-            shift[member] = b - member
-            member += link[member]
-        # The rings of those that were merged into a, or a itself, know a still; a may lose its own place in an earlier step.
-        member = a + link[a]
+        _settle_ring(b, shift, link)
+        # The rings of those that were merged into a, or a itself, know a still; a may cease to be a representative in an earlier step.
         shift[a] = 0
-        while member != a:
-            shift[member] = a - member
-            member += link[member]
+        _settle_ring(a, shift, link)
 
 
 @compiled(
@@ -106,7 +106,7 @@ def part_pairs(losers, winners, count, shift, link, more):
     "int64[:, :], int64[::1], int64, int32[::1], boolean[::1]",
 )
 def rename_batch(batch, columns, n, shift, changed):
-    """Puts representatives in the place of terms; whether each tuple has become another: how many have."""
+    """Replaces terms by representatives, and marks the tuples that have changed; returns how many."""
     count = 0
     size = len(shift)
     for i in range(n):

@@ -1,4 +1,4 @@
-"""Compiles all kernels ahead of use, or loads those that most programs need."""
+"""Compiles all kernels of imported modules ahead of use, or loads those that most programs need."""
 
 from __future__ import annotations
 
@@ -7,44 +7,52 @@ from typing import Any
 
 from numba.core import sigutils
 
-# All files of kernels are imported so that `warm_up` knows theirs.
 from evermat.columns.kernels import jit
-
-
-def _stamp_exists() -> bool:
-    return jit.CACHE_FOLDER is not None and (jit.CACHE_FOLDER / "warm").exists()
 
 
 def is_warm() -> bool:
     """Whether first use needs no compilation: all kernels are in the cache on disk, or compiled in this process."""
-    if jit.JIT_DISABLED or _stamp_exists():
+    if jit.JIT_DISABLED or (jit.CACHE_FOLDER is not None and (jit.CACHE_FOLDER / "warm").exists()):
         return True
     return all(len(kernel.signatures) >= len(signatures) for kernel, signatures in jit.KERNELS)
 
 
 # What nearly every program with joins needs, over rows of 32 bits.
-_COMMON = (
-    *("chain_rows", "fill_bitmap", "gather_batch", "gather_rows", "groups_direct", "insert_bitmap", "insert_hashed"),
-    *("join_all", "keys_of_rows", "merge_rows", "range_of_rows", "read_rows", "span_of_column"),
-)
+_COMMON = [
+    "chain_rows",
+    "fill_bitmap",
+    "gather_batch",
+    "gather_rows",
+    "groups_direct",
+    "insert_bitmap",
+    "insert_hashed",
+    "join_all",
+    "merge_rows",
+    "range_of_rows",
+    "span_of_column",
+]
 # What closures need besides.
-_CLOSURES = (
-    *(
-        "clear",
-        "condense",
-        "count_pairs",
-        "edges_between",
-        "fill_direct",
-        "fill_slots",
-        "find_components",
-        "insert_direct",
-    ),
-    *("find_strong_components", "link", "list_by_key", "range_of_batch", "reach", "spread", "write_pairs"),
-)
+_CLOSURES = [
+    "clear",
+    "condense",
+    "count_pairs",
+    "edges_between",
+    "fill_direct",
+    "fill_slots",
+    "find_components",
+    "find_strong_components",
+    "insert_direct",
+    "link",
+    "list_by_key",
+    "range_of_batch",
+    "reach",
+    "spread",
+    "write_pairs",
+]
 
 
 def prepare_kernels(*, closures: bool) -> None:
-    """Load the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
+    """Loads the kernels that nearly every program needs, or every one with closures, so that reasoning does not wait for them.
 
     Those that were never compiled on this machine are left alone: it may be that they are not needed.
     """
@@ -59,7 +67,7 @@ def prepare_kernels(*, closures: bool) -> None:
 
 
 def warm_up() -> None:
-    """Compile every kernel for every signature in use, or load it from the cache."""
+    """Compiles every kernel for every signature in use, or load it from the cache."""
     for kernel, signatures in jit.KERNELS:
         for signature in signatures:
             _compile(kernel, signature)

@@ -7,7 +7,6 @@ their states, and a scheme knows which of its facts have which state.
     scheme            the protocol of a scheme and of its leaves
     interval_scheme   transitive closures, linear ones too, as intervals
     union_scheme      relations that copy others
-    table_scheme      a plain table, read like a scheme
     value_directory   which sources of a union mention a value
     policy            which scheme a relation gets
     lifecycle         how relations get, follow and lose a scheme

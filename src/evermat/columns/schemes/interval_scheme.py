@@ -11,19 +11,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
+from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import Reach
-from evermat.columns.intervals.interval_version import Version, covers
+from evermat.columns.intervals.interval_walk import Version, covers
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.schemes.scheme import Counts, Kinds, in_domain
 from evermat.columns.schemes.value_directory import Mentions
-from evermat.columns.storage.domains import ANY, IN_UPDATE, KEPT, domain_of
-from evermat.columns.storage.table import Batch, Rows, Truth, as_batch
-
-Values = npt.NDArray[np.int64]
+from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_batch
+from evermat.columns.storage.selection import ANY, IN_UPDATE, KEPT, domain_of
 
 
 class ClosedPairs:
@@ -34,7 +31,7 @@ class ClosedPairs:
         self.edges = edges
         self.intervals = Intervals(edges)
         self.intervals.build(order)
-        edges.nodes.look_for_places()
+        edges.nodes.look_for_dense_facts()
         self.states = IN_UPDATE
         self._origin: tuple[Version, Rows] | None = None
         self._counted: dict[int, int] = {}
@@ -42,47 +39,47 @@ class ClosedPairs:
         self._begins = np.empty(0, np.bool_)
 
     def begin(self) -> None:
-        """An update begins, if it has not yet: from now on there are two versions."""
+        """Begins an update, if it has not begun yet: from now on there are two versions."""
         if self.intervals.before is None:
             self.intervals.begin()
 
-    def change(self, come: Rows, gone: Rows) -> None:
-        """Edges have come and gone."""
+    def change(self, inserted: Rows, deleted: Rows) -> None:
+        """Takes account of inserted and deleted edges."""
         self._counted.clear()
-        self.intervals.change(come, gone)
+        self.intervals.change(inserted, deleted)
 
     def end(self, *, keep: bool) -> None:
-        """An update has ended: the new version holds, or the old one."""
+        """Ends an update: keeps the new version, or the old one."""
         if self._origin is not None:
             self.end_rounds()
         if self.intervals.before is not None:
             self._counted.clear()
             if keep:
                 self.intervals.merge()
-                self.edges.nodes.look_for_places()
+                self.edges.nodes.look_for_dense_facts()
             else:
                 self.intervals.undo()
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def begin_rounds(self, states: Mapping[int, int], edges: Rows) -> None:
-        """What comes in one round is told from what came before, by states, until the rounds end; `edges` there were before the update."""
+        """Distinguishes the facts of one round from earlier ones, by states, until the rounds end; `edges` are those before the update."""
         if self.intervals.before is not None:  # an update is under way
             self._origin = self.intervals.before, edges
         self.states = states
 
-    def next_round(self, come: Rows) -> None:
-        """What came in the last round is as any other from now on; edges have come."""
+    def next_round(self, inserted: Rows) -> None:
+        """Begins a round: the facts of the last one are as any other; some edges are inserted."""
         self.intervals.merge()
         self.intervals.begin()
-        self.change(come, np.empty(0, np.int32))
+        self.change(inserted, np.empty(0, np.int32))
 
     def end_rounds(self) -> None:
-        """All is there: an update that is under way has the versions before it and now."""
+        """Ends the rounds: an update that is under way has the versions before it and now."""
         self.states = IN_UPDATE
         self._counted.clear()
         self.intervals.merge()
-        self.edges.nodes.look_for_places()
+        self.edges.nodes.look_for_dense_facts()
         if self._origin is not None:
             before, edges = self._origin
             self._origin = None
@@ -105,7 +102,7 @@ class ClosedPairs:
             known = self._reach = self.intervals.reach()
         return known
 
-    def begins(self) -> npt.NDArray[np.bool_] | None:
+    def begins(self) -> Mask | None:
         """The nodes that pairs may begin at; None: all."""
         if not self.edges.linear:
             return None
@@ -123,9 +120,9 @@ class ClosedPairs:
 
 
 class ClosedRelation:
-    """A member of a closure; see `scheme.Scheme`. `flipped`: its facts are the pairs turned around.
+    """A member of a closure; see `scheme.Scheme`. `flipped`: its facts are the pairs reversed.
 
-    If it is read `apart`, facts are left out that hold turned around as well, those of a strongly connected component; while an update is under way
+    If it is read `apart`, facts are left out that hold reversed as well, those of a strongly connected component; while an update is under way
     none are.
     """
 
@@ -134,8 +131,8 @@ class ClosedRelation:
     def __init__(self, pairs: ClosedPairs, *, flipped: bool, apart: bool = False) -> None:
         self.pairs, self.flipped, self._apart = pairs, flipped, apart
 
-    def apart_from_turned(self) -> ClosedRelation:
-        """The same without what the member has that is turned around."""
+    def apart_from_reversed(self) -> ClosedRelation:
+        """The same without pairs that the member holds reversed."""
         return ClosedRelation(self.pairs, flipped=self.flipped, apart=True)
 
     @property
@@ -168,7 +165,7 @@ class ClosedRelation:
     def kinds(self, facts: Batch, n: int) -> Kinds:
         if not self.pairs.changes:
             return self._held(facts, n)
-        ends = self.pairs.edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))
+        ends = self.pairs.edges.find_ends(*self._in_order(facts[0, :n], facts[1, :n]))
         return self.pairs.reach().classes(*ends)
 
     def holds(self, fact: Batch) -> bool:
@@ -177,11 +174,11 @@ class ClosedRelation:
     def _held(self, facts: Batch, n: int) -> Kinds:
         """Which of n facts there are while there is one version: KEPT, or 0."""
         edges, now = self.pairs.edges, self.pairs.intervals.now
-        places = edges.nodes.places()
-        if places is None:
-            return covers(now, *edges.find_ends(*self._turned(facts[0, :n], facts[1, :n]))).view(np.uint8)
+        positions = edges.nodes.direct_rows()
+        if positions is None:
+            return covers(now, *edges.find_ends(*self._in_order(facts[0, :n], facts[1, :n]))).view(np.uint8)
         held = np.zeros(n, np.uint8)
-        kernels.test_facts(as_batch(facts), n, self.flipped, int(edges.linear), *places, *now.slices, now.home, held)
+        kernels.test_facts(as_batch(facts), n, self.flipped, int(edges.linear), *positions, *now.slices, now.home, held)
         return held
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
@@ -242,25 +239,25 @@ class ClosedRelation:
         # Without the edges, which will be others when it is read.
         return ChangedPairs(self, Reach(None, self.pairs.intervals.before, self.pairs.intervals.now), kind)
 
-    def _turned(self, first: Any, second: Any) -> tuple[Any, Any]:
+    def _in_order(self, first: Any, second: Any) -> tuple[Any, Any]:
         return (second, first) if self.flipped else (first, second)
 
-    def _tails(self, values: Values) -> Nodes:
+    def _tails(self, values: Numbers) -> Nodes:
         return self.pairs.edges.find_nodes(values, source=self.pairs.edges.linear)
 
-    def _heads(self, values: Values) -> Nodes:
+    def _heads(self, values: Numbers) -> Nodes:
         return self.pairs.edges.find_nodes(values, source=False)
 
     def _facts(self, tails: Nodes, heads: Nodes) -> Batch:
         facts = np.empty((2, len(tails)), np.int64)
         nodes = self.pairs.edges.nodes
-        for to, ends in enumerate(self._turned(tails, heads)):
+        for to, ends in enumerate(self._in_order(tails, heads)):
             nodes.gather(0, ends, facts, to)
         return facts
 
 
 class ChangedPairs:
-    """Facts of a closure that an update gains, or loses: the two versions say which; see `scheme.DeferredFacts`."""
+    """Facts of a closure that an update inserts, or deletes, by its two versions; see `scheme.DeferredFacts`."""
 
     def __init__(self, relation: ClosedRelation, reach: Reach, kind: int) -> None:
         self._relation, self._reach, self._kind = relation, reach, kind

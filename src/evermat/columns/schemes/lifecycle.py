@@ -1,4 +1,4 @@
-"""Relations that are stored by a scheme: how they come to be, follow an update, and become plain tables again."""
+"""Relations that are stored by a scheme: how they are made, follow an update, and become plain tables again."""
 
 from __future__ import annotations
 
@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.graph.dynamic_graph import Nodes
 from evermat.columns.schemes.interval_scheme import ClosedPairs, ClosedRelation
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.views import InSchemes, View
-from evermat.columns.storage.domains import BEFORE, GAINED, KEPT
-from evermat.columns.storage.table import ADDED, MATERIALISED, Batch, Rows, Table
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows
+from evermat.columns.storage.selection import BEFORE, GAINED, KEPT
+from evermat.columns.storage.table import ADDED, MATERIALISED, Table
 from evermat.language import Atom, Closure, Copy
 
 if TYPE_CHECKING:
     from evermat.columns.graph.closure_module import ClosureModule
-
-
-_NO_ROWS: Rows = np.empty(0, np.int32)
 
 
 class StoredClosure:
@@ -63,11 +60,11 @@ class StoredClosure:
         update.keep(self.pairs)
         edges.noted = update.journal.note
         lost, gained = update.overdeleted - update.added, update.added - update.overdeleted
-        cut = np.concatenate([module.remove(lost), module.remove(gone, below=True)])
-        made = np.concatenate([module.insert(gained), module.insert(come, below=True)])
-        # What was cut and made again was never away.
-        both = np.intersect1d(cut, made)
-        self.pairs.change(_without(made, both), _without(cut, both))
+        deleted = np.concatenate([module.remove(lost), module.remove(gone, below=True)])
+        inserted = np.concatenate([module.insert(gained), module.insert(come, below=True)])
+        # What was deleted and inserted again has not changed.
+        both = np.intersect1d(deleted, inserted)
+        self.pairs.change(_without(inserted, both), _without(deleted, both))
 
 
 class RoundsOfClosure:
@@ -88,7 +85,7 @@ class RoundsOfClosure:
 
     def begin(self) -> None:
         """A materialisation from scratch begins."""
-        self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, _NO_ROWS)
+        self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, NO_ROWS)
 
     def clear(self) -> None:
         """Keeps its facts: others read them."""
@@ -108,16 +105,16 @@ class RoundsOfClosure:
         edges.noted = update.journal.note
         before = edges.everything()
         self.pairs.begin_rounds({KEPT: facts.bit, GAINED: facts.bit | ADDED}, before)
-        self.pairs.next_round(_NO_ROWS)
-        self.pairs.change(_NO_ROWS, edges.remove_all())
+        self.pairs.next_round(NO_ROWS)
+        self.pairs.change(NO_ROWS, edges.remove_all())
         module.forget_below()
         return self
 
     def add(self, take: Any, present: Any, delta: Any) -> View:
         """Add: facts from elsewhere become inputs; takes what they connect."""
         del take  # what is connected has no rows
-        come = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
-        self.pairs.next_round(come)
+        inserted = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
+        self.pairs.next_round(inserted)
         return InSchemes(self._tables, self.names)
 
     def settle(self) -> None:
@@ -131,7 +128,7 @@ def _read_from_intervals(
     """Makes intervals of the edges of a closure, from which its members are read from now on."""
     pairs = ClosedPairs(module.edges, order)
     for member in module.closure.members:
-        flipped = member.flipped != module.edges.turned
+        flipped = member.flipped != module.edges.reverse
         tables[member.relation].scheme = ClosedRelation(pairs, flipped=flipped)
     return pairs
 

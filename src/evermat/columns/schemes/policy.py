@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evermat.columns.graph.dynamic_graph import Edges, Nodes
+from evermat.columns.graph.dynamic_graph import Edges
 from evermat.columns.graph.reachability import Graph
 from evermat.columns.intervals.tree_cover import cover, estimate_intervals, estimate_pairs
+from evermat.columns.storage.arrays import Nodes
 from evermat.columns.storage.table import Table
 from evermat.language import Atom, Closure, Negation, Program, Rule, Union, Variable
 
@@ -27,11 +28,11 @@ LEAST_PAIRS_IF_READ_BACKWARDS = 10_000_000
 LEAST_PAIRS_IF_RECURSIVE = 100_000_000
 #: and only if it has so many times more facts than edges
 LEAST_GROWTH = 4
-#: a graph is turned around if it needs more intervals than this, and so many for each node that they take most of the memory, and turned around so
+#: a graph is reversed if it needs more intervals than this, and so many for each node that they take most of the memory, and reversed so
 #: many times fewer
 MANY_INTERVALS = 1_000_000
 INTERVALS_PER_NODE = 4
-TURNED_GAIN = 3
+REVERSED_GAIN = 3
 #: a relation that only copies plain tables has no table of its own from so many facts on; and from this many if a rule reads it, or if more than
 #: this share of its facts has to be looked up in the largest of them, whenever all are read
 LEAST_COPIES = 5_000_000
@@ -46,7 +47,7 @@ class Decision:
     stored: bool
     reason: str
     estimated: int | None = None
-    turned: bool = False  # whether intervals tell from where a node is reached, not what it reaches
+    reverse: bool = False  # whether intervals hold the nodes that reach a node, not those that it reaches
 
 
 def may_be_large(edges: int) -> bool:
@@ -71,8 +72,8 @@ def decide_closure(
         return Decision(False, f"fewer than {least:,} pairs expected", estimated), None
     if estimated < LEAST_GROWTH * len(live):
         return Decision(False, f"{len(live):,} edges, not many fewer than pairs", estimated), None
-    turned, order = look_both_ways(closure, edges, graph)
-    return Decision(True, "a table of all pairs would be large", estimated, turned), order
+    reverse, order = look_both_ways(closure, edges, graph)
+    return Decision(True, "a table of all pairs would be large", estimated, reverse), order
 
 
 def _graph(edges: Edges) -> Graph:
@@ -81,7 +82,7 @@ def _graph(edges: Edges) -> Graph:
 
 
 def look_both_ways(closure: Closure, edges: Edges, graph: Graph | None = None) -> tuple[bool, Nodes | None]:
-    """Whether the graph of a closure needs far fewer intervals if it is turned around; and the order of its nodes as it is, if it was looked for."""
+    """Whether the graph of a closure needs far fewer intervals if it is reversed; and the order of its nodes as it is, if it was looked for."""
     if closure.bases or closure.symmetric:
         return False, None
     graph = graph or _graph(edges)
@@ -89,7 +90,7 @@ def look_both_ways(closure: Closure, edges: Edges, graph: Graph | None = None) -
     forward = estimate_intervals(graph, order)
     if forward <= max(MANY_INTERVALS, INTERVALS_PER_NODE * graph.nodes):
         return False, order
-    return TURNED_GAIN * estimate_intervals(graph.turned, cover(graph.turned)) < forward, order
+    return REVERSED_GAIN * estimate_intervals(graph.reversed, cover(graph.reversed)) < forward, order
 
 
 def decide_union(asked: str, program: Program, union: Union, tables: Mapping[str, Table]) -> Decision:

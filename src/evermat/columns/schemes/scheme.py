@@ -1,4 +1,4 @@
-"""The protocol of a storage scheme: its facts, read by domain (see `storage.domains`)."""
+"""The protocol of a storage scheme: its facts, read by domain (see `storage.selection`)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.storage.table import Batch, Rows, Truth
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.value_directory import Mentions
 
-Mask = npt.NDArray[np.bool_]
 Kinds = npt.NDArray[np.uint8]
-Counts = npt.NDArray[np.int64]
+Counts = Numbers
 
 
 class Facts(Protocol):
@@ -47,7 +46,7 @@ class Facts(Protocol):
 
 
 class Leaf(Facts, Protocol):
-    """Facts that are not made of other sources: a closure, the rows of a table, or a scheme that stands by itself."""
+    """Facts that are not made of other sources: a closure, the rows of a table, or a scheme of its own."""
 
     @property
     def mentions(self) -> Mentions | None:

@@ -8,15 +8,16 @@ are many sources, a list of the values that they mention says which of them are 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 import numpy as np
 
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.scheme import Counts, Kinds, Leaf, Scheme, in_domain
-from evermat.columns.schemes.table_scheme import StoredRows
-from evermat.columns.schemes.value_directory import Directory, bit_of
-from evermat.columns.storage.domains import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of
-from evermat.columns.storage.table import Batch, Rows, Table, Truth
+from evermat.columns.schemes.value_directory import Directory, Mentions, bit_of
+from evermat.columns.storage.arrays import Batch, Rows, Truth
+from evermat.columns.storage.selection import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of, rows_in
+from evermat.columns.storage.table import MATERIALISED, STATES, Table
 
 #: so many sources have a list of the values that they mention; of so many facts only those are looked for in a source whose values it mentions
 MANY_SOURCES = 6
@@ -24,6 +25,63 @@ MANY_FACTS = 512
 
 #: the kind of a fact, by the kinds that it is in several sources: these are bits. What one loses and another gains is kept.
 _KINDS_TOGETHER: Kinds = np.array([0, KEPT, LOST, KEPT, GAINED, KEPT, KEPT, KEPT], np.uint8)
+
+
+class StoredRows:
+    """The rows of a plain table, read by domain like a scheme; of a relation with a scheme these are its inputs."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return self._table.count
+
+    @property
+    def mentions(self) -> Mentions:
+        """All values that its rows have."""
+        return Mentions(self._table, self._table.arity)
+
+    def as_closure(self) -> None:
+        """None: each fact has a row."""
+
+    def kinds(self, facts: Batch, n: int) -> Kinds:
+        rows = self._table.find(facts, n)
+        kinds: Kinds = _kind_of_state()[self._table.state[rows]]  # for -1 this reads some state; it is none then
+        kinds[rows < 0] = 0
+        return kinds
+
+    def holds(self, fact: Batch) -> bool:
+        if not self._table.count:
+            return False
+        row = int(self._table.find(fact, 1)[0])
+        return row >= 0 and bool(self._table.state[row] & MATERIALISED)
+
+    def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
+        for rows in self._table.scan(rows_in(domain), chunk=chunk):
+            yield self._table.take(rows)
+
+    def join(
+        self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
+    ) -> Iterator[tuple[Rows, Batch]]:
+        if not self._table.count:
+            return  # an index would stay
+        index = self._table.index(columns)
+        for positions, rows in index.join(keys, rows_in(domain), lo=0, hi=self._table.count, n=n, chunk=chunk):
+            yield positions, self._table.take(rows)
+
+    def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
+        return self._table.index(columns).counts(keys, rows_in(domain), lo=0, hi=self._table.count, n=n)
+
+    def count(self, domain: int) -> int:
+        return sum(len(rows) for rows in self._table.scan(rows_in(domain)))
+
+
+@cache
+def _kind_of_state() -> Kinds:
+    kinds = np.zeros(STATES, np.uint8)
+    for kind in (KEPT, LOST, GAINED):
+        kinds[rows_in(kind) != 0] = kind
+    return kinds
 
 
 class UnionOfRelations:
@@ -120,7 +178,6 @@ class UnionOfRelations:
     def _join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
-        """What comes of one source after the other."""
         looked, leaves = _candidates(domain), self._leaves
         for number in leaves.mentioning(keys, n):
             earlier = leaves.earlier(number)
@@ -250,7 +307,7 @@ def _different(leaves: list[Leaf]) -> list[Leaf]:
         if not alike:
             found.append(closure)
         elif all(other.flipped != closure.flipped for other in alike):
-            found.append(closure.apart_from_turned())
+            found.append(closure.apart_from_reversed())
     return [*found, *(leaf for leaf in leaves if leaf.as_closure() is None)]
 
 

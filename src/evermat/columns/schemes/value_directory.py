@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.table import Batch, Table, as_batch
-
-Masks: TypeAlias = npt.NDArray[np.uint64]
+from evermat.columns.storage.arrays import Batch, Words, as_batch
+from evermat.columns.storage.table import Table
 
 #: a list of all values may be so many times as long as there are rows that mention them, and this long in any case
 VALUES_PER_ROW = 4
@@ -37,15 +35,14 @@ class Directory:
     def __init__(self, sources: Sequence[Mentions]) -> None:
         self._sources = sources
         #: masks by value, and how many rows of each source they know; replaced at once, as several may be asking
-        self._known: tuple[Masks | None, list[int]] = np.zeros(1, np.uint64), [0] * len(sources)
+        self._known: tuple[Words | None, list[int]] = np.zeros(1, np.uint64), [0] * len(sources)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the list."""
         masks, _ = self._known
         return 0 if masks is None else masks.nbytes
 
-    def of(self, facts: Batch, n: int) -> tuple[Masks, int] | None:
+    def of(self, facts: Batch, n: int) -> tuple[Words, int] | None:
         """The sources that mention all values of each of n facts, or of keys, and those that do so for one of them; None: any may."""
         masks = self._masks()
         if masks is None:
@@ -63,8 +60,8 @@ class Directory:
             found &= int(masks[value]) if 0 <= value < size else 0
         return _whole(found)
 
-    def _masks(self) -> Masks | None:
-        """The masks, with all that has come since they were last looked at."""
+    def _masks(self) -> Words | None:
+        """The masks, with all rows since the last call."""
         masks, seen = self._known
         if masks is None:
             return None
@@ -73,7 +70,7 @@ class Directory:
                 return self._extended(masks, seen)
         return masks
 
-    def _extended(self, masks: Masks, seen: list[int]) -> Masks | None:
+    def _extended(self, masks: Words, seen: list[int]) -> Words | None:
         counts = [table.count for table, _ in self._sources]
         most = max(ALWAYS, VALUES_PER_ROW * sum(counts))
         new = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.algebra import Counters
@@ -13,8 +12,9 @@ from evermat.columns.state.datasets import contains_facts, facts_in
 from evermat.columns.state.state import State
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
+from evermat.columns.storage.arrays import Batch, Numbers, Rows
 from evermat.columns.storage.encoding import as_typed, encode_arrow
-from evermat.columns.storage.table import EXPLICIT, MATERIALISED, Batch, Rows
+from evermat.columns.storage.table import EXPLICIT, MATERIALISED
 from evermat.engine import Op, SavedRows, saved_rows
 from evermat.language import Relation, Type
 
@@ -101,10 +101,10 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
     for is_snapshot, saved in parts:
         batch = encode_saved(state, state.program.relations[name], saved)
         rows = state.restore(name, batch, distinct=is_snapshot)
-        gone = saved.ops == Op.DELETED
+        deleted = saved.ops == Op.DELETED
         table.clear_bits(rows, EXPLICIT | MATERIALISED)
-        table.set_bits(rows[~gone], MATERIALISED)
-        table.set_bits(rows[saved.explicit & ~gone], EXPLICIT)
+        table.set_bits(rows[~deleted], MATERIALISED)
+        table.set_bits(rows[saved.explicit & ~deleted], EXPLICIT)
         for counter, kind in counters:
             if kind in saved.counts:
                 counter.restore(rows, saved.counts[kind])
@@ -122,7 +122,7 @@ def encode_saved(state: State, relation: Relation, saved: SavedRows) -> Batch:
     return _encode(state, relation, saved.facts, len(saved.ops))
 
 
-def saved_numbers(values: npt.NDArray[np.int64], type_: Type) -> pa.Array:
+def saved_numbers(values: Numbers, type_: Type) -> pa.Array:
     """A column of numbers as a state directory has it."""
     column = pa.array(np.ascontiguousarray(as_typed(values, type_)))
     return column.cast(SAVED_UNSIGNED) if type_ is Type.UNSIGNED else column

@@ -1,28 +1,282 @@
-"""The facts of a state for those who read: counted, scanned, looked up and asked by queries.
+"""The facts of a state for readers: counted, scanned, looked up and asked by queries. An answer leaves nothing behind.
 
 Where equal terms have a representative, facts are held over representatives; readers see *expanded* facts, over all equal terms, unless they
 ask for representatives.
+
+The rules of a query are evaluated over the materialisation into tables of their own. A relation that is read first, and of which
+columns are constants, is scanned: that is cheaper than building an index until several queries have asked for it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.equality.expansion import expand_names
 from evermat.columns.equality.union_find import UnionFind
+from evermat.columns.evaluation.aggregates import AggregatePipeline
+from evermat.columns.evaluation.buffers import Buffers, EvaluationContext, borrowed_buffers
+from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.pipeline import Pipeline
+from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.datasets import facts_in
-from evermat.columns.state.query import Scans, Solutions, evaluate, stream
 from evermat.columns.state.state import State
+from evermat.columns.state.views import View
+from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
-from evermat.columns.storage.selection import contains
-from evermat.columns.storage.table import Batch
-from evermat.core import ASSERTED, INFERRED, Which
-from evermat.engine import Run
-from evermat.language import Query
+from evermat.columns.storage.selection import Selection, contains
+from evermat.columns.storage.table import Table
+from evermat.core import ASSERTED, INFERRED, Which, pulled
+from evermat.engine import Jobs, Run
+from evermat.language import (
+    Atom,
+    Constant,
+    Literal,
+    Negation,
+    Query,
+    Relation,
+    Rule,
+    Test,
+    Type,
+    normal_rule,
+    rewritten_columns,
+    variables_of,
+)
+from evermat.plan import Match, Plan, Role, Sizes, full_plan
+
+SCANS = 8  # an index takes about as long to build as so many scans
+
+Scans: TypeAlias = Counter[tuple[str, tuple[int, ...]]]
+"""How often relations were scanned for values of some columns."""
+
+
+@dataclass
+class Solutions:
+    """The rows that answer a query.
+
+    Attributes:
+        table: The rows; none if they are computed when they are read.
+        undefined: How many bindings were dropped because an expression had no value.
+        computed: Computes the rows, a few at a time, each once; None if all are in the table.
+    """
+
+    table: Table
+    undefined: int = 0
+    computed: Callable[[], Iterator[Batch]] | None = None
+
+
+def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
+    """The answer to a query, whose rows are computed when they are read: they are never all in memory.
+
+    Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
+    """
+    if not query.answer.columns:
+        return evaluate(query, state, facts, run)
+    solutions = Solutions(Table(query.answer.arity))
+
+    def compute(push: Callable[[Batch], None]) -> None:
+        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
+            del weights
+            run.derived(n)
+            push(batch[:, :n].copy())
+
+        store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
+        evaluation = _Evaluation(state, facts, store, {}, Counter())
+        (rule,) = query.rules
+        evaluation.send(rule, sink)
+        solutions.undefined = evaluation.undefined
+
+    def remember() -> Iterator[Batch]:
+        found = evaluate(query, state, facts, run)
+        solutions.undefined = found.undefined
+        return rows_of(found.table)
+
+    solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
+    return solutions
+
+
+def rows_of(table: Table) -> Iterator[Batch]:
+    """All rows of a table, some at a time; each batch is valid until the next step."""
+    for rows in table.scan(None, 0, table.count):
+        yield table.take(rows)
+
+
+def _has_distinct_bindings(query: Query, state: State) -> bool:
+    """Whether every binding is a row of its own: one rule, whose variables are all asked for."""
+    if state.representatives is not None or len(query.rules) != 1 or not query.answer.columns:
+        return False
+    (rule,) = query.rules
+    terms = {term for literal in rule.body if isinstance(literal, Atom) for term in literal.terms}
+    asked = set(variables_of(rule.head))
+    return rule.aggregate is None and all(isinstance(term, Constant) or term in asked for term in terms)
+
+
+def evaluate(
+    query: Query,
+    state: State,
+    facts: View,
+    run: Run,
+    scans: Scans | None = None,
+    *,
+    representatives: bool = False,
+) -> Solutions:
+    """The answer to a query over some facts of a state; `scans` counts how often relations were scanned for other queries.
+
+    Where equal terms have a representative, rules of a query read facts over representatives, and its answer is expanded; unless a rule
+    inspects names: then it reads expanded facts.
+    """
+    with borrowed_buffers() as buffers:
+        made = {name: Table(relation.arity) for name, relation in query.relations.items()}
+        rules, names = query.rules, state.representatives
+        store = EvaluationContext({**state.tables, **made}, state.dictionary, buffers, Jobs(run))
+        if names is not None and query.about_names:
+            named = {name: _in_all_names(state, facts, name) for name in query.reads}
+            store = replace(store, tables={**store.tables, **named})
+            evaluation = _Evaluation(state, facts, store, {**named, **made}, Counter())
+        else:
+            evaluation = _Evaluation(state, facts, store, made, Counter() if scans is None else scans)
+            if names is not None:
+                rules = tuple(normal_rule(rule, names.union_find.normal) for rule in rules)
+        for rule in rules:
+            evaluation.derive(rule)
+        table = made[query.answer.name]
+        if names is not None and names.union_find:
+            columns = np.array(rewritten_columns(query.answer), np.int64)
+            if representatives:
+                table = _renamed(table, columns, names.union_find) if query.about_names else table
+            elif not query.about_names:
+                table = _table(query.answer.arity, expand_names(_all(table), columns, names.union_find))
+        return Solutions(table, evaluation.undefined)
+
+
+def _in_all_names(state: State, facts: View, name: str) -> Table:
+    """The facts of a relation in all names."""
+    assert state.representatives is not None
+    batch = state.tables[name].take(facts.rows(name))
+    columns = state.representatives.schema.columns.get(name, np.empty(0, np.int64))
+    return _table(state.tables[name].arity, expand_names(batch, columns, state.representatives.union_find))
+
+
+def _renamed(table: Table, columns: Numbers, union_find: UnionFind) -> Table:
+    batch = _all(table)
+    union_find.rename(batch, columns)
+    return _table(table.arity, [batch])
+
+
+def _all(table: Table) -> Batch:
+    return table.take(np.arange(table.count, dtype=np.int32))
+
+
+def _table(arity: int, batches: Iterable[Batch]) -> Table:
+    table = Table(arity)
+    for batch in batches:
+        table.add_new(batch, 0)
+    return table
+
+
+class _Evaluation:
+    def __init__(
+        self,
+        state: State,
+        facts: View,
+        store: EvaluationContext,
+        made: Mapping[str, Table],
+        scans: Scans,
+    ) -> None:
+        self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
+        self.undefined = 0
+
+    def derive(self, rule: Rule) -> None:
+        """Adds what a rule derives to the table of its head; what it reads is complete."""
+        self.send(rule, self._sink(self._made[rule.head.relation.name]))
+
+    def send(self, rule: Rule, sink: Sink) -> None:
+        """Sends what a rule derives to a sink."""
+        pipeline = self._compiled(rule, self._sizes(rule))
+        if pipeline is not None:
+            pipeline.run(self._select, sink)
+            self.undefined += pipeline.undefined
+
+    def _sizes(self, rule: Rule) -> Sizes:
+        """About how many facts there are of each relation that a rule reads."""
+        atoms = (literal.atom if isinstance(literal, Negation) else literal for literal in rule.literals)
+        names = {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
+        made, materialised = self._made, self._state.materialised
+        return {name: made[name].count if name in made else materialised.about(name) for name in names}
+
+    def _compiled(self, rule: Rule, sizes: Sizes) -> Compiled | None:
+        """The rule's pipeline, or None if it can derive nothing."""
+        if rule.aggregate is not None:
+            return AggregatePipeline(rule, None, self._store, sizes)
+        body = without_unknown(rule.body, self._state.tables, self._store.dictionary)
+        if body is None:
+            return None
+        plan = self._scanning(full_plan(replace(rule, body=body), sizes))
+        return Pipeline(plan, self._store, counted=False)
+
+    def _select(self, _role: Role, relation: Relation) -> Selection:
+        table = self._made.get(relation.name)
+        return self._facts.read(relation.name) if table is None else Selection(0, table.count)
+
+    def _sink(self, table: Table) -> Sink:
+        run = self._store.jobs.run
+
+        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
+            del weights
+            table.add_new(batch, 0, n)
+            run.derived(n)
+
+        return sink
+
+    def _scanning(self, plan: Plan) -> Plan:
+        """The plan with its first atom scanned, where it has constants and an index for them does not pay yet.
+
+        The role of a change is that of facts that are read from front to end.
+        """
+        first = plan.steps[0] if plan.steps else None
+        if not isinstance(first, Match) or not first.key or len(first.key) == first.relation.arity:
+            return plan
+        columns = tuple(column for column, _ in first.key)
+        name = first.relation.name
+        table = self._store.tables[name]
+        if table.scheme is not None or columns in table._indexes:  # noqa: SLF001
+            return plan
+        self._scans[name, columns] += 1
+        if self._scans[name, columns] > SCANS:
+            return plan
+        scan = Match(first.literal, first.relation, Role.CHANGED, first.key, first.binds, first.equal)
+        return Plan(plan.rule, plan.start, (scan, *plan.steps[1:]), plan.output, plan.head)
+
+
+def without_unknown(
+    body: tuple[Literal, ...], stored: Collection[str], dictionary: Dictionary
+) -> tuple[Literal, ...] | None:
+    """A body without what a symbol that no stored fact has decides, or None if it cannot match for that.
+
+    So most symbols that occur only in queries never enter the dictionary.
+    """
+
+    def unknown(thing: object) -> bool:
+        by_id = isinstance(thing, Constant) and thing.type in (Type.SYMBOL, Type.TERM)
+        return by_id and dictionary.lookup(str(thing.value)) < 0  # type: ignore[attr-defined]
+
+    # A computed symbol may be one that no fact has.
+    read = {v for a in body if isinstance(a, Atom) and a.relation.name in stored for v in variables_of(a)}
+    kept: list[Literal] = []
+    for literal in body:
+        match literal:
+            case Atom(_, terms) if any(map(unknown, terms)):
+                return None
+            case Negation(Atom(_, terms)) if any(map(unknown, terms)):
+                continue
+            case Test("!=", left, right) if (unknown(left) and right in read) or (unknown(right) and left in read):
+                continue
+        kept.append(literal)
+    return tuple(kept)
 
 
 class Snapshot:
@@ -72,7 +326,6 @@ class Snapshot:
                 yield np.ascontiguousarray(batch)
 
     def _held(self, name: str) -> Iterator[Batch]:
-        """The facts of a relation as the state holds them."""
         table = self._state.tables[name]
         if table.scheme is not None:
             yield from facts_in(self._facts, name)
@@ -90,7 +343,7 @@ class Snapshot:
             return table.scheme.holds(fact)
         return bool(contains(table, fact, 1, self._facts.select(name))[0])
 
-    def _renamed_columns(self, name: str) -> npt.NDArray[np.int64] | None:
+    def _renamed_columns(self, name: str) -> Numbers | None:
         """The columns of a relation that hold representatives, if any do."""
         names = self._state.representatives
         return None if names is None else names.schema.columns.get(name)

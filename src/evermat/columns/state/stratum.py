@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 
 from evermat.columns.equality.equality_state import Representatives
-from evermat.columns.evaluation.pipeline import EvaluationContext
+from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.rules import Rules
 from evermat.columns.graph.closure_access import TableAccess
 from evermat.columns.graph.closure_module import ClosureModule, closure_modules
@@ -29,7 +29,7 @@ from evermat.language import Copy, Program, Rule, Stratum, Union, find_copies, f
 class StratumRules(BaseStratumRules[Rules]):
     """The rules of one stratum.
 
-    What a storage scheme knows by itself is not a rule here: of a stored closure only nonrecursive rules are left that do more than copy, and so of
+    What a storage scheme derives is not a rule here: of a stored closure only nonrecursive rules are left that do more than copy, and so of
     a relation that is stored as a union. All of them derive inputs.
     """
 
@@ -110,9 +110,9 @@ class StratumRules(BaseStratumRules[Rules]):
                 made, order = decide_closure(program, module.closure, module.edges, alone=alone)
             self.decisions |= dict.fromkeys(sorted(module.names), made)
             if made.stored and alone:
-                if made.turned:
-                    module.rebuild(external, present, turned=True)
-                self.hold(StoredClosure(module, tables, None if made.turned else order))
+                if made.reverse:
+                    module.rebuild(external, present, reverse=True)
+                self.hold(StoredClosure(module, tables, None if made.reverse else order))
                 return True
             if made.stored:
                 module.clear()
@@ -132,7 +132,7 @@ class StratumRules(BaseStratumRules[Rules]):
         self.recursive = self._rules(self.stratum.recursive)
         self.stores, self.closures = [], [*self.modules]
         for module in self.modules:
-            if module.edges.turned or module.copies:
+            if module.edges.reverse or module.copies:
                 module.copies = ()
                 module.clear()  # it finds its facts again
         copies = {rule for union in self.unions if union.relation in self.unions_stored for rule in union.rules}
@@ -184,10 +184,10 @@ class StratumRules(BaseStratumRules[Rules]):
                 module.rebuild(facts.at(self.stratum), facts)
                 self.decisions |= dict.fromkeys(sorted(module.names), decision)
                 if self.is_one_closure:
-                    turned, order = look_both_ways(module.closure, module.edges)
-                    if turned:
-                        module.rebuild(facts.at(self.stratum), facts, turned=True)
-                    self.hold(StoredClosure(module, tables, None if turned else order))
+                    reverse, order = look_both_ways(module.closure, module.edges)
+                    if reverse:
+                        module.rebuild(facts.at(self.stratum), facts, reverse=True)
+                    self.hold(StoredClosure(module, tables, None if reverse else order))
                 else:
                     self.closures[number] = RoundsOfClosure(module, tables)
         for union in self.unions:

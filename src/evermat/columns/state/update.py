@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evermat.columns.schemes.interval_scheme import ClosedPairs
-from evermat.columns.state.journaled_counter import JournaledCounter
 from evermat.columns.state.state import State
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.views import NO_ROWS, Listed, View
-from evermat.columns.state.working_sets import ChangedRows, ChangeSet, EmptySet, WorkingSet
-from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL, Rows
+from evermat.columns.state.views import Listed, View
+from evermat.columns.state.working_sets import ChangedRows, ChangeSet, EmptySet, JournaledCounter, WorkingSet
+from evermat.columns.storage.arrays import NO_ROWS, Rows
+from evermat.columns.storage.table import ADDED, DELETED, FREE, NORMAL
 from evermat.core import uninterrupted
 from evermat.engine import BaseUpdate, Run
 
@@ -51,9 +51,9 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
         self._sets: list[WorkingSet] = [self.overdeleted, self.added]
         self.nonrecursive_counter = JournaledCounter(state.nonrecursive_counter, self.journal, run)
         self.recursive_counter = JournaledCounter(state.recursive_counter, self.journal, run)
-        coming, going = Listed(state.tables, inserted), Listed(state.tables, deleted)
-        self.given_deleted = ChangedRows.of((going & state.given) - coming)
-        self.given_inserted = ChangedRows.of(coming - state.given)
+        new, old = Listed(state.tables, inserted), Listed(state.tables, deleted)
+        self.given_deleted = ChangedRows.of((old & state.given) - new)
+        self.given_inserted = ChangedRows.of(new - state.given)
         self.deleted, self.inserted = ChangedRows.of(self.given_deleted), ChangedRows.of(self.given_inserted)
         self.axioms: View = state.explicit - self.deleted
         self.nothing = EmptySet(state.materialised)
@@ -63,7 +63,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
             state.materialised.firsts.clear()
 
     def new(self, name: str) -> WorkingSet:
-        """An empty working set."""
         made = WorkingSet(name, self._free.pop(), self.state.tables, self.run)
         self._sets.append(made)
         return made
@@ -75,7 +74,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
             self._kept.append(pairs)
 
     def release(self, *sets: WorkingSet) -> None:
-        """Frees working sets that are not needed any more."""
         for done in sets:
             done.clear()
             self._sets.remove(done)
@@ -101,7 +99,6 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
         return super().note_place()
 
     def equality(self, stratum: StratumRules) -> EqualityUpdate:
-        """A stratum with equality in this update."""
         from evermat.columns.equality.equality_update import EqualityUpdate  # noqa: PLC0415  (it is made of working sets)
 
         return EqualityUpdate(self, stratum)

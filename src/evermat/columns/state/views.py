@@ -7,26 +7,25 @@ has a storage scheme, which facts (`read`). The sets that expressions are made o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.schemes.scheme import Scheme
+from evermat.columns.storage.arrays import NO_ROWS, Mask, Rows, Truth
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import ADDED, STATES, Rows, Table, Truth
+from evermat.columns.storage.table import ADDED, STATES, Table
 from evermat.language import Stratum
 
 _STATES = np.arange(STATES, dtype=np.uint32)
 NOTHING = Selection(0, 0)
-NO_ROWS: Rows = np.empty(0, np.int32)
 _NEVER: Truth = np.zeros(STATES, np.uint8)
 
 
 class View(ABC):
-    """Facts that can be read."""
+    """Facts that can be read; see `algebra.View`."""
 
     tables: Mapping[str, Table]
 
@@ -63,7 +62,7 @@ class View(ABC):
         found = list(self.tables[name].scan(truth, lo, hi))
         return found[0] if len(found) == 1 else np.concatenate([*found, NO_ROWS])
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         """Which of some rows belong to it."""
         lo, hi, truth, _ = self.select(name)
         inside = (rows >= lo) & (rows < hi)
@@ -74,11 +73,10 @@ class View(ABC):
         return self.select(name)
 
     def below(self, stratum: Stratum) -> View:
-        """Only facts of relations of other strata; a stratum's rules read only lower ones."""
         return Restricted(self, frozenset(self.tables) - frozenset(stratum.relations))
 
     def in_schemes(self) -> View:
-        """Those facts in it that storage schemes tell, of which no rows are listed."""
+        """Those facts in it that storage schemes hold, of which no rows are listed."""
         return InSchemes(self.tables, ())
 
     def __or__(self, other: View) -> View:
@@ -91,11 +89,9 @@ class View(ABC):
         return Difference(self, other)
 
     def at(self, stratum: Stratum) -> View:
-        """Only facts of relations of this stratum."""
         return Restricted(self, frozenset(stratum.relations))
 
     def count(self, name: str) -> int:
-        """How many facts of a relation belong to it."""
         return len(self.rows(name))
 
     def about(self, name: str) -> int:
@@ -104,12 +100,10 @@ class View(ABC):
         return self.count(name) if scheme is None else scheme.about(scheme.domain(self.truth_for(name)))
 
     def listed(self) -> Listed:
-        """The facts that belong to it now, whatever becomes of the sets that it is made of."""
         return Listed(self.tables, {name: [self.rows(name)] for name in self.names})
 
     @property
     def size(self) -> int:
-        """How many facts belong to it."""
         return sum(self.count(name) for name in self.names)
 
     def __bool__(self) -> bool:
@@ -143,13 +137,13 @@ class Listed(View):
     def select(self, name: str) -> Selection:
         return listed(self.rows(name))
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         if name not in self._found or not len(rows):
             return np.zeros(len(rows), np.bool_)
         inside = np.zeros(self.tables[name].count, np.bool_)  # pages that are not written to cost nothing
         for some in self._found[name]:
             inside[some] = True
-        found: npt.NDArray[np.bool_] = inside[rows]
+        found: Mask = inside[rows]
         return found
 
     def __bool__(self) -> bool:
@@ -195,10 +189,7 @@ def truth_of(bit: int) -> Truth:
 class _Combination(View):
     """An expression over two views."""
 
-    @staticmethod
-    @abstractmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        """The truth table of the expression."""
+    _combine: Callable[[Any, Any], Any]  # of truth tables, which are 0 or 1, and of masks
 
     def __init__(self, left: View, right: View) -> None:
         self.left, self.right = left, right
@@ -222,6 +213,10 @@ class _Combination(View):
         simple = self._simple(self.left.select(name), self.right.select(name))
         return simple if simple is not None else Selection(0, self.tables[name].count, self.truth_for(name))
 
+    def mask(self, name: str, rows: Rows) -> Mask:
+        combined: Mask = self._combine(self.left.mask(name, rows), self.right.mask(name, rows))
+        return combined
+
     def start(self, name: str) -> Selection:
         return listed(self.rows(name))
 
@@ -233,9 +228,7 @@ class _Combination(View):
 class Union(_Combination):
     """Facts of either."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left | right
+    _combine = staticmethod(np.bitwise_or)
 
     @property
     def names(self) -> Iterable[str]:
@@ -252,9 +245,6 @@ class Union(_Combination):
         left, right = self.left.rows(name), self.right.rows(name)
         return np.concatenate([left, right[~self.left.mask(name, right)]])
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return self.left.mask(name, rows) | self.right.mask(name, rows)
-
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty:
             return right
@@ -268,16 +258,11 @@ class Union(_Combination):
 class Intersection(_Combination):
     """Facts of both."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left & right
+    _combine = staticmethod(np.bitwise_and)
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
         return rows[self.right.mask(name, rows)]
-
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return self.left.mask(name, rows) & self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
@@ -290,16 +275,11 @@ class Intersection(_Combination):
 class Difference(_Combination):
     """Facts of the first that are not of the second."""
 
-    @staticmethod
-    def _combine(left: Truth, right: Truth) -> Truth:
-        return left & (1 - right)
+    _combine = staticmethod(lambda left, right: left & ~right)
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
         return rows[~self.right.mask(name, rows)]
-
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
-        return self.left.mask(name, rows) & ~self.right.mask(name, rows)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
@@ -335,5 +315,5 @@ class Restricted(View):
     def rows(self, name: str) -> Rows:
         return self.view.rows(name) if name in self.relations else NO_ROWS
 
-    def mask(self, name: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    def mask(self, name: str, rows: Rows) -> Mask:
         return self.view.mask(name, rows) if name in self.relations else np.zeros(len(rows), np.bool_)

@@ -10,10 +10,11 @@ import numpy.typing as npt
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.table import Batch, Rows, Table, as_rows
+from evermat.columns.storage.arrays import Batch, Numbers, Rows, as_rows, lengthened
+from evermat.columns.storage.table import Table
 
-Weights = npt.NDArray[np.int64]
-Counts = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+Weights = Numbers
+Counts = npt.NDArray[np.int32] | Numbers
 Touched: TypeAlias = tuple[Rows, Counts]
 """Rows that were touched for the first time, and their counts before."""
 
@@ -52,11 +53,11 @@ class Counter:
         return min(len(self._counts), self.table.count) * self._counts.itemsize
 
     def add(self, rows: Rows, weights: Weights | None = None) -> None:
-        """Count each listed row once more, or `weights[i]` times more; a row may be listed repeatedly."""
+        """Counts each listed row once more, or `weights[i]` times more; a row may be listed repeatedly."""
         self._change(rows, weights, 1)
 
     def subtract(self, rows: Rows, weights: Weights | None = None) -> None:
-        """Count each listed row once less, or `weights[i]` times less."""
+        """Counts each listed row once less, or `weights[i]` times less."""
         self._change(rows, weights, -1)
 
     def add_tuples(self, batch: Batch, n: int, weights: Weights | None) -> None:
@@ -68,7 +69,6 @@ class Counter:
             self._change(self.table.locate(batch[:, done:n], tallying=True), weights, 1)
 
     def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
-        """Takes over the counts of the first `count` rows from the table's tally."""
         if len(self._counts) < self.table.count:
             self._grow()
         while (row := dense.read_tally(rows, count, high, tally, tuples.scratch(), self._counts, self._most)) < count:
@@ -97,7 +97,7 @@ class Counter:
         return *arrays, self._counts
 
     def touch(self, rows: Rows, weights: Weights | None, sign: int) -> Touched:
-        """Count like `add` (sign 1) or `subtract` (-1), and mark; the rows that were not marked, and their counts before."""
+        """Counts like `add` (sign 1) or `subtract` (-1), and mark; the rows that were not marked, and their counts before."""
         rows, weights = self._checked(rows, weights)
         touched = np.empty(len(rows), np.int32)
         before = np.empty(len(rows), self._counts.dtype)
@@ -124,8 +124,7 @@ class Counter:
             self._counts = self._counts.astype(np.int64)
         self._counts[rows] = counts
 
-    def get(self, rows: Rows) -> npt.NDArray[np.int64]:
-        """Counts of the rows."""
+    def get(self, rows: Rows) -> Numbers:
         self.table.end_tally()
         rows = as_rows(rows)
         out = np.empty(len(rows), np.int64)
@@ -175,6 +174,4 @@ class Counter:
 
     def _grow(self) -> None:
         # As far as the table has room: then both grow at the same times. Untouched pages cost nothing.
-        larger = np.zeros(len(self.table.rows), self._counts.dtype)
-        larger[: len(self._counts)] = self._counts
-        self._counts = larger
+        self._counts = lengthened(self._counts, len(self.table.rows))

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
+from evermat.columns.storage.arrays import Numbers, Words, lengthened
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Ids = npt.NDArray[np.int32]
-_T = TypeVar("_T", bound=np.generic)
 
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
 _INT32_BYTES = 1 << 31
@@ -25,7 +25,7 @@ _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symb
 
 
 class Dictionary:
-    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither changes nor goes away."""
+    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither ever changes."""
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
         self._count = 0
@@ -36,7 +36,7 @@ class Dictionary:
         self._symbols: list[str] = []  # the first ones, as far as they were asked for
         self._rank: Ids | None = None
         self._hashes = np.empty(0, np.uint64)  # of the first ones
-        # The Arrow dictionaries that came last, and the ids of their values, -1 if they have none yet: columns and files
+        # The last Arrow dictionaries, and the ids of their values, -1 if they have none yet: columns and files
         # often share one.
         self._recent: list[tuple[pa.Array, Ids]] = []
         self.encode(symbols)
@@ -45,7 +45,7 @@ class Dictionary:
         return self._count
 
     @property
-    def texts(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def texts(self) -> tuple[npt.NDArray[np.uint8], Numbers]:
         """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
         return self._pool, self._ends
 
@@ -82,14 +82,13 @@ class Dictionary:
         return out
 
     def _make_room(self, length: int) -> None:
-        """Grows whatever is full, for a text of this length."""
         if self._count >= _MAX_SYMBOLS:
             raise MemoryError(f"more than {_MAX_SYMBOLS} symbols")
         used = int(self._ends[self._count])
         if len(self._pool) - used < length:
-            self._pool = _larger(self._pool, used, used + length)
+            self._pool = lengthened(self._pool, max(used + length, 2 * len(self._pool)))
         if self._count + 1 >= len(self._ends):
-            self._ends = _larger(self._ends, self._count + 1, self._count + 2)
+            self._ends = lengthened(self._ends, 2 * len(self._ends))
         if 2 * self._count >= len(self._slots):
             slots = np.zeros(2 * len(self._slots), np.uint64)
             texts.move_slots(self._slots, slots)
@@ -111,13 +110,13 @@ class Dictionary:
         if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
             array = array.cast(pa.large_string())
         _, offsets, data = array.buffers()
-        places = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
+        positions = np.frombuffer(offsets, "i4" if pa.types.is_string(array.type) else "i8")[
             array.offset : array.offset + len(array) + 1
         ]
-        return self._encode(np.frombuffer(data or b"", np.uint8), places)
+        return self._encode(np.frombuffer(data or b"", np.uint8), positions)
 
     def forget_arrow(self) -> None:
-        """Lets go of the Arrow dictionaries that are remembered because more columns may come with them."""
+        """Forgets the Arrow dictionaries that are remembered because more columns may share them."""
         self._recent = []
 
     def _encode_codes(self, codes: npt.NDArray[np.integer], values: pa.Array) -> Ids:
@@ -154,7 +153,12 @@ class Dictionary:
         if 2 * len(used) > len(self) >= _LARGE and int(self._ends[self._count]) < _INT32_BYTES:
             # All symbols then, so that all columns like this one, in all their files, share one dictionary.
             return pa.DictionaryArray.from_arrays(pa.array(ids, pa.int32()), self._whole().cast(pa.string()))
-        codes = np.searchsorted(used, ids) if 8 * len(used) < len(self) else _places(used, len(self))[ids]
+        if 8 * len(used) < len(self):
+            codes = np.searchsorted(used, ids)
+        else:
+            codes = np.zeros(len(self), np.int32)
+            codes[used] = np.arange(len(used), dtype=np.int32)
+            codes = codes[ids]
         values = pa.array(self.decode(used.astype(np.int32)), pa.string())
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), values)
 
@@ -169,11 +173,11 @@ class Dictionary:
             self._rank = rank
         return self._rank
 
-    def hashes(self) -> npt.NDArray[np.uint64]:
+    def hashes(self) -> Words:
         """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
         known = len(self._hashes)
         if known < self._count:
-            self._hashes = _larger(self._hashes, known, self._count)[: self._count]
+            self._hashes = lengthened(self._hashes, self._count)
             texts.hash_texts(self._pool, self._ends, known, self._count, self._hashes)
         return self._hashes
 
@@ -183,8 +187,8 @@ class Dictionary:
         if known < self._count:
             ends = self._ends[known : self._count + 1]
             raw = self._pool[ends[0] : ends[-1]].tobytes()
-            places = (ends - ends[0]).tolist()
-            self._symbols += [raw[start:end].decode() for start, end in pairwise(places)]
+            positions = (ends - ends[0]).tolist()
+            self._symbols += [raw[start:end].decode() for start, end in pairwise(positions)]
         return self._symbols
 
     def _whole(self) -> pa.Array:
@@ -195,13 +199,6 @@ class Dictionary:
         return pa.LargeStringArray.from_buffers(self._count, ends, pa.py_buffer(self._pool))
 
 
-def _larger(array: npt.NDArray[_T], used: int, needed: int) -> npt.NDArray[_T]:
-    """A copy with room for more: at least twice as much."""
-    grown = np.empty(max(needed, 2 * len(array)), array.dtype)
-    grown[:used] = array[:used]
-    return grown
-
-
 def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:
     """The codes below `size` that occur, ascending."""
     if 8 * len(codes) < size:
@@ -209,10 +206,3 @@ def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integ
     occurs = np.zeros(size, np.bool_)
     occurs[codes] = True
     return np.flatnonzero(occurs)
-
-
-def _places(used: npt.NDArray[np.integer], size: int) -> Ids:
-    """For each code below `size` its place among those that are used."""
-    places = np.zeros(size, np.int32)
-    places[used] = np.arange(len(used), dtype=np.int32)
-    return places

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.language import MAX_NUMBER, Relation, Type, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.columns.storage.table import Batch
-
-Column: TypeAlias = npt.NDArray[np.int64]
-"""The values of one column."""
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
+_KINDS: dict[Type, Any] = {Type.FLOAT: np.float64, Type.UNSIGNED: np.uint64}
 
 
 class Encodable(ABC):
@@ -67,14 +65,7 @@ def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictiona
     out = np.empty((len(types), len(listed)), np.int64)
     for i, type_ in enumerate(types):
         column = [row[i] for row in listed]
-        if type_ in _BY_ID:
-            out[i] = dictionary.encode(column)  # type: ignore[arg-type]
-        elif type_ is Type.FLOAT:
-            out[i] = (np.array(column, np.float64) + 0.0).view(np.int64)
-        elif type_ is Type.UNSIGNED:
-            out[i] = np.array(column, np.uint64).view(np.int64)
-        else:
-            out[i] = np.array(column, np.int64)
+        out[i] = dictionary.encode(column) if type_ in _BY_ID else _as_integers(column, type_)  # type: ignore[arg-type]
     return out
 
 
@@ -86,30 +77,28 @@ def decode_rows(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> 
     return list(zip(*columns, strict=True))
 
 
-def decode_column(column: Column, type_: Type, dictionary: Dictionary) -> list[Value]:
+def decode_column(column: Numbers, type_: Type, dictionary: Dictionary) -> list[Value]:
     """A column as Python values."""
     if type_ in _BY_ID:
         return list(dictionary.decode(column.astype(np.int32)))
     return as_typed(column, type_).tolist()  # type: ignore[no-any-return]
 
 
-def as_typed(column: Column, type_: Type) -> npt.NDArray[np.generic]:
+def as_typed(column: Numbers, type_: Type) -> npt.NDArray[Any]:
     """A number column with the type that it stands for."""
-    if type_ is Type.FLOAT:
-        return column.view(np.float64)
-    return column.view(np.uint64) if type_ is Type.UNSIGNED else column
+    return column.view(_KINDS.get(type_, np.int64))
 
 
-def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -> Column:
+def _as_integers(values: Any, type_: Type) -> Numbers:
+    typed: npt.NDArray[Any] = np.asarray(values, _KINDS.get(type_, np.int64))
+    return (typed + 0.0 if type_ is Type.FLOAT else typed).view(np.int64)  # −0.0 becomes 0.0
+
+
+def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -> Numbers:
     """A column of an Arrow table of the right type, without nulls, as integers."""
     if type_ in _BY_ID:
         return dictionary.encode_arrow(column).astype(np.int64)
-    values: npt.NDArray[Any] = column.to_numpy()
-    if type_ is Type.FLOAT:
-        return (values.astype(np.float64) + 0.0).view(np.int64)  # −0.0 becomes 0.0
-    if type_ is Type.UNSIGNED:
-        return values.astype(np.uint64).view(np.int64)
-    return values.astype(np.int64, copy=False)
+    return _as_integers(column.to_numpy(), type_)
 
 
 def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
@@ -124,7 +113,7 @@ def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionar
     return out
 
 
-def decode_arrow(column: Column, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:
+def decode_arrow(column: Numbers, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:
     """A column of integers as an Arrow array."""
     import pyarrow as pa  # noqa: PLC0415
 

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_join as kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
-from evermat.columns.storage.table import Batch, Rows, Table, Truth, as_batch
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, lengthened
+from evermat.columns.storage.table import Table
 
 CHUNK = 1 << 16
 #: recent rows are merged when they are this fraction of all that a merge has to read, or at least so many
@@ -76,13 +77,6 @@ class _Buffers:
 _buffers = _Buffers()
 
 
-def _grown(array: npt.NDArray[np.int32], size: int) -> npt.NDArray[np.int32]:
-    """The array with at least `size` elements, the new ones 0."""
-    larger = np.zeros(max(size, 2 * len(array)), np.int32)
-    larger[: len(array)] = array
-    return larger
-
-
 class Index:
     """An index on `columns` of `table`, in this order.
 
@@ -95,7 +89,7 @@ class Index:
             raise ValueError("an index needs at least one column")
         self.table = table
         self.columns = columns
-        self._column_array: npt.NDArray[np.int64] = np.array(columns, np.int64)
+        self._column_array: Numbers = np.array(columns, np.int64)
         self._direct = len(columns) == 1
         self._least = 0
         self._most = -1
@@ -113,7 +107,6 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
         bulk, recent = self._bulk, self._recent
         arrays = (bulk.starts, bulk.segments, recent.heads, recent.links, recent.row_groups, self._samples)
         return sum(array.nbytes for array in arrays) + self._slots.nbytes
@@ -121,7 +114,7 @@ class Index:
     # ── Catching up with the table ───────────────────────────────────────────────────────────────────────────────
 
     def refresh(self) -> None:
-        """Take in the rows appended since the last use."""
+        """Takes in the rows appended since the last use."""
         end = self.table.count
         if end == self._seen:
             return
@@ -139,9 +132,9 @@ class Index:
         self._seen = end
 
     def _choose_groups(self, end: int) -> None:
-        """Decide whether keys are their own groups, and start afresh if that changes.
+        """Decides whether keys are their own groups, and rebuilds the index if that changes.
 
-        It changes back from hashed to direct only when a quarter more rows have come, as starting afresh costs all.
+        It changes back from hashed to direct only when there are a quarter more rows, as rebuilding costs all.
         """
         least, most = kernels.span_of_column(self.table.rows, self.columns[0], self._seen, end)
         self._least = min(self._least, least)
@@ -159,11 +152,11 @@ class Index:
         recent, rows, first = self._recent, self.table.rows, self._seen
         size = end - recent.base
         if size > len(recent.row_groups):
-            recent.row_groups = _grown(recent.row_groups, size)
+            recent.row_groups = lengthened(recent.row_groups, max(size, 2 * len(recent.row_groups)))
         if size > len(recent.links) and not merge:
-            recent.links = _grown(recent.links, len(recent.row_groups))
+            recent.links = lengthened(recent.links, len(recent.row_groups))
         if self._direct:
-            kernels.keys_of_rows(rows, self.columns[0], first, end, recent.row_groups, recent.base)
+            recent.row_groups[first - recent.base : size] = rows[first:end, self.columns[0]]
             self._groups = self._most + 1
         else:
             while first < end:
@@ -175,11 +168,11 @@ class Index:
                 if first < end:
                     self._grow_hash()
         if self._groups > len(recent.heads) and not merge:
-            recent.heads = _grown(recent.heads, self._groups)
+            recent.heads = lengthened(recent.heads, max(self._groups, 2 * len(recent.heads)))
 
     def _grow_hash(self) -> None:
         capacity = max(64, 2 * self._groups)
-        self._samples = _grown(self._samples, capacity)
+        self._samples = lengthened(self._samples, capacity)
         self._slot_bits = math.ceil((capacity + 1) / MAX_LOAD - 1).bit_length()
         self._slots = np.zeros(1 << self._slot_bits, np.uint32)
         kernels.fill_group_slots(
@@ -201,7 +194,14 @@ class Index:
 
     # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _groups_of(self, keys: Batch, n: int) -> Rows:
+    def _groups_of(self, keys: Batch, n: int | None, lo: int, hi: int) -> Rows | None:
+        """The group of each of n keys, -1 where there is none; None if there are no keys or no rows in lo … hi."""
+        keys = as_batch(keys)
+        n = keys.shape[1] if n is None else n
+        if n == 0 or lo >= hi:
+            return None
+        if self._seen < hi:  # rows beyond `hi` would only have to be skipped
+            self.refresh()
         out = np.empty(n, np.int32)
         if self._direct:
             kernels.groups_direct(keys, n, self._groups, out)
@@ -224,18 +224,13 @@ class Index:
     ) -> Iterator[tuple[Rows, Rows]]:
         """Pairs (i, row): for each key i, ascending, the rows in lo … hi with that key that satisfy the view.
 
-        They come in chunks of at most `chunk` pairs, never empty, as two int32 arrays that are valid until the next
+        They are yielded in chunks of at most `chunk` pairs, never empty, as two int32 arrays that are valid until the next
         step of this iterator. The keys and the rows that take part are fixed at the call; the table may grow while
         the iterator runs. States are read as the chunks are made.
         """
-        keys = as_batch(keys)
-        n = keys.shape[1] if n is None else n
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        if n == 0 or lo >= hi:
-            return iter(())
-        if self._seen < hi:  # rows beyond `hi` would only have to be skipped
-            self.refresh()
-        return self._join(self._groups_of(keys, n), view, lo, hi, chunk)
+        groups = self._groups_of(keys, n, lo, hi)
+        return iter(()) if groups is None else self._join(groups, view, lo, hi, chunk)
 
     def _join(self, groups: Rows, view: Truth | None, lo: int, hi: int, chunk: int) -> Iterator[tuple[Rows, Rows]]:
         bulk, recent, table, n = self._bulk, self._recent, self.table, len(groups)
@@ -260,31 +255,26 @@ class Index:
 
     def counts(
         self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
-    ) -> npt.NDArray[np.int64]:
+    ) -> Numbers:
         """Number of rows in lo … hi with each key that satisfy the view."""
         return self._count(keys, view, lo, hi, n, _INT64_MAX)
 
     def exists(
         self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Mask:
         """Whether there is a row in lo … hi with each key that satisfies the view; stops at the first."""
-        found: npt.NDArray[np.bool_] = self._count(keys, view, lo, hi, n, 1) != 0
+        found: Mask = self._count(keys, view, lo, hi, n, 1) != 0
         return found
 
-    def _count(
-        self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int
-    ) -> npt.NDArray[np.int64]:
-        keys = as_batch(keys)
-        n = keys.shape[1] if n is None else n
+    def _count(self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int) -> Numbers:
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        if n == 0 or lo >= hi:
-            return np.zeros(n, np.int64)
-        if self._seen < hi:
-            self.refresh()
+        groups = self._groups_of(keys, n, lo, hi)
+        if groups is None:
+            return np.zeros(keys.shape[1] if n is None else n, np.int64)
         bulk, recent = self._bulk, self._recent
-        out = np.empty(n, np.int64)
+        out = np.empty(len(groups), np.int64)
         kernels.count_matches(
-            self._groups_of(keys, n), n, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
+            groups, len(groups), bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
             lo, hi, self.table.state, _EVERY if view is None else view, most, out,
         )  # fmt: skip
         return out

@@ -15,11 +15,13 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, zeros_in_large_pages
 
 if TYPE_CHECKING:
-    from evermat.columns.storage.table import Batch, Rows, Table
+    from evermat.columns.storage.counter import Counter
+    from evermat.columns.storage.table import Table
 
-Bounds: TypeAlias = npt.NDArray[np.int64]
+Bounds: TypeAlias = Numbers
 
 #: a bitmap may have so many bits per fact, and this many in any case
 BITS_PER_FACT = 64
@@ -84,7 +86,7 @@ class HashedRows:
         """All rows of a table, with room for so many."""
         slots = math.ceil((max(capacity, table.count) + 1) / tuples.MAX_LOAD)
         self._bits = min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
-        self._slots = _filled(1 << self._bits, np.uint32)
+        self._slots = zeros_in_large_pages(1 << self._bits, np.uint32)
         self._most = int(tuples.MAX_LOAD * len(self._slots))  # one slot must stay empty for searches to end
         if table.count:
             tuples.fill_slots(table.rows, table.count, self._slots, self._bits, tuples.scratch())
@@ -140,7 +142,7 @@ class Bitmap(_Dense):
     @classmethod
     def of(cls, table: Table, high: Bounds) -> Bitmap:
         """All rows of a table, for values up to these."""
-        words = _filled((possible_tuples(high) + 63) // 64, np.uint64)
+        words = zeros_in_large_pages((possible_tuples(high) + 63) // 64, np.uint64)
         dense.fill_bitmap(table.rows, table.count, high, words)
         return cls(high, words)
 
@@ -162,7 +164,7 @@ class Bitmap(_Dense):
     def find(self, *_: object) -> None:
         raise AssertionError("a bitmap does not know rows")
 
-    def contains(self, batch: Batch, n: int) -> npt.NDArray[np.bool_]:
+    def contains(self, batch: Batch, n: int) -> Mask:
         """Which of n tuples are there."""
         out = np.empty(n, np.bool_)
         dense.test_bitmap(batch, n, self.low, self.high, self._positions, out)
@@ -175,7 +177,7 @@ class DirectRows(_Dense):
     @classmethod
     def of(cls, table: Table, high: Bounds) -> DirectRows:
         """All rows of a table, for values up to these."""
-        rows = _filled(possible_tuples(high), np.int32)
+        rows = zeros_in_large_pages(possible_tuples(high), np.int32)
         dense.fill_direct(table.rows, table.count, high, rows)
         return cls(high, rows)
 
@@ -195,27 +197,19 @@ class DirectRows(_Dense):
         return self.low, self.high, self._positions
 
 
-class Tallied(Protocol):
-    """The owner of a tally."""
-
-    def take_tally(self, rows: Any, count: int, high: Any, tally: Any) -> None:
-        """Takes over the counts of the first `count` rows."""
-
-
 class Tally(_Dense):
-    """A small number for every possible tuple, while tuples are counted as they come. Does not know rows.
+    """A small number for every possible tuple, while tuples are counted one after the other. Does not know rows.
 
     Only `Table.tally` adds to it: a table ends it before any other operation.
     """
 
-    def __init__(self, table: Table, high: Bounds, owner: Tallied) -> None:
+    def __init__(self, table: Table, high: Bounds, owner: Counter) -> None:
         super().__init__(high, np.zeros(possible_tuples(high), np.uint8))
         dense.fill_tally(table.rows, table.count, high, self._positions)
         self.owner = owner
 
     @property
     def counts(self) -> npt.NDArray[Any]:
-        """The numbers."""
         return self._positions
 
     def insert(self, *_: object) -> tuple[int, int]:
@@ -236,13 +230,6 @@ class Tally(_Dense):
         before = self._positions.reshape([int(h) + 1 for h in self.high])
         wider.reshape([int(h) + 1 for h in high])[tuple(map(slice, before.shape))] = before
         self._positions, self.high = wider, high
-
-
-def _filled(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
-    """Zeros. Not np.zeros: filled at once, a large array lies in large pages, which searches at random need."""
-    array = np.empty(size, kind)
-    array.fill(0)
-    return array
 
 
 def possible_tuples(high: Bounds) -> int:

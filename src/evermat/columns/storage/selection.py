@@ -1,13 +1,21 @@
-"""Rows of a table: which of them a literal reads."""
+"""Which facts a literal reads: rows of a table, or a domain of facts.
+
+The storage paper has the domains I, Δ and I ∪ Δ. With deletion there are three kinds of facts during an update: those that
+hold before and after it, those that hold only before, those that hold only after; and likewise in a round of a stratum that is computed from
+scratch, where the facts of the last round are Δ. A *domain* is any of them together; each kind has one state word, so that a view over states is
+a domain.
+"""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from evermat.columns.storage.table import Batch, Rows, Table, Truth
+from evermat.columns.storage.arrays import Batch, Mask, Rows, Truth
+from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES, Table
 
 
 class Selection(NamedTuple):
@@ -32,7 +40,7 @@ class Selection(NamedTuple):
         return self.hi <= self.lo
 
 
-def contains(table: Table, batch: Batch, n: int, selection: Selection) -> npt.NDArray[np.bool_]:
+def contains(table: Table, batch: Batch, n: int, selection: Selection) -> Mask:
     """Which tuples are among the selected rows."""
     lo, hi, truth, _ = selection
     if lo == 0 and hi >= table.count:
@@ -55,3 +63,30 @@ def count_rows(table: Table, selection: Selection, *, stop_at_first: bool) -> in
         if stop_at_first:
             break
     return count
+
+
+#: kinds of facts: before and after, only before, only after
+KEPT: Final = 1
+LOST: Final = 2
+GAINED: Final = 4
+BEFORE, AFTER, ANY = KEPT | LOST, KEPT | GAINED, KEPT | LOST | GAINED
+#: the state word of each kind, in an update
+IN_UPDATE: Mapping[int, int] = {KEPT: MATERIALISED, LOST: MATERIALISED | DELETED, GAINED: ADDED}
+
+
+def domain_of(truth: Truth, states: Mapping[int, int] = IN_UPDATE) -> int:
+    """The kinds of facts that satisfy a view over states."""
+    return sum(kind for kind, state in states.items() if truth[state])
+
+
+@lru_cache
+def rows_in(domain: int) -> Truth:
+    """Which states of rows of a plain table are in a domain."""
+    states = np.arange(STATES, dtype=np.uint32)
+    before = (states & MATERIALISED) != 0
+    after = (before & ((states & DELETED) == 0)) | ((states & ADDED) != 0)
+    inside = np.zeros(STATES, np.bool_)
+    for kind, holds in ((KEPT, before & after), (LOST, before & ~after), (GAINED, after & ~before)):
+        if domain & kind:
+            inside |= holds
+    return inside.astype(np.uint8)

@@ -9,7 +9,7 @@ unless it says otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
 from evermat.columns.storage.membership import (
     INT32,
     INT64,
@@ -25,14 +26,13 @@ from evermat.columns.storage.membership import (
     Form,
     HashedRows,
     Membership,
-    Tallied,
     Tally,
     most_positions,
     most_tallies,
     possible_tuples,
 )
 
-#: what outlives an update. Where equal terms are represented by one, what is given is told from its normal form, which is then E.
+#: what outlives an update. Where equal terms are represented by one, given facts are distinguished from their normal forms, which are then E.
 EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
 #: D and A, what an update deletes and adds
 DELETED, ADDED = 1 << 15, 1 << 14
@@ -42,31 +42,13 @@ FREE = [1 << i for i in range(3, 14)]
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
+    from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.index import Index
 
-Batch: TypeAlias = npt.NDArray[np.int64]
-Rows: TypeAlias = npt.NDArray[np.int32]
-#: truth value (0 or 1) of a view for each of the 65,536 states
-Truth: TypeAlias = npt.NDArray[np.uint8]
 
 STATES = 1 << 16
 
 _MAX_ROWS = int(INT32.max)
-_NO_ROWS: Rows = np.empty(0, np.int32)
-
-
-def as_batch(batch: Batch) -> Batch:
-    """The batch itself if kernels can take it, else a copy that they can."""
-    if batch.dtype == np.int64 and batch.flags.carray:
-        return batch
-    return np.array(batch, dtype=np.int64, order="C", ndmin=2)
-
-
-def as_rows(rows: Rows) -> Rows:
-    """The row ids as kernels take them."""
-    if rows.dtype == np.int32 and rows.flags.carray:
-        return rows
-    return np.array(rows, dtype=np.int32)
 
 
 class TableFullError(MemoryError):
@@ -86,7 +68,7 @@ class Table:
         self.arity = arity
         self.scheme: Scheme | None = None
         self.count = 0
-        self.rows: npt.NDArray[np.int32] | npt.NDArray[np.int64] = np.empty((16, arity), np.int32)
+        self.rows: npt.NDArray[np.int32] | Numbers = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
         self._indexes: dict[tuple[int, ...], Index] = {}
         self._form = Form.BITMAP if dense else Form.HASH
@@ -128,7 +110,7 @@ class Table:
         batch = as_batch(batch)
         self.end_tally()
         first = self.count
-        self._append(batch, batch.shape[1] if n is None else n, bits, _NO_ROWS)
+        self._append(batch, batch.shape[1] if n is None else n, bits, NO_ROWS)
         return first, self.count - first
 
     def locate(self, batch: Batch, n: int | None = None, *, tallying: bool = False) -> Rows:
@@ -149,7 +131,7 @@ class Table:
         self._members.find(self, batch, n, out)
         return out
 
-    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> npt.NDArray[np.bool_]:
+    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> Mask:
         """Whether each tuple is in the table, with a state that satisfies the view."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
@@ -176,26 +158,26 @@ class Table:
                 # A bitmap would not know the rows that are asked for.
                 self._make_room(n - at, stay_hashed=out.size > 0 and self._form is Form.BITMAP)
 
-    def direct(self, coming: int) -> tuple[Any, ...] | None:
-        """Arrays for kernels that find rows of dense facts by themselves, with room for so many new ones; None if there are none."""
+    def direct(self, more: int) -> tuple[Any, ...] | None:
+        """Arrays for kernels that find rows of dense facts without the table, with room for so many new ones; None if facts are not dense."""
         self._need_rows(at_all_times=False)
         members = self._members
-        if not isinstance(members, DirectRows) or self.wide or not self._has_room(coming):
+        if not isinstance(members, DirectRows) or self.wide or not self._has_room(more):
             return None
         return self.rows, self.state, self.count, *members.arrays
 
-    def look_for_places(self) -> None:
+    def look_for_dense_facts(self) -> None:
         """Lists the rows of all possible tuples, if the facts are dense: they may not have been when there were few."""
         self._need_rows()
         if not isinstance(self._members, DirectRows) and self.count >= self._next_look:
             self._next_look = 2 * self.count
             self._try_dense()
 
-    def places(self) -> tuple[Any, Any, Any] | None:
-        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts by themselves; None if there are none."""
+    def direct_rows(self) -> tuple[Any, Any, Any] | None:
+        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts without the table; None if facts are not dense."""
         return self._members.arrays if isinstance(self._members, DirectRows) else None
 
-    def tally(self, batch: Batch, n: int, owner: Tallied) -> int:
+    def tally(self, batch: Batch, n: int, owner: Counter) -> int:
         """Counts the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
 
         Returns how many have been counted. The owner gets the counts when the tally ends, at the latest when rows are asked for.
@@ -209,7 +191,7 @@ class Table:
                 self._make_fit(batch, 0, n)
         return 0
 
-    def _tally_of(self, owner: Tallied) -> Tally | None:
+    def _tally_of(self, owner: Counter) -> Tally | None:
         """A tally, where the facts are dense and a list of rows would not lie in a near cache."""
         if isinstance(self._members, Tally) and self._members.owner is owner:
             return self._members
@@ -240,34 +222,34 @@ class Table:
         return True
 
     def end_tally(self) -> None:
-        """Gives the counts of a tally, if there is one, to their owner and goes on with a bitmap."""
+        """Gives the counts of a tally, if there is one, to their owner and continues with a bitmap."""
         tally = self._members
         if isinstance(tally, Tally):
             self._members = Bitmap.of_tally(tally)
             tally.owner.take_tally(self.rows, self.count, tally.high, tally.counts)
 
-    def _make_room(self, coming: int, *, stay_hashed: bool) -> None:
-        """Grows whatever is full, for some of `coming` tuples."""
-        wanted = self.count + coming
+    def _make_room(self, more: int, *, stay_hashed: bool) -> None:
+        """Grows whatever is full, for some of `more` tuples."""
+        wanted = self.count + more
         if self.count == len(self.rows):
             self._reserve(max(wanted, 2 * self.count))
         if self._members.is_full(self.count) and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
-    def expect(self, coming: int, greatest: tuple[int, ...]) -> None:
+    def expect(self, more: int, greatest: tuple[int, ...]) -> None:
         """Makes room for so many tuples, with values that are not greater than these: growing step by step costs more than adding."""
         self.end_tally()
-        if len(self.rows) < self.count + coming:
-            self._reserve(self.count + coming)
+        if len(self.rows) < self.count + more:
+            self._reserve(self.count + more)
         if not self._members.is_dense:
             low, high = self._range()
-            self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + coming)
+            self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + more)
 
-    def _has_room(self, coming: int) -> bool:
+    def _has_room(self, more: int) -> bool:
         """Whether there is room for so many new rows; it is made, unless there would be too many."""
-        if len(self.rows) - self.count < coming:
-            self._reserve(max(self.count + coming, 2 * self.count))
-        return len(self.rows) - self.count >= coming
+        if len(self.rows) - self.count < more:
+            self._reserve(max(self.count + more, 2 * self.count))
+        return len(self.rows) - self.count >= more
 
     def _reserve(self, capacity: int) -> None:
         """Room for `capacity` rows. Pages that are never written cost no memory."""
@@ -289,7 +271,7 @@ class Table:
         else:
             self.widen()
 
-    def _ample_range(self, batch: Batch, start: int, n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _ample_range(self, batch: Batch, start: int, n: int) -> tuple[Numbers, Numbers]:
         """The range of each column, widened for the tuples start … n.
 
         A column that outgrew its range gets more than it needs, so that rebuilding is rare.
@@ -306,7 +288,7 @@ class Table:
         """Goes over to one of the representations for dense facts, if they are."""
         return self.count > 0 and self._use_dense(*self._range())
 
-    def _range(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    def _range(self) -> tuple[Numbers, Numbers]:
         """The least and the greatest value of each column, or what a representation allows for."""
         if self._members.is_dense:
             return self._members.low, self._members.high
@@ -315,7 +297,7 @@ class Table:
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
         return low, high
 
-    def _use_dense(self, low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], facts: int | None = None) -> bool:
+    def _use_dense(self, low: Numbers, high: Numbers, facts: int | None = None) -> bool:
         """Builds the bitmap or, where rows are asked for, the list of rows; unless there would be too much of it for so many facts."""
         facts = self.count if facts is None else facts
         if self._form is Form.HASH or (self.arity and int(low.min()) < 0):
@@ -329,7 +311,6 @@ class Table:
         return True
 
     def _use_hash(self, capacity: int) -> None:
-        """(Re)builds the hash with room for `capacity` rows."""
         self._members.release()
         self._members = HashedRows(self, capacity)
 
@@ -379,10 +360,6 @@ class Table:
         """Puts the rows first … end into the datasets `bits`."""
         self.state[first : min(end, self.count)] |= np.uint16(bits)
 
-    def clear_bits_between(self, first: int, end: int, bits: int) -> None:
-        """Takes the rows first … end out of the datasets `bits`."""
-        self.state[first : min(end, self.count)] &= np.uint16(STATES - 1 - bits)
-
     def filter(self, rows: Rows, view: Truth | None) -> Rows:
         """Those of the rows that satisfy the view, in order; the argument itself if there is no view."""
         if view is None:
@@ -410,18 +387,14 @@ class Table:
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def gather(self, column: int, rows: Rows, out: Batch, to: int, base: int = 0) -> None:
-        """out[to, i] = the column's value in row rows[i] + base."""
-        row_kernels.gather_rows(self.rows, column, rows, base, out, to)
-
-    def read(self, column: int, first: int, end: int, out: Batch, to: int) -> None:
-        """out[to, i] = the column's value in row first + i, up to `end`."""
-        row_kernels.read_rows(self.rows, column, first, end, out, to)
+    def gather(self, column: int, rows: Rows, out: Batch, to: int) -> None:
+        """out[to, i] = the column's value in row rows[i]."""
+        row_kernels.gather_rows(self.rows, column, rows, out, to)
 
     def take(self, rows: Rows) -> Batch:
         """The tuples of the rows, as a batch."""
         rows = as_rows(rows)
         out = np.empty((self.arity, len(rows)), np.int64)
         for column in range(self.arity):
-            row_kernels.gather_rows(self.rows, column, rows, 0, out, column)
+            row_kernels.gather_rows(self.rows, column, rows, out, column)
         return out

@@ -1,0 +1,51 @@
+"""The arrays of the engine: what they are called, and how kernels take them.
+
+A *batch* of tuples has the shape [arity, capacity] and is C-contiguous, so that each column is contiguous.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Batch: TypeAlias = npt.NDArray[np.int64]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+Rows: TypeAlias = npt.NDArray[np.int32]
+Nodes: TypeAlias = npt.NDArray[np.int32]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Words: TypeAlias = npt.NDArray[np.uint64]
+#: truth value (0 or 1) of a view for each of the 65,536 states
+Truth: TypeAlias = npt.NDArray[np.uint8]
+
+NO_ROWS: Rows = np.empty(0, np.int32)
+NO_NODES: Nodes = NO_ROWS
+
+
+def as_batch(batch: Batch) -> Batch:
+    """The batch itself if kernels can take it, else a copy that they can."""
+    if batch.dtype == np.int64 and batch.flags.carray:
+        return batch
+    return np.array(batch, dtype=np.int64, order="C", ndmin=2)
+
+
+def as_rows(rows: Rows) -> Rows:
+    """The row ids as kernels take them."""
+    if rows.dtype == np.int32 and rows.flags.carray:
+        return rows
+    return np.array(rows, dtype=np.int32)
+
+
+def zeros_in_large_pages(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
+    """Zeros. Not np.zeros: filled at once, a large array lies in large pages, which searches at random need."""
+    array = np.empty(size, kind)
+    array.fill(0)
+    return array
+
+
+def lengthened(array: Any, size: int, filler: int = 0) -> Any:
+    """A copy with more elements, the new ones `filler`. Pages of zeros cost no memory until they are written."""
+    longer = np.zeros(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)
+    longer[: len(array)] = array
+    return longer
