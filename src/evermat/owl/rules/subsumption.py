@@ -276,7 +276,6 @@ class Sides:
                 return [(Match(pattern, v, negated=True),) for pattern in patterns]
 
     def _by_definition(self, name: str, v: str, read: Callable[[Range, str], list[Body]]) -> list[Body]:
-        """What the definition of a datatype gives."""
         if name in self._opened:
             self.output.lose(Datatype(name), "", "the datatype is defined by itself")
             return []
