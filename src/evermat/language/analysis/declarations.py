@@ -166,7 +166,7 @@ class Names(Uses):
         """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
         if pragma.value not in (*EQUALITIES, EQUALITY_AUTO):
             shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{EQUALITY_AUTO}`"
-            details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
+            details = {"name": pragma.key, "value": pragma.value, "why": f"use {shown}"}
             self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
         self.equality = pragma.value if pragma.value in EQUALITIES else EQUALITY_AUTO
 
@@ -263,7 +263,7 @@ class Names(Uses):
             return default
         if parameter.value not in known:
             shown = " or ".join(f"`{value}`" for value in known if value != "stdoutprintsize")
-            self._bad(parameter, f"possible is {shown}")
+            self._bad(parameter, f"use {shown}")
             return default
         return parameter.value
 

@@ -26,7 +26,7 @@ from evermat.owl.rules.model import (
 )
 from evermat.owl.vocabulary import is_blank, is_iri, owl
 
-NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can say"
+NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can express"
 _LONGEST = 500  # characters of an axiom that an inconsistency shows
 _VARIABLES = "xyzuvw"
 _SCHEMA = frozenset(
@@ -147,13 +147,13 @@ class Output:
             self._emitted = True
             return
         if any(isinstance(atom, Link) and atom.name in vocab.TOP for atom in body) or not _is_safe(head, body):
-            self.lose(None, "", "it speaks of everything there is")
+            self.lose(None, "", "it ranges over everything")
             return
         about_types = any(isinstance(atom, Link) and atom.name == vocab.TYPE for atom in (head, *body))
         if about_types:
             self.lose(None, "", NEEDS_TRIPLES)
         elif isinstance(head, Link | Member) and head.name in _SCHEMA:
-            self.lose(None, "", "it speaks of the ontology itself: no rules are made of what follows")
+            self.lose(None, "", "it is about the ontology itself: its consequences are not translated to rules")
         head, body = _renamed(head, body)
         self._emitted = self._emitted or not about_types
         self._rules.setdefault((head, body), Rule(head, body, self._kind, self._text))

@@ -98,7 +98,7 @@ class _Reading:
         while at < len(self._text):
             token = _TOKEN.match(self._text, at)
             if token is None:
-                what = "this text is not closed" if self._text[at] == '"' else "this has no meaning here"
+                what = "this text is not closed" if self._text[at] == '"' else "this is not allowed here"
                 raise NotAnOntologyError("this IRI is not absolute" if self._text[at] == "<" else what, at)
             at = token.end()
             if token.lastgroup != "blank":
@@ -121,7 +121,7 @@ class _Reading:
             case "name":
                 return Leaf(expanded(token.group(), self.prefixes, at), at)
             case "equals":
-                raise NotAnOntologyError("this has no meaning here", at)
+                raise NotAnOntologyError("this is not allowed here", at)
         text = re.sub(r"\\(.)", r"\1", token["text"])
         datatype = token["type"][1:-1] if token["type"] else ""
         if token["type_name"]:
