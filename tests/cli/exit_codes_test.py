@@ -65,7 +65,7 @@ def test_results_go_to_stdout_and_warnings_to_stderr(folder: Path, evermat_comma
         "  |\n"
         "5 | b(x) :- a(x), a(y), x = 1.\n"
         "  |                 ^\n"
-        "  = note: write `_` if that is meant\n"
+        "  = note: write `_` if this is intended\n"
         "\n"
         "warning: p.dl:4:1: 1 binding was dropped because something had no value\n"
     )
@@ -220,7 +220,7 @@ def test_limits(option: str, value: str, told: str, folder: Path, evermat_comman
     assert (code, out) == (4, "")
     assert err == (
         f"error[E400]: the limit of {told} is reached\n"
-        "  = note: nothing was written: a part of the result is not the result\n"
+        "  = note: nothing was written, because the result is incomplete: raise the limit\n"
     )
     assert files(folder) == {"count.dl"}
 

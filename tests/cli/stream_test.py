@@ -261,7 +261,7 @@ def test_what_cannot_be_applied_names_its_file(folder: Path, evermat_command: Ev
     assert (code, err) == (
         4,
         "error[E400]: the limit of 60 facts is reached\n"
-        " = note: nothing was written: a part of the result is not the result\n"
+        " = note: nothing was written, because the result is incomplete: raise the limit\n"
         " = help: this happened with `src/2.tsv`; the state is at version 2\n".replace(" =", "  ="),
     )
     assert batches() == [None, "1.tsv"]

@@ -80,7 +80,7 @@ def test_explicit_facts_that_make_different_values_the_same(program: evermat.Pro
         first, second = sorted((x, y), key=text.index)
         assert text == (
             f"error[E382]: {first} and {second} would be equal, but are literals of different values\n"
-            "  = note: what the facts and rules say is inconsistent; nothing was changed"
+            "  = note: the facts and rules are inconsistent; nothing was changed"
         )
 
 

@@ -136,7 +136,7 @@ def test_bad_input_changes_nothing(engine: Engine) -> None:
     assert str(refused.value) == (
         "error[E271]: Counting maintains only nonrecursive programs, but `t` is derived recursively: "
         "t(x, z) :- t(x, y), e(y, z).\n"
-        "  = note: dred-c does what Counting does wherever there is no recursion"
+        "  = note: use dred-c, which counts wherever there is no recursion"
     )
     with pytest.raises(evermat.ProgramError) as unknown:
         m.update(algorithm="bf_c")

@@ -173,5 +173,5 @@ def test_questions_about_all_triples_of_a_program_with_relations() -> None:
     assert set(m["kinds"]) == {("<http://e/C>",), ("<http://e/D>",)}
     m.update(insert={"<http://e/C>": [("<http://e/b>",)]}, delete={"<http://e/C>": [(a,)]})
     assert ("<http://e/C>",) in m["kinds"]
-    with pytest.raises(evermat.ProgramError, match="this head may be of any class or property"):
+    with pytest.raises(evermat.ProgramError, match="this head does not name its class or property"):
         m.update(add_rules="rdf:type(x, y) :- e:p(x, y).")

@@ -414,7 +414,7 @@ def test_what_cannot_be_followed(spark: Any, m: Materialisation, tmp_path: Path)
     told = refused(lambda: m.follow(plain, relation="edge", checkpoint="c"), 3)
     assert told == (
         "error[E390]: this DataFrame cannot be followed: it is an ordinary one, which `update` takes\n"
-        "  = note: `spark.readStream` makes those that can"
+        "  = note: create it by `spark.readStream`"
     )
     rate = spark.readStream.format("rate").load()
     told = refused(lambda: m.follow(rate, relation="edges", checkpoint="c"), 3)

@@ -26,22 +26,20 @@ OPEN_COMMENT = _kind(205, "this comment is not closed", "a comment `/*` ends wit
 BAD_ESCAPE = _kind(
     206,
     "`{escape}` is not an escape sequence",
-    "known are \\\\ \\\" \\' \\n \\t \\r \\b \\f \\v \\a \\0 \\uXXXX \\UXXXXXXXX",
+    "the escape sequences are \\\\ \\\" \\' \\n \\t \\r \\b \\f \\v \\a \\0 \\uXXXX \\UXXXXXXXX",
 )
 TOO_DEEP = _kind(207, "this is nested more than {limit} levels deep")
 UNREADABLE = _kind(208, "cannot read `{path}`: {why}")
 NOT_UTF8 = _kind(209, "byte {byte} of `{path}` is not valid UTF-8", "programs are UTF-8 texts")
 RESERVED = _kind(210, "`{name}` is a reserved word and cannot name {what}")
 BAD_DIRECTIVE = _kind(211, "unknown directive `{name}`")
-BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "known are {known}")
+BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "the known ones are {known}")
 MORE_ERRORS = _kind(213, "and more: only the first {limit} errors are shown")
-EMPTY_QUERY = _kind(
-    214, "there is nothing in this query", 'a query is written like the body of a rule: `path("a", x), x != "b"`'
-)
+EMPTY_QUERY = _kind(214, "the query is empty", 'a query is written like the body of a rule: `path("a", x), x != "b"`')
 MORE_THAN_A_QUERY = _kind(
     215,
-    "the query has ended, and there is more",
-    "a query is one body of a rule; what belongs together is joined by `,`",
+    "there is text after the end of the query",
+    "a query is the body of one rule: join its literals by `,`",
 )
 UNBOUND_HEAD = _kind(
     220,
@@ -57,12 +55,14 @@ UNSAFE = _kind(
 UNSAFE_AGGREGATE = _kind(
     223,
     "variable `{name}` of this aggregate is used outside of it but not bound there",
-    "an aggregate groups by the variables that the rest of the body binds; it hands out only its result",
+    "an aggregate groups by the variables that the rest of the body binds; it returns only its result",
 )
 WILDCARD_VALUE = _kind(224, "`_` has no value here", "`_` may stand only as an argument of an atom")
 WILDCARD_HEAD = _kind(225, "`_` cannot stand in the head", "every column of a derived fact needs a value")
 ALTERNATIVE_WILDCARD = _kind(
-    226, "`_` stands in an aggregate over alternatives", "what is counted twice and what once? give it a name"
+    226,
+    "`_` stands in an aggregate over alternatives",
+    "replace `_` by a variable, so that it is clear which values are counted",
 )
 ALTERNATIVE_VARIABLE = _kind(
     227,
@@ -72,7 +72,7 @@ ALTERNATIVE_VARIABLE = _kind(
 UNBOUND_ANSWER = _kind(
     228,
     "variable `{name}` is not bound in every alternative",
-    "every alternative of a query gives all its variables a value; one whose name begins with `_` is not asked for",
+    "every alternative of a query must bind all its variables, except those whose names begin with `_`",
 )
 UNKNOWN_RELATION = _kind(230, "relation `{name}` is not declared")
 ARITY = _kind(231, "`{name}` has {expected}, not {found}", "{place}")
@@ -84,7 +84,7 @@ UNKNOWN_PREFIX = _kind(
     236, "prefix `{name}:` is not declared", "declare it before its first use: `.prefix {name}: <…>`"
 )
 UNKNOWN_PARAMETER = _kind(237, "`{name}` is not a parameter of `{directive}` and is ignored", warning=True)
-BAD_PARAMETER = _kind(238, "`{name}={value}` is not possible", "{why}")
+BAD_PARAMETER = _kind(238, "`{value}` is not a value of `{name}`", "{why}")
 COLUMN_TWICE = _kind(239, "relation `{relation}` has two columns `{name}`")
 TYPE_CLASH = _kind(240, "{what} is used as {found}, but it is {expected}", "{why}")
 BAD_PATTERN = _kind(241, "`{pattern}` is not a regular expression: {why}", "patterns are written as for RE2")
@@ -104,8 +104,8 @@ MIXED_UNION = _kind(
 EQREL_SHAPE = _kind(248, "the equivalence relation `{name}` does not have two columns of one type")
 SPREAD_HEAD = _kind(
     249,
-    "this head may be of any class or property",
-    "in a program with relations for classes and properties, heads name the one that they derive",
+    "this head does not name its class or property",
+    "in a program with relations for classes and properties, every head names the one that it derives",
 )
 CYCLIC_NEGATION = _kind(
     250, "`{name}` depends on its own negation: {cycle}", "what is negated must be complete before it is read"
@@ -119,38 +119,38 @@ REFUSED = _kind(260, "{what} are not supported: `{name}`", "{instead}")
 TOO_MANY_ALTERNATIVES = _kind(
     261,
     "there are more than {limit} alternatives, or they are too long",
-    "every alternative of the body is a rule of its own, for each head; name a part of the body as a relation",
+    "every alternative of the body becomes a rule for each head: derive a relation from a part of the body",
 )
 COMPUTES_TERM = _kind(
     262,
-    "equal terms cannot be represented by one of them, because this rule computes terms: {rule}",
-    'with the axioms of equality there is no such restriction: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
+    "equality cannot be rewritten, because this rule computes terms: {rule}",
+    'use the axioms of equality instead: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
 )
 NAME_OF_GROUP = _kind(
     263,
-    "an aggregate looks at the name of `{name}`, by which it groups, and equal terms are represented by one of them",
-    'with the axioms of equality there is no such restriction: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
+    "equality cannot be rewritten, because an aggregate inspects the names of `{name}`, by which it groups",
+    'use the axioms of equality instead: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
 )
 OTHER_EQUALITY = _kind(
     264,
-    "a change of rules cannot replace `{old}` by `{new}` as what is done about equality",
-    "facts are held accordingly: materialise the program anew",
+    "a change of rules cannot change the treatment of equality from `{old}` to `{new}`",
+    "facts are stored accordingly: materialise the program again",
 )
-NO_SUCH_ALGORITHM = _kind(270, "there is no algorithm `{name}`", "known are {known}")
+NO_SUCH_ALGORITHM = _kind(270, "there is no algorithm `{name}`", "the known ones are {known}")
 NOT_NONRECURSIVE = _kind(
     271,
     "Counting maintains only nonrecursive programs, but `{name}` is derived recursively: {rule}",
-    "dred-c does what Counting does wherever there is no recursion",
+    "use dred-c, which counts wherever there is no recursion",
 )
 NO_SUCH_RULE = _kind(
     272,
     "the program has no rule `{rule}`",
-    "a rule is removed by writing it as it was added; names of variables do not matter",
+    "write the rule as it was added; names of variables do not matter",
 )
 NEEDS_SPARK = _kind(273, "relation `{name}` is read from {what}, which needs Spark", "use `--engine spark`")
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
-SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if that is meant", warning=True)
-NO_VALUE = _kind(282, "this fact is left out, for `{expression}` has no value", warning=True)
+SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
+NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
 
 # --- 300-399: the data is wrong -----------------------------------------------------------------------------
 # {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.
@@ -160,7 +160,7 @@ IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
 RDF_INPUT = _kind(
     303,
     "`{path}` is an ontology in {form}, not RDF data",
-    "`--ontology {path}` makes rules of its axioms",
+    "use `--ontology {path}` to translate its axioms to rules",
 )
 TOO_FEW_COLUMNS = _kind(304, "{what} has {found}, but `{relation}` has {expected}", "{missing} missing")
 TOO_MANY_COLUMNS = _kind(305, "{what} has {found}, but `{relation}` has {expected}", "{why}")
@@ -194,7 +194,7 @@ STRAY_QUOTE = _kind(
 )
 NOT_PLAIN_TEXT = _kind(
     324,
-    "{value} in column {position} (`{column}`) of `{relation}` cannot be written as plain text: it has {what} in it",
+    "{value} in column {position} (`{column}`) of `{relation}` cannot be written as plain text, because it contains {what}",
     "`{path}` has one line for each fact, and nothing is quoted; rfc4180=true, .parquet and .jsonl can hold every symbol",
 )
 SAME_FILE = _kind(
@@ -227,7 +227,7 @@ CHANGE_SIGN = _kind(
 )
 CHANGE_RELATION = _kind(
     341,
-    "this change names no relation",
+    "this change does not name a relation",
     "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns",
 )
 CHANGE_RECORD = _kind(
@@ -241,7 +241,7 @@ CHANGE_COLUMNS = _kind(
 CHANGE_NAME = _kind(
     344,
     "`{path}` does not say whether its triples are inserted or deleted",
-    "the name of an RDF file of changes says so before its ending: `x.add.nt` inserts, `x.del.nt` deletes",
+    "name the file `x.add.nt` to insert its triples, or `x.del.nt` to delete them",
 )
 CHANGE_NOWHERE = _kind(
     345,
@@ -251,29 +251,31 @@ CHANGE_NOWHERE = _kind(
 CHANGE_UNLABELLED = _kind(
     346,
     "`{path}` deletes triples of a blank node that has no label",
-    "what is deleted is called as in the state: `_:b1`",
+    "label the blank node as in the state, for example `_:b1`",
 )
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
 ONTOLOGY_FORMAT = _kind(
     351,
-    "`{path}` is no ontology in a format that is read here: {why}",
+    "`{path}` is not an ontology in a supported format: {why}",
     "ontologies are read from RDF (.owl, .rdf, .ttl, .nt, …), OWL functional syntax (.ofn) and OWL/XML (.owx)",
 )
-MISSING_IMPORT = _kind(352, "`{path}` imports <{iri}>, and there is no such ontology", "looked for {places}")
-BAD_CATALOG = _kind(353, "this is not a catalogue in XML: {why}", "it says where imported ontologies are")
+MISSING_IMPORT = _kind(352, "`{path}` imports <{iri}>, which was not found", "searched {places}")
+BAD_CATALOG = _kind(
+    353, "this is not a catalogue in XML: {why}", "a catalogue lists the locations of imported ontologies"
+)
 BAD_RDF = _kind(370, "this is not {form}: {why}")
 RELATIVE_IRI = _kind(
-    371, "`{iri}` is a relative IRI, and there is no base for it", "`--base IRI` gives one, or {how} in the file"
+    371, "`{iri}` is a relative IRI without a base", "give a base by `--base IRI`, or by {how} in the file"
 )
-BAD_BASE = _kind(372, "`{base}` cannot be a base: {why}", "a base is an absolute IRI")
+BAD_BASE = _kind(372, "`{base}` is not a base: {why}", "a base is an absolute IRI")
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
 MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is forbidden")
 DIFFERENT_VALUES = _kind(
     382,
     "{first} and {second} would be equal, but are literals of different values",
-    "what the facts and rules say is inconsistent; nothing was changed",
+    "the facts and rules are inconsistent; nothing was changed",
 )
-NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "`spark.readStream` makes those that can")
+NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "create it by `spark.readStream`")
 STREAM_COLUMNS = _kind(
     391,
     "{what}",
@@ -285,11 +287,13 @@ BOTH_SIGNS = _kind(
     "`{fact}` is both inserted and deleted{how}",
     "the rows of a batch have no order; a column `sequence` can say which of them comes last",
 )
-NO_SOURCE = _kind(393, "changes cannot be taken from `{path}`: {why}", "the source of a stream is a folder")
+NO_SOURCE = _kind(393, "changes cannot be read from `{path}`: {why}", "the source of a stream is a folder")
 
 # --- 400-499: a limit was reached ---------------------------------------------------------------------------
 LIMIT_REACHED = _kind(
-    400, "the limit of {limit} {what} is reached", "nothing was written: a part of the result is not the result"
+    400,
+    "the limit of {limit} {what} is reached",
+    "nothing was written, because the result is incomplete: raise the limit",
 )
 
 # --- 500-599: the state is locked or damaged ----------------------------------------------------------------
@@ -303,18 +307,18 @@ STATE_LOCKED = _kind(502, "the state `{path}` is locked by another writer", "a s
 STATE_DAMAGED = _kind(503, "`{file}` is damaged: {why}", "nothing was read from it")
 STATE_MOVED = _kind(
     504,
-    "the state `{path}` has moved on to version {found}, but what would be written follows from version {seen}",
+    "the state `{path}` is at version {found}, but this update was computed from version {seen}",
     "open the state again and repeat the update",
 )
 NO_SUCH_VERSION = _kind(505, "there is no version {version}: the state has {kept}")
 VERSION_NOT_KEPT = _kind(506, "version {version} is no longer kept: the state has {kept}")
 OLD_VERSION = _kind(507, "version {version} is read-only", "only the newest version, {latest}, can be updated")
-STATE_EXISTS = _kind(508, "`{path}` is a state already", "a new state needs a place where nothing is")
+STATE_EXISTS = _kind(508, "`{path}` already holds a state", "choose a path that does not exist yet")
 STATE_UNREADABLE = _kind(509, "cannot read `{file}`: {why}")
 STATE_PLACE = _kind(
     510,
     "a state cannot be written at `{path}`",
-    "the path has {what} in it, which programs for Delta tables misread",
+    "the path contains {what}, which readers of Delta tables misread: choose another path",
 )
 
 # --- 600-699: disk, memory or cluster failed ----------------------------------------------------------------
@@ -324,13 +328,13 @@ SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")
 SCRATCH_NOT_SHARED = _kind(
     621,
     "the driver does not see what executors wrote to `{path}`",
-    "give a folder that all of them share: `--scratch DIR`",
+    "choose a directory that all machines share: `--scratch DIR`",
 )
 STATE_NOT_SHARED = _kind(
     622,
     "executors do not see `{file}`, which the driver sees",
     "a state that is opened on a cluster must be in a folder that all machines share",
 )
-NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, and there is none", "{found}")
+NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
 SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")

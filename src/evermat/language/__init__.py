@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         parse_float,
     )
     from evermat.language.compile import compile_program, read_source
-    from evermat.language.literal_values import canonical_term
+    from evermat.language.literal_values import INTEGER_RANGES, canonical_term
     from evermat.language.model import (
         Apply,
         Atom,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Variable,
         Wildcard,
         changed_rules,
+        name_wildcards,
         shared_relations,
         variables_of,
     )

@@ -120,8 +120,7 @@ def _power(type_: Type, a: float, b: float) -> Value | None:
             return None
     if b < 0 or (abs(a) > 1 and b > 64):  # the latter does not fit, and would be slow to compute
         return None
-    power: int = int(a) ** int(b)
-    return power
+    return int(int(a) ** int(b))
 
 
 def _signed(value: int) -> int:
@@ -156,11 +155,6 @@ _NUMBER_TEXT = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
 _FLOAT_TEXT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*|\s*[+-]?inf\s*", re.ASCII)
 
 
-def parse_integer(text: str) -> int | None:
-    """The integer that a text spells in decimal, or None."""
-    return int(text) if _NUMBER_TEXT.fullmatch(text) and len(text) < 64 else None
-
-
 def parse_float(text: str) -> float | None:
     """The float that a text spells, or None; `nan` is not one."""
     return float(text) if _FLOAT_TEXT.fullmatch(text) else None
@@ -168,8 +162,7 @@ def parse_float(text: str) -> float | None:
 
 def format_float(value: float) -> str:
     """The shortest text that reads back as the same float; whole numbers without `.0`."""
-    text = repr(value)
-    return text.removesuffix(".0")
+    return repr(value).removesuffix(".0")
 
 
 def _to_string(_type: Type, value: Value) -> str:
@@ -178,7 +171,7 @@ def _to_string(_type: Type, value: Value) -> str:
 
 def _to_integer(_type: Type, value: Value) -> int | None:
     if isinstance(value, str):
-        return parse_integer(value)
+        return int(value) if _NUMBER_TEXT.fullmatch(value) and len(value) < 64 else None
     if isinstance(value, float):
         return int(value) if math.isfinite(value) else None
     return value

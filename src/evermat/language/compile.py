@@ -52,8 +52,12 @@ def compile_program(source: Source) -> Program:
     Raises:
         ProgramError: with all errors of the text.
     """
+    problems = Problems(source)
     with _collector_paused():
-        return _compile(source)
+        program = typed_program(source, problems)  # without what is wrong: the rest is checked all the same
+        finished = finish(program, problems)
+        problems.raise_if_any()
+        return finished
 
 
 @contextmanager
@@ -66,14 +70,6 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _compile(source: Source) -> Program:
-    problems = Problems(source)
-    program = typed_program(source, problems)  # what is wrong is left out of it: the rest is checked all the same
-    finished = finish(program, problems)
-    problems.raise_if_any()
-    return finished
 
 
 def finish(program: Program, problems: Problems) -> Program:
@@ -109,7 +105,6 @@ def typed_program(source: Source, problems: Problems) -> Program:
 def _compile_clause(
     clause: Clause, names: Names, types: Types, facts: dict[str, list[Row]], rules: list[Rule], problems: Problems
 ) -> None:
-    """Adds the facts or rules of a clause."""
     if clause.body is None and all(isinstance(a, Literal) for head in clause.heads for a in head.arguments):
         for head in clause.heads:
             columns = names.relations[head.name.text].columns

@@ -16,7 +16,7 @@ _TYPED = re.compile(rf'"(?P<text>.*)"\^\^<{re.escape(_XSD)}(?P<type>[A-Za-z]+)>'
 _DECIMAL = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN", re.ASCII)
 _BOOLEAN = {"0": "false", "1": "true", "false": "false", "true": "true"}
-_RANGES: dict[str, tuple[int | None, int | None]] = {
+INTEGER_RANGES: dict[str, tuple[int | None, int | None]] = {
     "integer": (None, None),
     "nonPositiveInteger": (None, 0),
     "negativeInteger": (None, -1),
@@ -31,6 +31,8 @@ _RANGES: dict[str, tuple[int | None, int | None]] = {
     "short": (-(2**15), 2**15 - 1),
     "byte": (-(2**7), 2**7 - 1),
 }
+"""The least and the greatest value of each datatype of XML Schema that is derived from integers."""
+
 _DIGITS = 4000  # of a number that is compared with others; Python does not read longer ones
 
 
@@ -48,7 +50,7 @@ def canonical_term(term: str) -> str:
         return f'"{_BOOLEAN[text]}"^^<{_XSD}boolean>' if text in _BOOLEAN else term
     if kind in ("float", "double"):
         return f'"{_float(text, kind)}"^^<{_XSD}{kind}>' if _FLOAT.fullmatch(text) else term
-    if kind == "decimal" or kind in _RANGES:
+    if kind == "decimal" or kind in INTEGER_RANGES:
         return _decimal(text, kind) or term
     return term
 
@@ -60,15 +62,12 @@ def _decimal(text: str, kind: str) -> str:
         return ""
     whole, part = found["whole"].lstrip("0") or "0", (found["part"] or "").rstrip("0")
     sign = "-" if found["sign"] == "-" and (whole != "0" or part) else ""
-    if kind in _RANGES:
-        low, high = _RANGES[kind]
-        if found["part"] is not None or not _lies_between(int(sign + whole), low, high):
+    if kind in INTEGER_RANGES:
+        number, (low, high) = int(sign + whole), INTEGER_RANGES[kind]
+        too_small, too_large = low is not None and number < low, high is not None and number > high
+        if found["part"] is not None or too_small or too_large:
             return ""
     return f'"{sign}{whole}.{part}"^^<{_XSD}decimal>' if part else f'"{sign}{whole}"^^<{_XSD}integer>'
-
-
-def _lies_between(number: int, low: int | None, high: int | None) -> bool:
-    return (low is None or low <= number) and (high is None or number <= high)
 
 
 def _float(text: str, kind: str) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evermat.core import Source, Span
-from evermat.language.builtins import FUNCTIONS, Type, format_float
+from evermat.language.builtins import ANY, FUNCTIONS, Type, format_float
 from evermat.language.terms import Value, quote
 
 if TYPE_CHECKING:
@@ -53,12 +53,10 @@ class Relation:
 
     @property
     def arity(self) -> int:
-        """The number of columns."""
         return len(self.columns)
 
     @property
     def types(self) -> tuple[Type, ...]:
-        """The primitive types of the columns."""
         return tuple(column.type for column in self.columns)
 
     def __repr__(self) -> str:
@@ -186,10 +184,6 @@ class Aggregation:
         (only,) = self.alternatives
         return only
 
-    def with_body(self, body: tuple[Literal, ...]) -> Aggregation:
-        """The same over another conjunction."""
-        return replace(self, alternatives=(body,))
-
     def __str__(self) -> str:
         value = "" if self.value is None else f"{self.value} "
         body = " ; ".join(", ".join(map(str, literals)) for literals in self.alternatives)
@@ -197,6 +191,17 @@ class Aggregation:
 
 
 Literal = Atom | Negation | Test | Aggregation
+
+
+def name_wildcards(literal: Literal, prefix: str, types: Type = ANY) -> Literal:
+    """A literal with a variable of its own for each `_` of an atom, or only for those of some types."""
+    if not isinstance(literal, Atom):
+        return literal
+    terms = [
+        Variable(f"{prefix}{i}", type_) if isinstance(term, Wildcard) and type_ & types else term
+        for i, (term, type_) in enumerate(zip(literal.terms, literal.relation.types, strict=True))
+    ]
+    return Atom(literal.relation, tuple(terms))
 
 
 def variables_of(*things: Term | Expression | Literal | None) -> Iterator[Variable]:

@@ -19,7 +19,7 @@ from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import lower, outer_variables
 from evermat.language.analysis.safety import check_safety
 from evermat.language.analysis.strata import stratify
-from evermat.language.analysis.type_inference import type_rule
+from evermat.language.analysis.type_inference import type_names, type_rule
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Program, Relation, Row, Rule
 from evermat.language.rewrites import PASSES
@@ -142,17 +142,8 @@ class Queries:
 
 def named_throughout(rule: Rule) -> Rule:
     """The rule with a variable for each `_` in an atom of its body, so that one can tell what it stands for."""
-    return replace(rule, body=tuple(_named(literal, number) for number, literal in enumerate(rule.body)))
-
-
-def _named(literal: model.Literal, number: int) -> model.Literal:
-    if not isinstance(literal, model.Atom):
-        return literal
-    terms = [
-        model.Variable(f"_{number}'{position}", type_) if term is model.ANYTHING else term
-        for position, (term, type_) in enumerate(zip(literal.terms, literal.relation.types, strict=True))
-    ]
-    return model.Atom(literal.relation, tuple(terms))
+    body = [model.name_wildcards(literal, f"_{number}'") for number, literal in enumerate(rule.body)]
+    return replace(rule, body=tuple(body))
 
 
 def body_variables(rule: Rule) -> list[model.Variable]:
@@ -212,13 +203,13 @@ class _ProgramUses(Uses):
         super().__init__({name: r for name, r in program.relations.items() if not r.hidden}, problems)
         self._program = program
 
-    def place_of(self, relation: Relation) -> str:
+    def where_declared(self, relation: Relation) -> str:
         source = self._program.source
         if relation.span is None or relation.name not in self._program.relations:
-            return super().place_of(relation)
-        place = source.position(relation.span.start)
+            return super().where_declared(relation)
+        line, column = source.position(relation.span.start)
         how = "first used" if relation.name.startswith("<") else "declared"
-        return f"it is {how} at {source.name}:{place.line}:{place.column}" if place.line > 0 else ""
+        return f"it is {how} at {source.name}:{line}:{column}" if line > 0 else ""
 
 
 def _prefixes(text: str) -> Iterator[tuple[str, str]]:
@@ -249,12 +240,12 @@ def _columns(asked: list[Var], rules: list[Rule], problems: Problems) -> Iterato
         first = found[0] if found else Type.SYMBOL
         for other in dict.fromkeys(found):
             if other is not first:
-                details = {"what": f"variable `{variable.name}`", "found": _a(other), "expected": _a(first)}
+                details = {
+                    "what": f"variable `{variable.name}`",
+                    "found": type_names(other),
+                    "expected": type_names(first),
+                }
                 why = "a variable has the same type in every alternative of a query"
                 problems.add(errors.TYPE_CLASH, variable.span, **details, why=why)
         yield Column(variable.name, first, str(first))
     problems.raise_if_any()
-
-
-def _a(type_: Type) -> str:
-    return f"{'an' if type_ is Type.UNSIGNED else 'a'} `{type_}`"

@@ -7,21 +7,8 @@ from dataclasses import dataclass, replace
 
 from evermat.core import Problems, ProgramError, Source
 from evermat.core import error_catalogue as errors
+from evermat.language import model
 from evermat.language.compile import finish, typed_program
-from evermat.language.model import (
-    Aggregation,
-    Apply,
-    Atom,
-    Expression,
-    Literal,
-    Negation,
-    Program,
-    Row,
-    Rule,
-    Term,
-    Test,
-    Variable,
-)
 from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, REWRITE
 
 
@@ -29,12 +16,12 @@ from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, REWRIT
 class Revision:
     """A program after a change of rules, and the facts that stood among them."""
 
-    program: Program
-    inserted: dict[str, list[Row]]
-    deleted: dict[str, list[Row]]
+    program: model.Program
+    inserted: dict[str, list[model.Row]]
+    deleted: dict[str, list[model.Row]]
 
 
-def revise(program: Program, add: str = "", remove: str = "") -> Revision:
+def revise(program: model.Program, add: str = "", remove: str = "") -> Revision:
     """Adds and removes the rules and facts of two texts; declarations may be added as well.
 
     Raises:
@@ -70,7 +57,7 @@ def revise(program: Program, add: str = "", remove: str = "") -> Revision:
     return Revision(revised, come.facts, gone.facts)
 
 
-def _equality(program: Program, typed: Program, problems: Problems) -> str:
+def _equality(program: model.Program, typed: model.Program, problems: Problems) -> str:
     """What is done about equality after a change of rules: what was done, as facts are held accordingly; at first, axioms."""
     if typed.equality == EQUALITY_AUTO:
         return REWRITE if program.rewriting else AXIOMATISE
@@ -85,12 +72,12 @@ class _Text:
     """What a text says in the context of a program: its own rules and facts, and all declarations."""
 
     source: Source
-    whole: Program
-    rules: tuple[Rule, ...]
-    facts: dict[str, list[Row]]
+    whole: model.Program
+    rules: tuple[model.Rule, ...]
+    facts: dict[str, list[model.Row]]
 
 
-def _read(program: Program, text: str, name: str) -> _Text:
+def _read(program: model.Program, text: str, name: str) -> _Text:
     """Reads a text as if it stood at the end of the program; places are counted within it."""
     before = program.source.text + "\n"
     source = Source(name, before + text, first_line=1 - before.count("\n"))
@@ -104,28 +91,28 @@ def _read(program: Program, text: str, name: str) -> _Text:
     return _Text(source, whole, rules, {name: rows for name, rows in facts.items() if rows})
 
 
-def canonical(rule: Rule) -> str:
+def canonical(rule: model.Rule) -> str:
     """A rule with its variables numbered in the order of their first occurrence."""
     names: dict[str, str] = {}
 
-    def term(thing: Term | Expression | None) -> str:
+    def term(thing: model.Term | model.Expression | None) -> str:
         match thing:
-            case Variable(name):
+            case model.Variable(name):
                 return names.setdefault(name, f"?{len(names)}")
-            case Apply(function, arguments):
+            case model.Apply(function, arguments):
                 return f"{function}({', '.join(map(term, arguments))})"
             case _:
                 return str(thing)
 
-    def literal(thing: Literal) -> str:
+    def literal(thing: model.Literal) -> str:
         match thing:
-            case Atom(relation, terms):
+            case model.Atom(relation, terms):
                 return f"{relation.name}({', '.join(map(term, terms))})"
-            case Negation(atom):
+            case model.Negation(atom):
                 return f"!{literal(atom)}"
-            case Test(operator, left, right):
+            case model.Test(operator, left, right):
                 return f"{operator}({term(left)}, {term(right)})"
-            case Aggregation(result, function, value, _, alternatives):
+            case model.Aggregation(result, function, value, _, alternatives):
                 bodies = " ; ".join(", ".join(map(literal, body)) for body in alternatives)
                 return f"{term(result)} = {function} {term(value)} : {{ {bodies} }}"
 

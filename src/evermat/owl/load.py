@@ -40,8 +40,6 @@ class Loaded:
 
 @dataclass
 class _File:
-    """One ontology."""
-
     path: Path
     triples: list[Triple]
     prefixes: list[tuple[str, str]]
@@ -108,7 +106,6 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
 
 
 def _read(path: Path, base: str | None) -> _File:
-    """The ontology in a file."""
     from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
     with failing(path, "an ontology is"), open_text(rdf_ref(path)) as stream:

@@ -30,6 +30,11 @@ def xsd(name: str) -> str:
     return f"<{XSD}{name}>"
 
 
+def swrl(name: str) -> str:
+    """A term of SWRL."""
+    return f"<{SWRL}{name}>"
+
+
 TYPE, FIRST, REST, NIL = rdf("type"), rdf("first"), rdf("rest"), rdf("nil")
 SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE = rdfs("subClassOf"), rdfs("subPropertyOf"), rdfs("domain"), rdfs("range")
 RESOURCE, LITERAL = rdfs("Resource"), rdfs("Literal")
@@ -38,7 +43,7 @@ SAME, DIFFERENT = owl("sameAs"), owl("differentFrom")
 INVERSE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY = owl("inverseOf"), owl("equivalentClass"), owl("equivalentProperty")
 ALL_DISJOINT_CLASSES, ALL_DISJOINT_PROPERTIES = owl("AllDisjointClasses"), owl("AllDisjointProperties")
 ALL_DIFFERENT, NEGATIVE_ASSERTION = owl("AllDifferent"), owl("NegativePropertyAssertion")
-RULE = f"<{SWRL}Imp>"
+RULE = swrl("Imp")
 TOP = frozenset({owl("topObjectProperty"), owl("topDataProperty")})
 BOTTOM = frozenset({owl("bottomObjectProperty"), owl("bottomDataProperty")})
 EVERYTHING = frozenset({THING, RESOURCE})  # the classes that everything belongs to

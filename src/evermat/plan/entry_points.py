@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from evermat.language import Atom, Literal, Negation, Rule
@@ -52,14 +52,13 @@ class Starts:
 
     def supports(self, heads: Collection[str]) -> list[Start]:
         """For the body facts, of the heads' own stratum, of the instances that derive some facts of these relations."""
-        return list(self._supports(heads))
-
-    def _supports(self, heads: Collection[str]) -> Iterator[Start]:
-        for number, rule in enumerate(self._rules):
-            if rule.head.relation.name in heads:
-                for position, literal in enumerate(rule.body):
-                    if self._is_own(literal):
-                        yield number, _SUPPORT - position
+        return [
+            (number, _SUPPORT - position)
+            for number, rule in enumerate(self._rules)
+            if rule.head.relation.name in heads
+            for position, literal in enumerate(rule.body)
+            if self._is_own(literal)
+        ]
 
     def _is_own(self, literal: Literal) -> bool:
         """Whether a literal is a positive atom of the same stratum."""

@@ -23,6 +23,7 @@ from evermat.language import (
     Test,
     Variable,
     Wildcard,
+    name_wildcards,
     variables_of,
 )
 from evermat.plan.steps import Check, Compute, Filter, Match, Plan, Role, Step
@@ -68,14 +69,9 @@ def backward_plan(rule: Rule, sizes: Sizes = {}) -> Plan:  # noqa: B006
 
 def support_plan(rule: Rule, literal: int, sizes: Sizes = {}) -> Plan:  # noqa: B006
     """The facts of one body literal in the instances of given heads."""
-    atom = rule.body[literal]
-    assert isinstance(atom, Atom)
     # What `_` stands for must be known here: the fact is asked for, not only that there is one.
-    named = tuple(
-        Variable(f"any'{i}", type_) if isinstance(term, Wildcard) else term
-        for i, (term, type_) in enumerate(zip(atom.terms, atom.relation.types, strict=True))
-    )
-    whole = Atom(atom.relation, named)
+    whole = name_wildcards(rule.body[literal], "any'")
+    assert isinstance(whole, Atom)
     body = (*rule.body[:literal], whole, *rule.body[literal + 1 :])
     return _plan(Rule(rule.head, body, rule.span, rule.aggregate), -1, sizes, whole)
 
@@ -110,7 +106,6 @@ def _plan(rule: Rule, start: int | None, sizes: Sizes, handed_out: Atom | None =
 
 @lru_cache(maxsize=4)  # plans of one rule are made one after the other
 def _needs(rule: Rule) -> list[set[Variable]]:
-    """The variables of each literal of a rule."""
     return [set(variables_of(literal)) for literal in rule.literals]
 
 

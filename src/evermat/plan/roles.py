@@ -27,25 +27,21 @@ class Roles(Generic[ViewT]):
         asked: ViewT | None = None,
     ) -> None:
         self._positive, self._negative = positive, negative
-        self._delta_positive, self._delta_negative, self._asked = delta_positive, delta_negative, asked
+        self._delta_positive, self._delta_negative = delta_positive, delta_negative
+        self._fixed = {
+            Role.PRESENT: positive,
+            Role.CHANGED: delta_positive,
+            Role.ABSENT: negative,
+            Role.CHANGED_ABSENT: delta_negative,
+            Role.ASKED: asked,
+        }
 
     def view(self, role: Role) -> ViewT:
-        """What literals of a role read; for negated ones, what their fact must not be in."""
-        view: ViewT | None
-        match role:
-            case Role.PRESENT:
-                view = self._positive
-            case Role.PRESENT_BEFORE:
-                view = self._positive if self._delta_positive is None else self._positive - self._delta_positive
-            case Role.CHANGED:
-                view = self._delta_positive
-            case Role.ABSENT:
-                view = self._negative
-            case Role.ABSENT_BEFORE:
-                view = self._negative if self._delta_negative is None else self._negative | self._delta_negative
-            case Role.CHANGED_ABSENT:
-                view = self._delta_negative
-            case Role.ASKED:
-                view = self._asked
+        """The facts that literals of a role read; for negated ones, those that theirs must not be among."""
+        if role is Role.PRESENT_BEFORE:
+            return self._positive if self._delta_positive is None else self._positive - self._delta_positive
+        if role is Role.ABSENT_BEFORE:
+            return self._negative if self._delta_negative is None else self._negative | self._delta_negative
+        view = self._fixed[role]
         assert view is not None
         return view

@@ -18,22 +18,7 @@ from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation
 from evermat.language.patterns.equality import EQUALITIES, EQUALITY_AUTO, EQUALITY_OFF, EQUALITY_PRAGMA
 from evermat.language.patterns.triples import COLUMNS, OTHER_TRIPLE, TRIPLE, class_of, is_general, spread, triples_of
-from evermat.language.syntax.ast import (
-    Atom,
-    Clause,
-    Declaration,
-    Directive,
-    Equation,
-    Ignored,
-    Literal,
-    Name,
-    Node,
-    Parameter,
-    Pragma,
-    Statement,
-    Unread,
-    rebuilt,
-)
+from evermat.language.syntax import ast
 from evermat.language.terms import RDF_TYPE
 
 _IGNORED = {
@@ -64,15 +49,15 @@ class Uses:
         self._implicit: set[str] = set()  # RDF names without a declaration
         self._unread: set[str] = set()  # names whose declaration has a mistake in it
 
-    def place_of(self, relation: Relation) -> str:
-        """Where a relation comes from, in words."""
+    def where_declared(self, relation: Relation) -> str:
+        """The origin of a relation, for the note of a message."""
         if relation.span is None:
             return "its columns are subject, property and object"
-        place = self.problems.source.position(relation.span.start)
+        line, column = self.problems.source.position(relation.span.start)
         how = "first used" if relation.name in self._implicit else "declared"
-        return f"it is {how} at {place.line}:{place.column}"
+        return f"it is {how} at {line}:{column}"
 
-    def check(self, atom: Atom) -> bool:
+    def check(self, atom: ast.Atom) -> bool:
         """Whether the relation of an atom is known and has as many columns; declares RDF names."""
         if RDF_TYPE not in self.relations and (class_ := class_of(atom)):
             atom.name, atom.arguments = class_, atom.arguments[:1]
@@ -95,27 +80,27 @@ class Uses:
                 name=name,
                 expected=count_of(relation.arity, "column"),
                 found=str(found),
-                place=self.place_of(relation),
+                place=self.where_declared(relation),
             )
         return relation.arity == found
 
-    def _relation_of(self, atom: Atom) -> Relation | None:
+    def _relation_of(self, atom: ast.Atom) -> Relation | None:
         """The relation of an atom's name. A class whose name is also that of a property has only what suits a class."""
         relation = self.relations.get(atom.name.text)
         if relation is not None and atom.name.is_iri and self.triples == OTHER_TRIPLE:
             return relation if relation.arity == len(atom.arguments) else None
         return relation
 
-    def _is_spread(self, atom: Atom) -> bool:
+    def _is_spread(self, atom: ast.Atom) -> bool:
         """Whether an atom is about triples that are facts of several relations."""
         return self.triples == OTHER_TRIPLE and is_general(atom, self.relations)
 
-    def report_unknown(self, name: Name) -> None:
+    def report_unknown(self, name: ast.Name) -> None:
         if name.text not in self._unread:
             hint = _RDF_HINT if name.is_iri else self.problems.hint(name.text, self.relations)
             self.problems.add(errors.UNKNOWN_RELATION, name.span, hint, name=name.text)
 
-    def resolve(self, clause: Clause) -> Clause:
+    def resolve(self, clause: ast.Clause) -> ast.Clause:
         """The clause with RDF atoms turned into triples, if this program uses triples."""
         if not self.triples:
             return clause
@@ -126,64 +111,68 @@ class Uses:
             else:
                 heads.append(self._triple(head))
         body = None if clause.body is None else self._triples(clause.body)
-        return Clause(heads, body, clause.span)
+        return ast.Clause(heads, body, clause.span)
 
-    def _triple(self, atom: Atom) -> Atom:
+    def _triple(self, atom: ast.Atom) -> ast.Atom:
         if self._relation_of(atom) is not None:
-            return Atom(atom.name, [self._triples(a) for a in atom.arguments], atom.span)
+            return ast.Atom(atom.name, [self._triples(a) for a in atom.arguments], atom.span)
         subject, *value = [self._triples(a) for a in atom.arguments]
-        name = Literal("term", atom.name.text, atom.name.span)
-        type_ = Literal("term", RDF_TYPE, atom.name.span)
+        name = ast.Literal("term", atom.name.text, atom.name.span)
+        type_ = ast.Literal("term", RDF_TYPE, atom.name.span)
         arguments = [subject, name, *value] if value else [subject, type_, name]
-        return Atom(Name(self.triples, atom.name.span), arguments, atom.span)
+        return ast.Atom(ast.Name(self.triples, atom.name.span), arguments, atom.span)
 
-    def _triples(self, node: Node) -> Any:
-        if not isinstance(node, Atom):
-            return rebuilt(node, self._triples)
+    def _triples(self, node: ast.Node) -> Any:
+        if not isinstance(node, ast.Atom):
+            return ast.rebuilt(node, self._triples)
         return spread(node, self.relations) if self._is_spread(node) else self._triple(node)
 
 
 class Names(Uses):
     """All relations of a program."""
 
-    def __init__(self, statements: list[Statement], types: Types, problems: Problems) -> None:
+    def __init__(self, statements: list[ast.Statement], types: Types, problems: Problems) -> None:
         super().__init__({}, problems)
         self.inputs: list[Io] = []
         self.outputs: list[Io] = []
         self.sizes: list[Relation] = []
-        self._unread = {n for s in statements if isinstance(s, Unread) and s.keyword == ".decl" for n in s.names}
+        self._unread = {n for s in statements if isinstance(s, ast.Unread) and s.keyword == ".decl" for n in s.names}
         for statement in statements:
-            if isinstance(statement, Declaration):
+            if isinstance(statement, ast.Declaration):
                 self._declare(statement, types)
-        atoms = [atom for s in statements if isinstance(s, Clause) for atom in clause_atoms(s)]
+        atoms = [atom for s in statements if isinstance(s, ast.Clause) for atom in clause_atoms(s)]
         self.triples = triples_of(self.relations)
         if not self.triples and any(is_general(atom, self.relations) for atom in atoms):
             self.relations[TRIPLE] = _term_relation(TRIPLE, COLUMNS, None)
             self.triples = TRIPLE
-        self.equality = EQUALITY_AUTO if any(isinstance(atom, Equation) for atom in atoms) else EQUALITY_OFF
+        self.equality = EQUALITY_AUTO if any(isinstance(atom, ast.Equation) for atom in atoms) else EQUALITY_OFF
         wrong = {id(atom) for atom in atoms if not self.check(atom)}
-        self.clauses = [s for s in statements if isinstance(s, Clause) and not (wrong and _contains(s, wrong))]
+        self.clauses = [
+            s
+            for s in statements
+            if isinstance(s, ast.Clause) and not (wrong and any(id(atom) in wrong for atom in clause_atoms(s)))
+        ]
         for statement in statements:
-            if isinstance(statement, Directive):
+            if isinstance(statement, ast.Directive):
                 self._direct(statement)
-            elif isinstance(statement, Pragma) and statement.key == EQUALITY_PRAGMA:
+            elif isinstance(statement, ast.Pragma) and statement.key == EQUALITY_PRAGMA:
                 self._choose_equality(statement)
-            elif isinstance(statement, Pragma):
+            elif isinstance(statement, ast.Pragma):
                 problems.add(errors.IGNORED, statement.span, name=".pragma", why=_IGNORED[".pragma"])
-            elif isinstance(statement, Ignored):
+            elif isinstance(statement, ast.Ignored):
                 problems.add(errors.IGNORED, statement.span, name=statement.keyword, why=_IGNORED[statement.keyword])
 
-    def _choose_equality(self, pragma: Pragma) -> None:
+    def _choose_equality(self, pragma: ast.Pragma) -> None:
         """What is done about equal terms; without a pragma they are the same everywhere if a head says that terms are equal."""
         if pragma.value not in (*EQUALITIES, EQUALITY_AUTO):
             shown = ", ".join(f"`{value}`" for value in EQUALITIES) + f" or `{EQUALITY_AUTO}`"
-            details = {"name": pragma.key, "value": pragma.value, "why": f"possible is {shown}"}
+            details = {"name": pragma.key, "value": pragma.value, "why": f"use {shown}"}
             self.problems.add(errors.BAD_PARAMETER, pragma.span, **details)
         self.equality = pragma.value if pragma.value in EQUALITIES else EQUALITY_AUTO
 
     # --- declarations ---
 
-    def _declare(self, declaration: Declaration, types: Types) -> None:
+    def _declare(self, declaration: ast.Declaration, types: Types) -> None:
         columns: list[Column] = []
         seen: set[str] = set()
         for attribute in declaration.attributes:
@@ -198,7 +187,7 @@ class Names(Uses):
         for name in declaration.names:
             if first := self.relations.get(name.text):
                 self.problems.add(
-                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self.place_of(first)
+                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self.where_declared(first)
                 )
                 continue
             has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
@@ -222,7 +211,7 @@ class Names(Uses):
 
     # --- inputs and outputs ---
 
-    def _direct(self, directive: Directive) -> None:
+    def _direct(self, directive: ast.Directive) -> None:
         for name in directive.names:
             relation = self.relations.get(name.text)
             if relation is None:
@@ -234,12 +223,12 @@ class Names(Uses):
             else:
                 (self.inputs if directive.keyword == ".input" else self.outputs).append(io)
 
-    def _io(self, relation: Relation, directive: Directive, span: Span) -> Io:
+    def _io(self, relation: Relation, directive: ast.Directive, span: Span) -> Io:
         media = _MEDIA[directive.keyword]
         given = {parameter.key: parameter for parameter in directive.parameters}
         medium = self._choice(given.get("IO"), (*media, "stdoutprintsize"), media[0])
         known = (*_PARAMETERS, *_OPTIONS.get(medium, ()))
-        values: dict[str, Parameter] = {}
+        values: dict[str, ast.Parameter] = {}
         for parameter in directive.parameters:
             if parameter.key in known:
                 values[parameter.key] = parameter
@@ -257,8 +246,7 @@ class Names(Uses):
         delimiter = values["delimiter"].value if "delimiter" in values else None
         rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
         if delimiter is not None and len(delimiter) != 1:
-            why = "a delimiter is one character"
-            self._bad(values["delimiter"], why)
+            self._bad(values["delimiter"], "a delimiter is one character")
         return Io(
             relation,
             medium=medium,
@@ -270,29 +258,25 @@ class Names(Uses):
             span=span,
         )
 
-    def _choice(self, parameter: Parameter | None, known: tuple[str, ...], default: str) -> str:
+    def _choice(self, parameter: ast.Parameter | None, known: tuple[str, ...], default: str) -> str:
         if parameter is None:
             return default
         if parameter.value not in known:
             shown = " or ".join(f"`{value}`" for value in known if value != "stdoutprintsize")
-            self._bad(parameter, f"possible is {shown}")
+            self._bad(parameter, f"use {shown}")
             return default
         return parameter.value
 
-    def _bad(self, parameter: Parameter, why: str) -> None:
-        value = parameter.value
-        self.problems.add(errors.BAD_PARAMETER, parameter.span, name=parameter.key, value=value, why=why)
+    def _bad(self, parameter: ast.Parameter, why: str) -> None:
+        details = {"name": parameter.key, "value": parameter.value, "why": why}
+        self.problems.add(errors.BAD_PARAMETER, parameter.span, **details)
 
 
 def _term_relation(name: str, columns: tuple[str, ...], span: Span | None) -> Relation:
     return Relation(name, tuple(Column(c, Type.TERM, "term") for c in columns), span=span)
 
 
-def _contains(clause: Clause, atoms: set[int]) -> bool:
-    return any(id(atom) in atoms for atom in clause_atoms(clause))
-
-
-def clause_atoms(clause: Clause) -> Iterator[Atom]:
+def clause_atoms(clause: ast.Clause) -> Iterator[ast.Atom]:
     """All atoms of a clause, those inside aggregates included."""
     yield from clause.heads
     for head in clause.heads:
@@ -301,9 +285,9 @@ def clause_atoms(clause: Clause) -> Iterator[Atom]:
         yield from _atoms([clause.body])
 
 
-def _atoms(nodes: Iterable[Node]) -> Iterator[Atom]:
+def _atoms(nodes: Iterable[ast.Node]) -> Iterator[ast.Atom]:
     """All atoms of formulas and expressions, those inside aggregates included."""
     for node in nodes:
-        if isinstance(node, Atom):
+        if isinstance(node, ast.Atom):
             yield node
         yield from _atoms(node.parts)

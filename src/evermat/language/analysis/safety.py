@@ -27,11 +27,13 @@ def check_safety(rule: FlatRule, problems: Problems) -> bool:
             _report_fact(variable, problems)
         else:
             if inside is None:
-                inside = {v.name for literal in rule.body if isinstance(literal, Grouping) for v in _inside(literal)}
+                groupings = [literal for literal in rule.body if isinstance(literal, Grouping)]
+                bodies = [body for grouping in groupings for body in grouping.alternatives]
+                inside = {v.name for body in bodies for literal in body for v in variables(literal)}
             kind = errors.UNSAFE_AGGREGATE if variable.name in inside else errors.UNBOUND_HEAD
             hint = problems.hint(variable.name, _unused(rule, bindings))
             problems.add(kind, variable.span, hint, name=variable.name)
-        bindings.bind(variable.name)
+        bindings.bind([variable.name])
     return safe
 
 
@@ -74,18 +76,14 @@ class Bindings:
         for literal in body:
             match literal:
                 case Atom():
-                    self._add(v.name for v in variables(literal))
+                    self.bind(v.name for v in variables(literal))
                 case Compare("=", left, right):
                     self._follow(left, variables(right))
                     self._follow(right, variables(left))
                 case Grouping():
                     self._follow(literal.result, literal.keys)
-        self._add(given)
+        self.bind(given)
         self.known = frozenset(filter(_is_written, self.bound))  # by the body itself
-
-    def bind(self, name: str) -> None:
-        """Takes a name as bound, with all that follows."""
-        self._add([name])
 
     def _follow(self, target: Expression, needed: Iterable[Var]) -> None:
         if isinstance(target, Var) and target.name not in self.bound:
@@ -95,9 +93,10 @@ class Bindings:
             for name in missing:
                 self._waiting.setdefault(name, []).append(equation)
             if not missing:
-                self._add([target.name])
+                self.bind([target.name])
 
-    def _add(self, names: Iterable[str]) -> None:
+    def bind(self, names: Iterable[str]) -> None:
+        """Takes names as bound, with all that follows."""
         new = list(names)
         while new:
             name = new.pop()
@@ -124,7 +123,7 @@ def _check_body(rule: FlatRule, body: Iterable[FlatLiteral], bindings: Bindings,
         if variable.name not in bindings.bound:
             safe = False
             _report(rule, kind, variable, bindings, problems)
-            bindings.bind(variable.name)
+            bindings.bind([variable.name])
     for literal in body:
         if isinstance(literal, Grouping):
             safe &= _check_grouping(rule, literal, problems)
@@ -163,12 +162,6 @@ def variables(thing: FlatLiteral | Node | None) -> Iterator[Var]:
     elif thing is not None:
         for part in thing.parts:
             yield from variables(part)
-
-
-def _inside(grouping: Grouping) -> Iterator[Var]:
-    for body in grouping.alternatives:
-        for literal in body:
-            yield from variables(literal)
 
 
 def _shown(variable: Var) -> str:

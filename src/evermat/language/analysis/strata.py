@@ -35,7 +35,6 @@ class Stratum:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules of the stratum."""
         return self.nonrecursive + self.recursive
 
     @property
@@ -90,18 +89,12 @@ def stratify(program: Program, problems: Problems) -> tuple[Stratum, ...]:
 
 def _uses(rule: Rule) -> Iterator[_Use]:
     """What the head of a rule depends on; what an aggregate ranges over must be complete, its list of groups need not."""
-    for literal in rule.body:
+    for position, literal in enumerate(rule.literals):
         match literal:
-            case Atom():
-                yield _Use(literal.relation.name, False, rule)
-            case Negation():
-                yield _Use(literal.atom.relation.name, True, rule)
-    for literal in rule.aggregate.body if rule.aggregate else ():
-        match literal:
-            case Atom():
-                yield _Use(literal.relation.name, True, rule)
-            case Negation():
-                yield _Use(literal.atom.relation.name, True, rule)
+            case Atom(relation):
+                yield _Use(relation.name, position >= len(rule.body), rule)
+            case Negation(Atom(relation)):
+                yield _Use(relation.name, True, rule)
 
 
 def _group(

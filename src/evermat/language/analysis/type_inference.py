@@ -7,6 +7,7 @@ the end becomes a `number` or a `symbol`. Declared subtypes and unions are check
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -141,7 +142,12 @@ class _Inference:
         self.failed = True
         texts = [r.text(self.problems, expression.span) for r in (reason, use) if r is not None]
         why = next(filter(None, texts), "")
-        details = {"what": _describe(expression), "found": _types(found), "expected": _types(expected), "why": why}
+        details = {
+            "what": _describe(expression),
+            "found": type_names(found),
+            "expected": type_names(expected),
+            "why": why,
+        }
         self.problems.add(errors.TYPE_CLASH, expression.span, **details)
 
     # --- collecting what is known ---
@@ -217,7 +223,8 @@ class _Inference:
             found = str(len(arguments))
             self.problems.add(errors.FUNCTION_ARITY, call.span, name=call.function, expected=expected, found=found)
             return self._new()
-        shared = self._new(function.shared, _Reason("it takes part in `{}`", (_operator(call.function),), call.span))
+        operator = "-" if call.function == "neg" else call.function
+        shared = self._new(function.shared, _Reason("it takes part in `{}`", (operator,), call.span))
         for position, (argument, node) in enumerate(zip(call.arguments, arguments, strict=True)):
             possible = function.parameter(position)
             if possible is None:
@@ -330,21 +337,21 @@ class _Inference:
 def typed_constant(literal: Literal, type_: Type, problems: Problems) -> model.Constant | None:
     """The constant as a value of the type, or None if it does not fit (reported)."""
     value = literal.value
+    limits = ""
     if type_ in RANGES:
         low, high = RANGES[type_]
         if not low <= value <= high:  # type: ignore[operator]
             limits = f"its values lie between {low} and {high}"
-            problems.add(errors.OUT_OF_RANGE, literal.span, value=_written(literal, problems), type=type_, range=limits)
-            return None
     elif type_ is Type.FLOAT:
         value = float(value) + 0.0
-        if value in (float("inf"), float("-inf")):
+        if math.isinf(value):
             limits = "the largest float is about 1.8e308"
-            problems.add(errors.OUT_OF_RANGE, literal.span, value=_written(literal, problems), type=type_, range=limits)
-            return None
     elif type_ is Type.TERM and literal.kind == "string":
         value = literal_term(str(value))
-    return model.Constant(value, type_)
+    if not limits:
+        return model.Constant(value, type_)
+    problems.add(errors.OUT_OF_RANGE, literal.span, value=_written(literal, problems), type=type_, range=limits)
+    return None
 
 
 def _written(literal: Literal, problems: Problems) -> str:
@@ -353,8 +360,8 @@ def _written(literal: Literal, problems: Problems) -> str:
     return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
 
 
-def _types(possible: int) -> str:
-    """`a `symbol` or a `term``, as a message says it."""
+def type_names(possible: int) -> str:
+    """A set of types as messages name it: `a `symbol` or a `term``."""
     names = [f"{'an' if t is Type.UNSIGNED else 'a'} `{t}`" for t in Type if t & possible]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
@@ -372,7 +379,3 @@ def _describe(expression: Expression) -> str:
             return "this RDF term"
         case _:
             return "this expression"
-
-
-def _operator(name: str) -> str:
-    return "-" if name == "neg" else name

@@ -25,30 +25,20 @@ class Union:
 
 def find_unions(nonrecursive: Iterable[Rule]) -> tuple[Union, ...]:
     """The unions among the nonrecursive rules of a stratum, in the order of their first rules."""
-    copies: dict[str, list[Rule]] = {}
+    copies: dict[str, list[tuple[str, Rule]]] = {}
     for rule in nonrecursive:
-        if _copies(rule):
-            copies.setdefault(rule.head.relation.name, []).append(rule)
+        if (source := _copied(rule)) is not None:
+            copies.setdefault(rule.head.relation.name, []).append((source, rule))
     return tuple(
-        Union(name, tuple(dict.fromkeys(_source(rule).relation.name for rule in rules)), tuple(rules))
-        for name, rules in copies.items()
+        Union(name, tuple(dict.fromkeys(source for source, _ in found)), tuple(rule for _, rule in found))
+        for name, found in copies.items()
     )
 
 
-def _copies(rule: Rule) -> bool:
-    """Whether a rule copies the facts of one relation as they are."""
-    terms = rule.head.terms
-    return (
-        rule.aggregate is None
-        and len(rule.body) == 1
-        and isinstance(rule.body[0], Atom)
-        and rule.body[0].terms == terms
-        and all(isinstance(term, Variable) for term in terms)
-        and len(set(terms)) == len(terms) > 0
-    )
-
-
-def _source(rule: Rule) -> Atom:
-    source = rule.body[0]
-    assert isinstance(source, Atom)
-    return source
+def _copied(rule: Rule) -> str | None:
+    """The relation whose facts a rule copies as they are, if that is all it does."""
+    match rule:
+        case Rule(Atom(_, head), (Atom(source, terms),), aggregate=None):
+            different = len({term for term in head if isinstance(term, Variable)}) == len(head) > 0
+            return source.name if head == terms and different else None
+    return None

@@ -32,7 +32,6 @@ def treat_equality(program: Program, problems: Problems) -> Program:
 
 
 def _axiomatised(program: Program) -> Program:
-    """Adds the axioms of equality."""
     axioms = [*_equivalence(program.relations)]
     for relation in program.relations.values():
         if relation.name != SAME_AS and not relation.hidden:

@@ -13,24 +13,12 @@ from dataclasses import replace
 
 from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
+from evermat.language import model
 from evermat.language.builtins import AGGREGATES, Type
-from evermat.language.model import (
-    Aggregation,
-    Apply,
-    Atom,
-    Expression,
-    Literal,
-    Program,
-    Rule,
-    Test,
-    Variable,
-    Wildcard,
-    variables_of,
-)
 from evermat.language.patterns.equality import EQUALITY_CLASSES, TERM_NAMES, asks_whether_different, equated, name_of
 
 
-def use_representatives(program: Program, problems: Problems) -> Program:
+def use_representatives(program: model.Program, problems: Problems) -> model.Program:
     """Prepares the rules for terms that stand for all that are equal to them."""
     naming = _Naming(problems)
     rules = [naming.rule(rule) for rule in program.rules]
@@ -38,7 +26,7 @@ def use_representatives(program: Program, problems: Problems) -> Program:
     return program.with_rules(rules, added)
 
 
-def can_be_represented(program: Program) -> bool:
+def can_be_represented(program: model.Program) -> bool:
     """Whether the rules are such that terms can stand for all that are equal to them."""
     naming = _Naming(Problems(program.source))
     for rule in program.rules:
@@ -46,7 +34,7 @@ def can_be_represented(program: Program) -> bool:
     return not naming.problems.errors
 
 
-def looks_at_names(rules: Iterable[Rule]) -> bool:
+def looks_at_names(rules: Iterable[model.Rule]) -> bool:
     """Whether what rules derive, as it stands, depends on the names of terms; they may also compute some.
 
     It does if they equate terms: the answers to a query are not made equal afterwards.
@@ -54,7 +42,7 @@ def looks_at_names(rules: Iterable[Rule]) -> bool:
     naming = _Naming(Problems(Source("", "")))
     for rule in rules:
         naming.rule(rule)
-        if any(isinstance(literal, Test) and any(_terms([literal])) for literal in _all_literals(rule.body)):
+        if any(isinstance(literal, model.Test) and any(_terms([literal])) for literal in _all_literals(rule.body)):
             return True
     return naming.used or len(naming.problems) > 0
 
@@ -68,7 +56,7 @@ class _Naming:
         self.used = False
         self._number = 0
 
-    def rule(self, rule: Rule) -> Rule:
+    def rule(self, rule: model.Rule) -> model.Rule:
         self._span = rule.span
         # A computed term might be another name of one that there is, and would not be recognised.
         if any(map(_computes, _all_literals(rule.body))):
@@ -78,88 +66,86 @@ class _Naming:
         return rule if body == rule.body else replace(rule, body=body)
 
     def _named(
-        self, body: Sequence[Literal], pair: frozenset[Variable], keys: Sequence[Variable], *, counted: bool = False
-    ) -> tuple[Literal, ...]:
+        self,
+        body: Sequence[model.Literal],
+        pair: frozenset[model.Variable],
+        keys: Sequence[model.Variable],
+        *,
+        counted: bool = False,
+    ) -> tuple[model.Literal, ...]:
         """A body in which what is about names is about names; with `counted`, about all names of all terms but the keys."""
-        literals = [self._name_wildcards(literal) if counted else literal for literal in body]
+        literals = list(body)
+        if counted:  # what is not asked for counts as well
+            self._number += 1
+            literals = [
+                model.name_wildcards(part, f"any'{self._number}.{i}.", Type.TERM) for i, part in enumerate(body)
+            ]
         looked_at = dict.fromkeys(v for v in _terms(literals) if v not in keys) if counted else {}
-        about_names = [t for t in literals if isinstance(t, Test) and _is_about_names(t, pair)]
+        about_names = [t for t in literals if isinstance(t, model.Test) and _is_about_names(t, pair)]
         # Where the name of a term is looked at, what it is equated with is that name.
-        equations = [t for t in literals if isinstance(t, Test) and t.operator == "=" and any(_terms([t]))]
+        equations = [t for t in literals if isinstance(t, model.Test) and t.operator == "=" and any(_terms([t]))]
         while about_names:
             looked_at |= dict.fromkeys(v for test in about_names for v in _terms([test]))
             about_names = [t for t in equations if not looked_at.keys().isdisjoint(_terms([t]))]
             about_names = [t for t in about_names if not looked_at.keys() >= set(_terms([t]))]
-        found: list[Literal] = []
+        found: list[model.Literal] = []
         for literal in literals:
-            if isinstance(literal, Aggregation):
+            if isinstance(literal, model.Aggregation):
                 found.append(self._aggregation(literal))
-            elif isinstance(literal, Test) and (
+            elif isinstance(literal, model.Test) and (
                 _is_about_names(literal, pair)
                 or (literal in equations and not looked_at.keys().isdisjoint(_terms([literal])))
             ):
-                found.append(Test(literal.operator, _named(literal.left), _named(literal.right)))
+                found.append(model.Test(literal.operator, _named(literal.left), _named(literal.right)))
             else:
                 found.append(literal)
         for key in {*keys} & looked_at.keys():
             self.problems.add(errors.NAME_OF_GROUP, self._span, name=key.name)
         self.used = self.used or bool(looked_at)
-        return (*found, *(Atom(TERM_NAMES, (variable, name_of(variable))) for variable in looked_at))
+        return (*found, *(model.Atom(TERM_NAMES, (variable, name_of(variable))) for variable in looked_at))
 
-    def _aggregation(self, literal: Aggregation) -> Aggregation:
-        about_names = any(_terms([Test("=", literal.value, literal.value)])) if literal.value else False
+    def _aggregation(self, literal: model.Aggregation) -> model.Aggregation:
+        about_names = any(_terms([model.Test("=", literal.value, literal.value)])) if literal.value else False
         counted = about_names or AGGREGATES[literal.function].counts
         bodies = tuple(self._named(body, frozenset(), literal.keys, counted=counted) for body in literal.alternatives)
         return replace(literal, alternatives=bodies, value=literal.value and _named(literal.value))
 
-    def _name_wildcards(self, literal: Literal) -> Literal:
-        """What is not asked for counts as well."""
-        if not isinstance(literal, Atom):
-            return literal
-        terms = []
-        for term, type_ in zip(literal.terms, literal.relation.types, strict=True):
-            anything = isinstance(term, Wildcard) and type_ is Type.TERM
-            self._number += anything
-            terms.append(Variable(f"any'{self._number}", type_) if anything else term)
-        return Atom(literal.relation, tuple(terms))
 
-
-def _is_about_names(test: Test, pair: frozenset[Variable]) -> bool:
+def _is_about_names(test: model.Test, pair: frozenset[model.Variable]) -> bool:
     """Whether a test may hold for one name of a term and not for another."""
     if not any(_terms([test])):
         return False
     if test.operator == "=":
-        return isinstance(test.left, Apply) or isinstance(test.right, Apply)
+        return isinstance(test.left, model.Apply) or isinstance(test.right, model.Apply)
     # To ask whether what is made equal is different already does no harm.
     return not asks_whether_different(test, pair)
 
 
-def _computes(literal: Literal) -> bool:
-    if isinstance(literal, Aggregation):
+def _computes(literal: model.Literal) -> bool:
+    if isinstance(literal, model.Aggregation):
         return literal.result.type is Type.TERM
-    return isinstance(literal, Test) and any(
-        isinstance(side, Apply) and side.type is Type.TERM for side in (literal.left, literal.right)
+    return isinstance(literal, model.Test) and any(
+        isinstance(side, model.Apply) and side.type is Type.TERM for side in (literal.left, literal.right)
     )
 
 
-def _all_literals(body: Iterable[Literal]) -> Iterable[Literal]:
+def _all_literals(body: Iterable[model.Literal]) -> Iterable[model.Literal]:
     for literal in body:
         yield literal
-        if isinstance(literal, Aggregation):
+        if isinstance(literal, model.Aggregation):
             for alternative in literal.alternatives:
                 yield from _all_literals(alternative)
 
 
-def _terms(literals: Iterable[Literal]) -> Iterable[Variable]:
+def _terms(literals: Iterable[model.Literal]) -> Iterable[model.Variable]:
     """The variables that stand for terms, each once."""
-    return dict.fromkeys(v for v in variables_of(*literals) if v.type is Type.TERM)
+    return dict.fromkeys(v for v in model.variables_of(*literals) if v.type is Type.TERM)
 
 
-def _named(expression: Expression) -> Expression:
-    """An expression over names."""
+def _named(expression: model.Expression) -> model.Expression:
     match expression:
-        case Variable(type=Type.TERM):
+        case model.Variable(type=Type.TERM):
             return name_of(expression)
-        case Apply(arguments=arguments):
+        case model.Apply(arguments=arguments):
             return replace(expression, arguments=tuple(map(_named, arguments)))
     return expression

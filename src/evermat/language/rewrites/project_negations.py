@@ -5,6 +5,8 @@ Afterwards a negated atom stands for exactly one fact under every binding, as th
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evermat.core import Problems, Span
 from evermat.language.model import ANYTHING, Atom, Literal, Negation, Program, Relation, Rule, Variable, Wildcard
 
@@ -40,7 +42,7 @@ def project_negations(program: Program, _problems: Problems) -> Program:
             rules.append(rule)
             continue
         if aggregate is not None:
-            aggregate = aggregate.with_body(rewrite(aggregate.body, rule.span))
+            aggregate = replace(aggregate, alternatives=(rewrite(aggregate.body, rule.span),))
         rules.append(Rule(rule.head, rewrite(rule.body, rule.span), rule.span, aggregate))
     return program.with_rules([*rules, *extra], made.values()) if extra else program
 

@@ -157,7 +157,6 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def _word(value: str, text: str, at: int, *, qualifier: bool) -> str:
-    """The terminal of a word."""
     if kind := RESERVED.get(value):
         return kind
     if (value in CALLABLE or value in REFUSED_CALLS) and _OPENING.match(text, at):

@@ -15,8 +15,8 @@ from lark.exceptions import UnexpectedToken
 from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
 from evermat.language.syntax import parse_tables
-from evermat.language.syntax.ast import Aggregate, And, Atom, Call, Cast, Clause, Compare, Not, Or, Statement
-from evermat.language.syntax.lalr import Automaton, Rejected
+from evermat.language.syntax.ast import Clause, Node, Statement
+from evermat.language.syntax.lalr import Rejected
 from evermat.language.syntax.parse_tables import lark_parser, lexer
 from evermat.language.syntax.syntax_errors import report
 from evermat.language.syntax.tokens import Token, Tokens
@@ -37,13 +37,14 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
         try:
             statement = _read_statement(lark, tokens)
         except _UnexpectedError as error:
-            report(error.token, error.accepted, tokens, source, problems)
-            statements += tokens.skip_statement(ended="DOT" in error.accepted)
+            token, accepted = error.args
+            report(token, accepted, tokens, source, problems)
+            statements += tokens.skip_statement(ended="DOT" in accepted)
         except SyntaxProblem as problem:
             problems.add(problem.kind, problem.span, **problem.details)
             statements += tokens.skip_statement()
         except _HopelessError as problem:
-            problems.add(errors.TOO_DEEP, problem.span, limit=DEPTH_LIMIT)
+            problems.add(errors.TOO_DEEP, Span(*problem.args), limit=DEPTH_LIMIT)
             return []
         else:
             if tokens.read > DEPTH_LIMIT and (span := _too_deep(statement)):
@@ -55,7 +56,7 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
     return statements
 
 
-def _read_statement(lark: Lark, tokens: Tokens) -> Statement | None:
+def _read_statement(lark: Lark, tokens: Tokens) -> Any:
     """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
     tokens.begin_statement()
     automaton = parse_tables.automaton()
@@ -67,32 +68,23 @@ def _read_statement(lark: Lark, tokens: Tokens) -> Statement | None:
         brackets += _BRACKETS.get(kind, 0)
         signs = signs + 1 if kind in _SIGNS else 0
         if brackets > _NESTING_LIMIT or signs > _NESTING_LIMIT:
-            raise _HopelessError(span_of(token))
+            raise _HopelessError(*span_of(token))
         try:
             if kind == "$END":
-                return _finished(automaton)
+                return automaton.finish()
             automaton.feed(token)
         except Rejected:
             if kind not in ("$END", "DOT", "LBRACE"):  # a directive may have ended before this token
                 with suppress(Rejected):
-                    return _finished(automaton)
+                    return automaton.finish()
             raise _unexpected(token, lark, tokens) from None
         tokens.advance()
         if kind == "DOT":
-            return _finished(automaton)
-
-
-def _finished(automaton: Automaton) -> Statement | None:
-    statement: Statement | None = automaton.finish()
-    return statement
+            return automaton.finish()
 
 
 class _UnexpectedError(Exception):
-    """A token that cannot stand where it stands, and the terminals that could."""
-
-    def __init__(self, token: Token, accepted: set[str]) -> None:
-        super().__init__()
-        self.token, self.accepted = token, accepted
+    """A token cannot stand where it stands; `args` are the token and the terminals that could."""
 
 
 def _unexpected(token: Token, lark: Lark, tokens: Tokens) -> _UnexpectedError:
@@ -106,37 +98,16 @@ def _unexpected(token: Token, lark: Lark, tokens: Tokens) -> _UnexpectedError:
 
 
 class _HopelessError(Exception):
-    """Nested so deeply that reading on would only take time."""
-
-    def __init__(self, span: Span) -> None:
-        super().__init__()
-        self.span = span
+    """The statement is nested so deeply that reading on would only take time; `args` are its span."""
 
 
 def _too_deep(statement: Statement | None) -> Span | None:
     """The place of an expression or formula nested deeper than the limit; walks without recursion."""
     if not isinstance(statement, Clause):
         return None
-    level: list[Any] = [*statement.heads, *([statement.body] if statement.body is not None else [])]
+    level: list[Node] = [*statement.heads, *([statement.body] if statement.body is not None else [])]
     for _ in range(DEPTH_LIMIT):
-        below: list[Any] = []
-        for node in level:
-            match node:
-                case Atom() | Call():
-                    below += node.arguments
-                case And() | Or():
-                    below += node.parts
-                case Not():
-                    below.append(node.formula)
-                case Compare():
-                    below += (node.left, node.right)
-                case Cast():
-                    below.append(node.argument)
-                case Aggregate():
-                    below.append(node.body)
-                    if node.value is not None:
-                        below.append(node.value)
-        if not below:
+        level = [part for node in level for part in node.parts]
+        if not level:
             return None
-        level = below
     return statement.span

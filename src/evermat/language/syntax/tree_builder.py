@@ -9,32 +9,7 @@ from lark import Transformer
 
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
-from evermat.language.syntax.ast import (
-    Aggregate,
-    And,
-    Atom,
-    Attribute,
-    Call,
-    Cast,
-    Clause,
-    Compare,
-    Declaration,
-    Directive,
-    Equation,
-    Expression,
-    Formula,
-    Ignored,
-    Literal,
-    Name,
-    Not,
-    Or,
-    Parameter,
-    Pragma,
-    Truth,
-    TypeDeclaration,
-    Var,
-    Wildcard,
-)
+from evermat.language.syntax import ast
 from evermat.language.syntax.precedence import group_operators
 from evermat.language.syntax.tokens import Token
 from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
@@ -53,9 +28,9 @@ def span_of(token: Token) -> Span:
     return Span(token.start_pos, token.end_pos)
 
 
-def name_of(token: Token) -> Name:
+def name_of(token: Token) -> ast.Name:
     """A token as a name."""
-    return Name(token.value, span_of(token))
+    return ast.Name(token.value, span_of(token))
 
 
 def _spread(method: Callable[..., Any]) -> Callable[[Any, list[Any]], Any]:
@@ -74,110 +49,112 @@ def _spreading(builder: type[Any]) -> Any:
 class Builder(Transformer[Token, Any]):
     """Makes the nodes of the tree while lark reduces; keeps nothing between calls."""
 
-    def declaration(self, keyword: Token, names: list[Name], attributes: list[Attribute] | None, *rest: Token) -> Any:
-        return Declaration(names, attributes or [], [name_of(t) for t in rest], span_of(keyword))
+    def declaration(
+        self, keyword: Token, names: list[ast.Name], attributes: list[ast.Attribute] | None, *rest: Token
+    ) -> Any:
+        return ast.Declaration(names, attributes or [], [name_of(t) for t in rest], span_of(keyword))
 
     def subtype(self, keyword: Token, name: Token, parent: Token) -> Any:
-        return TypeDeclaration(name_of(name), True, [name_of(parent)], span_of(keyword))
+        return ast.TypeDeclaration(name_of(name), True, [name_of(parent)], span_of(keyword))
 
     def union(self, keyword: Token, name: Token, *members: Token) -> Any:
-        return TypeDeclaration(name_of(name), False, [name_of(m) for m in members], span_of(keyword))
+        return ast.TypeDeclaration(name_of(name), False, [name_of(m) for m in members], span_of(keyword))
 
     def bare_type(self, keyword: Token, name: Token) -> Any:
-        return TypeDeclaration(name_of(name), True, [Name("symbol", span_of(name))], span_of(keyword))
+        return ast.TypeDeclaration(name_of(name), True, [ast.Name("symbol", span_of(name))], span_of(keyword))
 
     def old_type(self, keyword: Token, name: Token) -> Any:
         primitive = keyword.value[1:].partition("_")[0]
-        return TypeDeclaration(name_of(name), True, [Name(primitive, span_of(name))], span_of(keyword))
+        return ast.TypeDeclaration(name_of(name), True, [ast.Name(primitive, span_of(name))], span_of(keyword))
 
-    def directive(self, keyword: Token, names: list[Name], parameters: list[Parameter] | None) -> Any:
+    def directive(self, keyword: Token, names: list[ast.Name], parameters: list[ast.Parameter] | None) -> Any:
         if keyword.value == ".limitsize":
-            return Ignored(keyword.value, span_of(keyword))
-        return Directive(keyword.value, names, parameters or [], span_of(keyword))
+            return ast.Ignored(keyword.value, span_of(keyword))
+        return ast.Directive(keyword.value, names, parameters or [], span_of(keyword))
 
     def prefix(self, *_tokens: Token) -> None:
         """Nothing to build: the lexer has taken note of it."""
 
     def pragma(self, keyword: Token, key: Token, value: Token | None) -> Any:
         span = Span(keyword.start_pos, (value or key).end_pos)
-        return Pragma(_string(key), _string(value) if value else "", span)
+        return ast.Pragma(_string(key), _string(value) if value else "", span)
 
     def ignored(self, keyword: Token, *_rest: Any) -> Any:
-        return Ignored(keyword.value, span_of(keyword))
+        return ast.Ignored(keyword.value, span_of(keyword))
 
-    def fact(self, heads: list[Atom]) -> Any:
-        return Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
+    def fact(self, heads: list[ast.Atom]) -> Any:
+        return ast.Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
 
-    def rule(self, heads: list[Atom], body: Formula) -> Any:
-        return Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
+    def rule(self, heads: list[ast.Atom], body: ast.Formula) -> Any:
+        return ast.Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
 
-    def names(self, *tokens: Token) -> list[Name]:
+    def names(self, *tokens: Token) -> list[ast.Name]:
         return [name_of(t) for t in tokens]
 
-    def attributes(self, *attributes: Attribute) -> list[Attribute]:
+    def attributes(self, *attributes: ast.Attribute) -> list[ast.Attribute]:
         return list(attributes)
 
-    def attribute(self, name: Token, type_: Token) -> Attribute:
-        return Attribute(name.value, name_of(type_), span_of(name))
+    def attribute(self, name: Token, type_: Token) -> ast.Attribute:
+        return ast.Attribute(name.value, name_of(type_), span_of(name))
 
-    def parameters(self, *parameters: Parameter) -> list[Parameter]:
+    def parameters(self, *parameters: ast.Parameter) -> list[ast.Parameter]:
         return list(parameters)
 
-    def parameter(self, key: Token, value: Token) -> Parameter:
+    def parameter(self, key: Token, value: Token) -> ast.Parameter:
         text = _string(value) if value.type == "STRING" else value.value
-        return Parameter(key.value, text, Span(key.start_pos, value.end_pos))
+        return ast.Parameter(key.value, text, Span(key.start_pos, value.end_pos))
 
     def plan_item(self, *_tokens: Token) -> None:
         """Plans of our own are made instead."""
 
-    def heads(self, *atoms: Atom) -> list[Atom]:
+    def heads(self, *atoms: ast.Atom) -> list[ast.Atom]:
         return list(atoms)
 
-    def equation(self, left: Expression, right: Expression) -> Equation:
+    def equation(self, left: ast.Expression, right: ast.Expression) -> ast.Equation:
         span = Span(left.span.start, right.span.end)
-        return Equation(Name(SAME_AS, span), [left, right], span)
+        return ast.Equation(ast.Name(SAME_AS, span), [left, right], span)
 
-    def atom(self, name: Token, arguments: list[Expression] | None, end: Token) -> Atom:
-        return Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
+    def atom(self, name: Token, arguments: list[ast.Expression] | None, end: Token) -> ast.Atom:
+        return ast.Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
 
-    def arguments(self, *arguments: Expression) -> list[Expression]:
+    def arguments(self, *arguments: ast.Expression) -> list[ast.Expression]:
         return list(arguments)
 
-    def disjunction(self, *parts: Formula) -> Formula:
-        return Or(list(parts))
+    def disjunction(self, *parts: ast.Formula) -> ast.Formula:
+        return ast.Or(list(parts))
 
-    def conjunction(self, *parts: Formula) -> Formula:
-        return And(list(parts))
+    def conjunction(self, *parts: ast.Formula) -> ast.Formula:
+        return ast.And(list(parts))
 
-    def truth(self, token: Token) -> Truth:
-        return Truth(token.type == "TRUE", span_of(token))
+    def truth(self, token: Token) -> ast.Truth:
+        return ast.Truth(token.type == "TRUE", span_of(token))
 
-    def negation(self, sign: Token, formula: Formula) -> Not:
-        return Not(formula, span_of(sign))
+    def negation(self, sign: Token, formula: ast.Formula) -> ast.Not:
+        return ast.Not(formula, span_of(sign))
 
     def group(self, inner: Any) -> Any:
         return inner
 
-    def comparison(self, left: Expression, *rest: Any) -> Compare:
+    def comparison(self, left: ast.Expression, *rest: Any) -> ast.Compare:
         operator, right = ("=", rest[0]) if len(rest) == 1 else (rest[0].value, rest[1])
-        return Compare(operator, left, right, Span(left.span.start, right.span.end))
+        return ast.Compare(operator, left, right, Span(left.span.start, right.span.end))
 
-    def test(self, name: Token, left: Expression, right: Expression, end: Token) -> Compare:
-        return Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
+    def test(self, name: Token, left: ast.Expression, right: ast.Expression, end: Token) -> ast.Compare:
+        return ast.Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
 
-    def operation(self, *parts: Any) -> Expression:
+    def operation(self, *parts: Any) -> ast.Expression:
         return group_operators(list(parts))
 
-    def variable(self, name: Token) -> Var:
-        return Var(name.value, span_of(name))
+    def variable(self, name: Token) -> ast.Var:
+        return ast.Var(name.value, span_of(name))
 
-    def wildcard(self, token: Token) -> Wildcard:
-        return Wildcard(span_of(token))
+    def wildcard(self, token: Token) -> ast.Wildcard:
+        return ast.Wildcard(span_of(token))
 
-    def number(self, token: Token) -> Literal:
+    def number(self, token: Token) -> ast.Literal:
         text = token.value
         if token.type == "FLOAT":
-            return Literal("float", float(text), span_of(token))
+            return ast.Literal("float", float(text), span_of(token))
         digits = text.rstrip("u")
         base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
         if len(digits) > 80:
@@ -188,35 +165,35 @@ class Builder(Transformer[Token, Any]):
                 type="number",
                 range="it has too many digits",
             )
-        return Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), span_of(token))
+        return ast.Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), span_of(token))
 
-    def string(self, token: Token, suffix: Token | None = None) -> Literal:
+    def string(self, token: Token, suffix: Token | None = None) -> ast.Literal:
         text = _string(token)
         if suffix is None:
-            return Literal("string", text, span_of(token))
+            return ast.Literal("string", text, span_of(token))
         span = Span(token.start_pos, suffix.end_pos)
         if suffix.type == "LANGUAGE":
-            return Literal("term", literal_term(text, language=suffix.value[1:]), span)
-        return Literal("term", literal_term(text, datatype=suffix.value[1:-1]), span)
+            return ast.Literal("term", literal_term(text, language=suffix.value[1:]), span)
+        return ast.Literal("term", literal_term(text, datatype=suffix.value[1:-1]), span)
 
-    def iri(self, token: Token) -> Literal:
-        return Literal("term", token.value, span_of(token))
+    def iri(self, token: Token) -> ast.Literal:
+        return ast.Literal("term", token.value, span_of(token))
 
-    def call(self, name: Token, *rest: Any) -> Call:
+    def call(self, name: Token, *rest: Any) -> ast.Call:
         *arguments, end = rest
-        flat: list[Expression] = []
+        flat: list[ast.Expression] = []
         for argument in arguments:
             flat += argument if isinstance(argument, list) else [argument] if argument is not None else []
-        return Call(name.value, flat, Span(name.start_pos, end.end_pos))
+        return ast.Call(name.value, flat, Span(name.start_pos, end.end_pos))
 
-    def cast(self, keyword: Token, argument: Expression, type_: Token, end: Token) -> Cast:
-        return Cast(argument, name_of(type_), Span(keyword.start_pos, end.end_pos))
+    def cast(self, keyword: Token, argument: ast.Expression, type_: Token, end: Token) -> ast.Cast:
+        return ast.Cast(argument, name_of(type_), Span(keyword.start_pos, end.end_pos))
 
-    def count(self, keyword: Token, body: Formula) -> Aggregate:
-        return Aggregate(keyword.value, None, body, span_of(keyword))
+    def count(self, keyword: Token, body: ast.Formula) -> ast.Aggregate:
+        return ast.Aggregate(keyword.value, None, body, span_of(keyword))
 
-    def aggregate(self, keyword: Token, value: Expression, body: Formula) -> Aggregate:
-        return Aggregate(keyword.value, value, body, span_of(keyword))
+    def aggregate(self, keyword: Token, value: ast.Expression, body: ast.Formula) -> ast.Aggregate:
+        return ast.Aggregate(keyword.value, value, body, span_of(keyword))
 
 
 def _string(token: Token) -> str:

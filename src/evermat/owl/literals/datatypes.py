@@ -12,26 +12,11 @@ from decimal import Decimal
 from functools import cache
 from math import ceil, floor
 
-from evermat.language import BadEscapeError, quote, unescape
+from evermat.language import INTEGER_RANGES, BadEscapeError, quote, unescape
 from evermat.owl.literals.number_ranges import between, integers_between
 from evermat.owl.literals.xsd_regex import UnreadableError, translated
 from evermat.owl.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
 
-_INTEGERS: dict[str, tuple[int | None, int | None]] = {
-    "integer": (None, None),
-    "nonPositiveInteger": (None, 0),
-    "negativeInteger": (None, -1),
-    "long": (-(2**63), 2**63 - 1),
-    "int": (-(2**31), 2**31 - 1),
-    "short": (-(2**15), 2**15 - 1),
-    "byte": (-128, 127),
-    "nonNegativeInteger": (0, None),
-    "unsignedLong": (0, 2**64 - 1),
-    "unsignedInt": (0, 2**32 - 1),
-    "unsignedShort": (0, 2**16 - 1),
-    "unsignedByte": (0, 255),
-    "positiveInteger": (1, None),
-}
 _STRINGS = ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
 _XSD = XSD.replace(".", r"\.")
 _INTEGER_NAMES = r"(?:\w*[Ii]nteger|(?:unsigned)?(?:[Ll]ong|[Ii]nt|[Ss]hort|[Bb]yte))"
@@ -77,7 +62,26 @@ _LEXICAL = {
     "gMonthDay": f"--{_MONTH}-{_DAY}{_ZONE}?",
     "gDay": f"---{_DAY}{_ZONE}?",
 }
+# The forms of strings, which are of any datatype of strings, or of none.
+_TEXTS = {
+    "string": _TEXT,
+    "normalizedString": r'(?:[^"\\]|\\[^tnr])*',
+    "token": f"(?:{_SOLID}+(?: {_SOLID}+)*)?",
+    "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
+    "Name": f"[:{_START}][:{_REST}]*",
+    "NCName": f"[{_START}][{_REST}]*",
+    "NMTOKEN": f"[:{_REST}]+",
+}
 _DATE_TIME = f"{_YEAR}-{_MONTH}-{_DAY}T{_TIME}"
+_DURATION = f"-?P(?:{_YEAR_MONTH}(?:{_DAY_TIME})?|{_DAY_TIME})"
+# The literals of datatypes that share values with others.
+_SHARED = {
+    "dateTime": rf'"{_DATE_TIME}{_ZONE}?"\^\^<{_XSD}dateTime>|"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTimeStamp>',
+    "dateTimeStamp": rf'"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTime(?:Stamp)?>',
+    "duration": rf'"{_DURATION}"\^\^<{_XSD}(?:duration|yearMonthDuration|dayTimeDuration)>',
+    "yearMonthDuration": rf'"-?P{_YEAR_MONTH}"\^\^<{_XSD}(?:yearMonthD|d)uration>',
+    "dayTimeDuration": rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>',
+}
 
 ANY_LITERAL = '".*'
 NONE = r"[^\x00-\x{10FFFF}]"  # what no text matches
@@ -112,38 +116,13 @@ def datatype_pattern(name: str) -> str | None:
 
 
 def _xsd_pattern(local: str) -> str | None:
-    if local in _INTEGERS:
-        return _integers(*_INTEGERS[local])
+    if local in INTEGER_RANGES:
+        return _integers(*INTEGER_RANGES[local])
     if local == "decimal":
         return _decimals()
-    if local in _LEXICAL:
-        return rf'"{_LEXICAL[local]}"\^\^<{_XSD}{local}>'
-    match local:
-        case "string":
-            return f'"{_TEXT}"{_STRING_TYPES}'
-        case "normalizedString":
-            return rf'"(?:[^"\\]|\\[^tnr])*"{_STRING_TYPES}'
-        case "token":
-            return f'"(?:{_SOLID}+(?: {_SOLID}+)*)?"{_STRING_TYPES}'
-        case "language":
-            return f'"[A-Za-z]{{1,8}}(?:-[A-Za-z0-9]{{1,8}})*"{_STRING_TYPES}'
-        case "Name":
-            return f'"[:{_START}][:{_REST}]*"{_STRING_TYPES}'
-        case "NCName":
-            return f'"[{_START}][{_REST}]*"{_STRING_TYPES}'
-        case "NMTOKEN":
-            return f'"[:{_REST}]+"{_STRING_TYPES}'
-        case "dateTime":
-            return rf'"{_DATE_TIME}{_ZONE}?"\^\^<{_XSD}dateTime>|"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTimeStamp>'
-        case "dateTimeStamp":
-            return rf'"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTime(?:Stamp)?>'
-        case "duration":
-            return rf'"-?P(?:{_YEAR_MONTH}(?:{_DAY_TIME})?|{_DAY_TIME})"\^\^<{_XSD}(?:duration|yearMonthDuration|dayTimeDuration)>'
-        case "yearMonthDuration":
-            return rf'"-?P{_YEAR_MONTH}"\^\^<{_XSD}(?:yearMonthD|d)uration>'
-        case "dayTimeDuration":
-            return rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>'
-    return None
+    if local in _TEXTS:
+        return f'"{_TEXTS[local]}"{_STRING_TYPES}'
+    return rf'"{_LEXICAL[local]}"\^\^<{_XSD}{local}>' if local in _LEXICAL else _SHARED.get(local)
 
 
 def _integers(low: int | None, high: int | None) -> str:
@@ -173,21 +152,15 @@ def restriction_patterns(
     datatype: str, facets: tuple[tuple[str, str], ...]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Patterns that literals match which are of a datatype and which facets allow, and the facets that no pattern says."""
-    said: list[str] = []
-    unsaid: list[tuple[str, str]] = []
     base = datatype_pattern(datatype)
     if base is None:
         return (), facets
     local = datatype[len(XSD) + 1 : -1]
-    if local in _INTEGERS and (bounds := _bounds(*_INTEGERS[local], facets)):
+    if local in INTEGER_RANGES and (bounds := _bounds(*INTEGER_RANGES[local], facets)):
         return (_integers(*bounds),), ()
-    for facet, value in facets:
-        pattern = facet_pattern(datatype, facet, value)
-        if pattern is None:
-            unsaid.append((facet, value))
-        else:
-            said.append(pattern)
-    return (base, *said), tuple(unsaid)
+    patterns = [facet_pattern(datatype, facet, value) for facet, value in facets]
+    unsaid = [facet for facet, pattern in zip(facets, patterns, strict=True) if pattern is None]
+    return (base, *(pattern for pattern in patterns if pattern is not None)), tuple(unsaid)
 
 
 def _bounds(
@@ -199,21 +172,15 @@ def _bounds(
         if found is None or len(found["number"]) > _MOST_DIGITS:
             return None
         number = Decimal(found["number"])
-        first: int | None = None
-        last: int | None = None
         match facet.removeprefix(f"<{XSD}"):
-            case "minInclusive>":
-                first = ceil(number)
-            case "minExclusive>":
-                first = floor(number) + 1
-            case "maxInclusive>":
-                last = floor(number)
-            case "maxExclusive>":
-                last = ceil(number) - 1
+            case "minInclusive>" | "minExclusive>" as end:
+                first = ceil(number) if end == "minInclusive>" else floor(number) + 1
+                low = first if low is None else max(low, first)
+            case "maxInclusive>" | "maxExclusive>" as end:
+                last = floor(number) if end == "maxInclusive>" else ceil(number) - 1
+                high = last if high is None else min(high, last)
             case _:
                 return None
-        low = first if low is None else low if first is None else max(low, first)
-        high = last if high is None else high if last is None else min(high, last)
     return low, high
 
 
@@ -223,7 +190,7 @@ def facet_pattern(datatype: str, facet: str, value: str) -> str | None:
     It speaks of values of the datatype: others may match.
     """
     local = datatype[len(XSD) + 1 : -1] if datatype.startswith(f"<{XSD}") else ""
-    if local == "decimal" or local in _INTEGERS or datatype in (owl("real"), owl("rational")):
+    if local == "decimal" or local in INTEGER_RANGES or datatype in (owl("real"), owl("rational")):
         return _number_facet(facet, value)
     if local == "string" or local in _STRINGS or datatype == rdf("PlainLiteral"):
         return _string_facet(facet, value)
@@ -235,17 +202,11 @@ def _number_facet(facet: str, value: str) -> str | None:
     if found is None or len(found["number"]) > _MOST_DIGITS:
         return None
     number = Decimal(found["number"])
-    match facet.removeprefix(f"<{XSD}"):
-        case "minInclusive>":
-            allowed = between(low=number)
-        case "minExclusive>":
-            allowed = between(low=number, open_=True)
-        case "maxInclusive>":
-            allowed = between(high=number)
-        case "maxExclusive>":
-            allowed = between(high=number, open_=True)
-        case _:
-            return None
+    end = facet.removeprefix(f"<{XSD}").removesuffix(">")
+    if end not in ("minInclusive", "minExclusive", "maxInclusive", "maxExclusive"):
+        return None
+    open_ = end.endswith("Exclusive")
+    allowed = between(low=number, open_=open_) if end.startswith("min") else between(high=number, open_=open_)
     return rf'"{allowed}"\^\^<{_XSD}(?:decimal|{_INTEGER_NAMES})>'
 
 

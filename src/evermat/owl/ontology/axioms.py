@@ -7,28 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from evermat.owl import vocabulary
+from evermat.owl import vocabulary as vocab
 from evermat.owl.ontology.expressions import Named, Namer, Property, Range, Reader, is_range, written
 from evermat.owl.ontology.graph import MalformedError
 from evermat.owl.ontology.swrl import read_rule
-from evermat.owl.vocabulary import (
-    CHARACTERISTICS,
-    DIFFERENT,
-    DOMAIN,
-    EQUIVALENT_CLASS,
-    EQUIVALENT_PROPERTY,
-    INVERSE,
-    NOTHING,
-    RANGE,
-    SAME,
-    SUB_CLASS,
-    SUB_PROPERTY,
-    TYPE,
-    is_blank,
-    is_built_in,
-    is_iri,
-    owl,
-)
+from evermat.owl.vocabulary import is_blank, is_built_in, is_iri, owl
 
 # In the order in which rules stand in a program.
 KINDS = (
@@ -64,24 +47,14 @@ KINDS = (
     "DatatypeDefinition",
     "DLSafeRule",
 )
-_ANY_ORDER = frozenset(
-    {
-        "EquivalentClasses",
-        "DisjointClasses",
-        "EquivalentObjectProperties",
-        "EquivalentDataProperties",
-        "DisjointObjectProperties",
-        "DisjointDataProperties",
-        "DifferentIndividuals",
-    }
-)
+_ANY_ORDER = {kind for kind in KINDS if kind.startswith(("Equivalent", "Disjoint", "Different"))} - {"DisjointUnion"}
 _TYPES = {
-    vocabulary.ALL_DISJOINT_CLASSES: "DisjointClasses",
-    vocabulary.ALL_DISJOINT_PROPERTIES: "DisjointObjectProperties",
-    vocabulary.ALL_DIFFERENT: "DifferentIndividuals",
-    vocabulary.NEGATIVE_ASSERTION: "NegativeObjectPropertyAssertion",
-    vocabulary.RULE: "DLSafeRule",
-    **{type_: f"{name}ObjectProperty" for type_, name in CHARACTERISTICS.items()},
+    vocab.ALL_DISJOINT_CLASSES: "DisjointClasses",
+    vocab.ALL_DISJOINT_PROPERTIES: "DisjointObjectProperties",
+    vocab.ALL_DIFFERENT: "DifferentIndividuals",
+    vocab.NEGATIVE_ASSERTION: "NegativeObjectPropertyAssertion",
+    vocab.RULE: "DLSafeRule",
+    **{type_: f"{name}ObjectProperty" for type_, name in vocab.CHARACTERISTICS.items()},
 }
 _SUB, _EQUIVALENT, _DISJOINT = "Sub{}PropertyOf", "Equivalent{}Properties", "Disjoint{}Properties"
 _ORDER = {kind: position for position, kind in enumerate(KINDS)}
@@ -95,7 +68,6 @@ class Axiom:
     parts: tuple[Any, ...]
 
     def text(self, name: Namer) -> str:
-        """The axiom in functional syntax."""
         if self.kind == "HasKey":
             class_, *keys = self.parts
             split = [[k for k in keys if isinstance(k, Property) and k.data == data] for data in (False, True)]
@@ -107,8 +79,7 @@ class Axiom:
         if self.kind == "DLSafeRule":
             body, head = (" ".join(atom.text(name) for atom in atoms) for atoms in self.parts)
             return f"DLSafeRule(Body({body}) Head({head}))"
-        whole = written(self.parts, name)  # with its parentheses
-        return f"{self.kind}{whole}"
+        return f"{self.kind}{written(self.parts, name)}"  # with its parentheses
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +114,8 @@ def read_axioms(reader: Reader, name: Namer) -> Axioms:
         tuple(found[key] for key in sorted(found)),
         tuple(dict.fromkeys(reading.faults)),
         reading.definitions,
-        equality=bool(graph.pairs(SAME) or graph.pairs(DIFFERENT)),
-        nothing=any(class_ == NOTHING for _, class_ in graph.pairs(TYPE)),
+        equality=bool(graph.pairs(vocab.SAME) or graph.pairs(vocab.DIFFERENT)),
+        nothing=any(class_ == vocab.NOTHING for _, class_ in graph.pairs(vocab.TYPE)),
     )
 
 
@@ -164,23 +135,23 @@ class _Reading:
     def read(self) -> Iterator[Axiom]:
         """All axioms, in no particular order."""
         pairs: list[tuple[str, str, Callable[[str, str], Axiom | None]]] = [
-            (SUB_CLASS, "SubClassOf", self._sub_class),
-            (EQUIVALENT_CLASS, "EquivalentClasses", self._equivalent),
+            (vocab.SUB_CLASS, "SubClassOf", self._sub_class),
+            (vocab.EQUIVALENT_CLASS, "EquivalentClasses", self._equivalent),
             (owl("disjointWith"), "DisjointClasses", self._disjoint),
             (owl("disjointUnionOf"), "DisjointUnion", self._disjoint_union),
             (owl("hasKey"), "HasKey", self._key),
-            (SUB_PROPERTY, "SubObjectPropertyOf", partial(self._about_properties, _SUB)),
+            (vocab.SUB_PROPERTY, "SubObjectPropertyOf", partial(self._about_properties, _SUB)),
             (owl("propertyChainAxiom"), "SubObjectPropertyOf", self._chain),
-            (EQUIVALENT_PROPERTY, "EquivalentObjectProperties", partial(self._about_properties, _EQUIVALENT)),
-            (INVERSE, "InverseObjectProperties", self._inverse),
+            (vocab.EQUIVALENT_PROPERTY, "EquivalentObjectProperties", partial(self._about_properties, _EQUIVALENT)),
+            (vocab.INVERSE, "InverseObjectProperties", self._inverse),
             (owl("propertyDisjointWith"), "DisjointObjectProperties", partial(self._about_properties, _DISJOINT)),
-            (DOMAIN, "ObjectPropertyDomain", self._domain),
-            (RANGE, "ObjectPropertyRange", self._range),
+            (vocab.DOMAIN, "ObjectPropertyDomain", self._domain),
+            (vocab.RANGE, "ObjectPropertyRange", self._range),
         ]
         for property_, kind, read in pairs:
             for subject, value in self.graph.pairs(property_):
                 yield from self._tried(kind, read, subject, value)
-        for node, type_ in self.graph.pairs(TYPE):
+        for node, type_ in self.graph.pairs(vocab.TYPE):
             if is_blank(type_) and self.reader.described(type_):
                 yield from self._tried("ClassAssertion", self._assertion, type_, node)
             elif type_ in _TYPES:
@@ -227,8 +198,8 @@ class _Reading:
             return None
         return Axiom("EquivalentClasses", (Named(node), found))
 
-    def _disjoint(self, one: str, other: str) -> Axiom:
-        return Axiom("DisjointClasses", (self.reader.class_(one), self.reader.class_(other)))
+    def _disjoint(self, *nodes: str) -> Axiom:
+        return Axiom("DisjointClasses", tuple(map(self.reader.class_, nodes)))
 
     def _disjoint_union(self, node: str, head: str) -> Axiom:
         parts = [self.reader.class_(member) for member in self.graph.members(head)]
@@ -284,18 +255,18 @@ class _Reading:
         return Axiom("ClassAssertion", (self.reader.class_(class_), node))
 
     def _type(self, type_: str, node: str) -> Axiom | None:
-        if name := CHARACTERISTICS.get(type_):
+        if name := vocab.CHARACTERISTICS.get(type_):
             return self._characteristic(name, node)
         match type_:
-            case vocabulary.ALL_DISJOINT_CLASSES:
-                return Axiom("DisjointClasses", tuple(map(self.reader.class_, self._members(node))))
-            case vocabulary.ALL_DISJOINT_PROPERTIES:
+            case vocab.ALL_DISJOINT_CLASSES:
+                return self._disjoint(*self._members(node))
+            case vocab.ALL_DISJOINT_PROPERTIES:
                 return self._about_properties(_DISJOINT, *self._members(node))
-            case vocabulary.ALL_DIFFERENT:
+            case vocab.ALL_DIFFERENT:
                 return Axiom("DifferentIndividuals", tuple(self._members(node)))
-            case vocabulary.NEGATIVE_ASSERTION:
+            case vocab.NEGATIVE_ASSERTION:
                 return self._negative(node)
-            case vocabulary.RULE:
+            case vocab.RULE:
                 return Axiom("DLSafeRule", read_rule(self.reader, node))
         return None
 

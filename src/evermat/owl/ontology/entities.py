@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from evermat.owl import vocabulary as vocab
 from evermat.owl.ontology.graph import Graph
-from evermat.owl.vocabulary import (
-    CLASS_TYPES,
-    DATATYPE_TYPES,
-    EQUIVALENT_PROPERTY,
-    LITERAL,
-    OBJECT_TYPES,
-    RANGE,
-    SUB_PROPERTY,
-    TYPE,
-    XSD,
-    is_built_in,
-    is_iri,
-    is_literal,
-    owl,
-    rdf,
-)
+from evermat.owl.vocabulary import is_built_in, is_iri, is_literal, owl, rdf
 
 _DATATYPES = frozenset(
-    {LITERAL, owl("real"), owl("rational")}
+    {vocab.LITERAL, owl("real"), owl("rational")}
     | {rdf(name) for name in ("PlainLiteral", "langString", "dirLangString", "XMLLiteral", "HTML", "JSON")}
 )
 _FILLERS = [owl(name) for name in ("someValuesFrom", "allValuesFrom", "hasValue", "onDataRange")]
@@ -35,11 +21,11 @@ class Entities:
 
     def __init__(self, graph: Graph) -> None:
         types: dict[str, set[str]] = {}
-        for subject, type_ in graph.pairs(TYPE):
+        for subject, type_ in graph.pairs(vocab.TYPE):
             types.setdefault(type_, set()).add(subject)
-        self._datatypes = {name for type_ in DATATYPE_TYPES for name in types.get(type_, ())}
-        self._classes = {name for type_ in CLASS_TYPES for name in types.get(type_, ())}
-        objects = {name for type_ in OBJECT_TYPES for name in types.get(type_, ())}
+        self._datatypes = {name for type_ in vocab.DATATYPE_TYPES for name in types.get(type_, ())}
+        self._classes = {name for type_ in vocab.CLASS_TYPES for name in types.get(type_, ())}
+        objects = {name for type_ in vocab.OBJECT_TYPES for name in types.get(type_, ())}
         data = set(types.get(owl("DatatypeProperty"), ()))
         annotations = types.get(owl("AnnotationProperty"), set())
         self.annotations = {name for name in annotations if name not in objects and name not in data}
@@ -48,8 +34,7 @@ class Entities:
         self._data = self._with_data(graph, data, objects | self.annotations)
 
     def is_datatype(self, name: str) -> bool:
-        """Whether an IRI names a datatype."""
-        if name in _DATATYPES or name.startswith(f"<{XSD}"):
+        if name in _DATATYPES or name.startswith(f"<{vocab.XSD}"):
             return True
         return name in self._datatypes and name not in self._classes
 
@@ -74,7 +59,7 @@ class Entities:
         """The properties that are declared to have literals, or are used with literals, and those that stand beside one."""
         found = declared | {name for name in _used(graph, self) if name not in others}
         beside: dict[str, set[str]] = {}
-        for relation in (SUB_PROPERTY, EQUIVALENT_PROPERTY):
+        for relation in (vocab.SUB_PROPERTY, vocab.EQUIVALENT_PROPERTY):
             for one, other in graph.pairs(relation):
                 beside.setdefault(one, set()).add(other)
                 beside.setdefault(other, set()).add(one)
@@ -89,7 +74,7 @@ class Entities:
 
 def _used(graph: Graph, entities: Entities) -> Iterator[str]:
     """The properties that are used with literals."""
-    for property_, type_ in graph.pairs(RANGE):
+    for property_, type_ in graph.pairs(vocab.RANGE):
         if entities.is_data_range(graph, type_):
             yield property_
     for restriction, property_ in graph.pairs(owl("onProperty")):

@@ -24,7 +24,6 @@ class Graph:
             self.add(triple)
 
     def add(self, triple: Triple) -> None:
-        """Adds a triple."""
         if triple in self._seen:
             return
         self._seen.add(triple)
@@ -43,7 +42,6 @@ class Graph:
 
     @property
     def properties(self) -> Iterable[str]:
-        """All properties that have triples."""
         return self._properties.keys()
 
     def pairs(self, property_: str) -> list[tuple[str, str]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from evermat.owl.ontology.expressions import Namer, Reader, written
 from evermat.owl.ontology.graph import MalformedError
-from evermat.owl.vocabulary import SWRL, TYPE
+from evermat.owl.vocabulary import SWRL, TYPE, swrl
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,6 @@ class RuleAtom:
     arguments: tuple[str, ...]
 
     def text(self, name: Namer) -> str:
-        """The atom in functional syntax."""
         shown = [f"Variable({name(a[1:])})" if a.startswith("?") else name(a) for a in self.arguments]
         first = [] if self.predicate is None else [written(self.predicate, name)]
         return f"{self.kind}({' '.join(first + shown)})"
@@ -39,11 +39,6 @@ _ATOMS = {
     "BuiltinAtom": ("BuiltInAtom", 0, "builtin"),
 }
 NAMES = {functional: (rdf, count, predicate) for rdf, (functional, count, predicate) in _ATOMS.items()}
-
-
-def swrl(name: str) -> str:
-    """A term of SWRL."""
-    return f"<{SWRL}{name}>"
 
 
 def read_rule(reader: Reader, node: str) -> tuple[tuple[RuleAtom, ...], tuple[RuleAtom, ...]]:
@@ -70,15 +65,9 @@ def _atom(reader: Reader, node: str) -> RuleAtom:
     arguments = tuple(_argument(reader, graph.value(node, swrl(f"argument{i}"))) for i in range(1, count + 1))
     if not key:
         return RuleAtom(kind, None, arguments)
-    predicate = graph.value(node, swrl(key))
-    match key:
-        case "classPredicate":
-            return RuleAtom(kind, reader.class_(predicate), arguments)
-        case "propertyPredicate":
-            return RuleAtom(kind, reader.property_of(predicate), arguments)
-        case "dataRange":
-            return RuleAtom(kind, reader.range(predicate), arguments)
-    return RuleAtom(kind, predicate, arguments)
+    predicates = {"classPredicate": reader.class_, "propertyPredicate": reader.property_of, "dataRange": reader.range}
+    read: Callable[[str], Any] = predicates.get(key, str)
+    return RuleAtom(kind, read(graph.value(node, swrl(key))), arguments)
 
 
 def _argument(reader: Reader, node: str) -> str:

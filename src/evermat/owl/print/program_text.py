@@ -62,7 +62,6 @@ class Printer:
         title: str,
         equality: bool,
     ) -> str:
-        """The whole text."""
         helpers = list(helpers)
         for helper in helpers:
             self._helpers[helper.name] = self._free(helper.name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from evermat.owl import vocabulary as vocab
 from evermat.owl.ontology.axioms import Axiom
 from evermat.owl.ontology.expressions import Namer, written
 from evermat.owl.ontology.graph import Triple
@@ -23,32 +24,23 @@ from evermat.owl.rules.model import (
     terms_of,
     with_helpers,
 )
-from evermat.owl.vocabulary import (
-    BOTTOM,
-    CHARACTERISTICS,
-    DOMAIN,
-    EQUIVALENT_CLASS,
-    EQUIVALENT_PROPERTY,
-    EVERYTHING,
-    INVERSE,
-    NOTHING,
-    RANGE,
-    SAME,
-    SUB_CLASS,
-    SUB_PROPERTY,
-    TOP,
-    TYPE,
-    is_blank,
-    is_iri,
-    owl,
-)
+from evermat.owl.vocabulary import is_blank, is_iri, owl
 
-NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can say"
+NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can express"
 _LONGEST = 500  # characters of an axiom that an inconsistency shows
 _VARIABLES = "xyzuvw"
 _SCHEMA = frozenset(
-    {SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY, INVERSE, owl("disjointWith")}
-    | CHARACTERISTICS.keys()
+    {
+        vocab.SUB_CLASS,
+        vocab.SUB_PROPERTY,
+        vocab.DOMAIN,
+        vocab.RANGE,
+        vocab.EQUIVALENT_CLASS,
+        vocab.EQUIVALENT_PROPERTY,
+        vocab.INVERSE,
+        owl("disjointWith"),
+    }
+    | vocab.CHARACTERISTICS.keys()
 )
 
 
@@ -154,14 +146,14 @@ class Output:
             self.facts.append(fact)  # of a node that has no name outside
             self._emitted = True
             return
-        if any(isinstance(atom, Link) and atom.name in TOP for atom in body) or not _is_safe(head, body):
-            self.lose(None, "", "it speaks of everything there is")
+        if any(isinstance(atom, Link) and atom.name in vocab.TOP for atom in body) or not _is_safe(head, body):
+            self.lose(None, "", "it ranges over everything")
             return
-        about_types = any(isinstance(atom, Link) and atom.name == TYPE for atom in (head, *body))
+        about_types = any(isinstance(atom, Link) and atom.name == vocab.TYPE for atom in (head, *body))
         if about_types:
             self.lose(None, "", NEEDS_TRIPLES)
         elif isinstance(head, Link | Member) and head.name in _SCHEMA:
-            self.lose(None, "", "it speaks of the ontology itself: no rules are made of what follows")
+            self.lose(None, "", "it is about the ontology itself: its consequences are not translated to rules")
         head, body = _renamed(head, body)
         self._emitted = self._emitted or not about_types
         self._rules.setdefault((head, body), Rule(head, body, self._kind, self._text))
@@ -170,11 +162,11 @@ class Output:
 def _triple(head: Atom) -> Triple | None:
     match head:
         case Member(name, term):
-            return term, TYPE, name
+            return term, vocab.TYPE, name
         case Link(name, subject, object_):
             return subject, name, object_
         case Equal(left, right):
-            return left, SAME, right
+            return left, vocab.SAME, right
     return None
 
 
@@ -194,7 +186,7 @@ def _without_equations(head: Atom, body: Body) -> tuple[Atom, Body]:
         if is_variable(left):
             terms = {term: right if other == left else other for term, other in terms.items()} | {left: right}
         elif left != right:
-            rest.append(Link(SAME, right, left))
+            rest.append(Link(vocab.SAME, right, left))
     return substituted(head, terms), tuple(substituted(atom, terms) for atom in rest)
 
 
@@ -203,15 +195,15 @@ def _usual(head: Atom, body: Body) -> tuple[Atom, Body] | None:
     literals = [_as_member(atom) for atom in body]
     head = _as_member(head)
     match head:
-        case Link(name) if name in TOP:
+        case Link(name) if name in vocab.TOP:
             return None
-        case Member(name) if name in EVERYTHING:
+        case Member(name) if name in vocab.EVERYTHING:
             return None
-        case Link(name) if name in BOTTOM:
+        case Link(name) if name in vocab.BOTTOM:
             head = Inconsistent("")
-        case Member(name) if name == NOTHING:
+        case Member(name) if name == vocab.NOTHING:
             head = Inconsistent("")
-        case Link(name, left, right) if name == SAME:
+        case Link(name, left, right) if name == vocab.SAME:
             head = Equal(left, right)
     if isinstance(head, Equal):
         if head.left == head.right:
@@ -219,14 +211,14 @@ def _usual(head: Atom, body: Body) -> tuple[Atom, Body] | None:
         if is_variable(head.left) or is_variable(head.right):
             literals.append(Differ(head.left, head.right))
     literals = list(dict.fromkeys(literals))
-    if head in literals or any(isinstance(atom, Link) and atom.name in BOTTOM for atom in literals):
+    if head in literals or any(isinstance(atom, Link) and atom.name in vocab.BOTTOM for atom in literals):
         return None
     return head, tuple(literals)
 
 
 def _as_member(atom: Atom) -> Atom:
     """A triple that gives a class is a fact of the class."""
-    if isinstance(atom, Link) and atom.name == TYPE and is_iri(atom.object):
+    if isinstance(atom, Link) and atom.name == vocab.TYPE and is_iri(atom.object):
         return Member(atom.object, atom.subject)
     return atom
 

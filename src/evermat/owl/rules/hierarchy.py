@@ -57,19 +57,8 @@ class Hierarchy:
             case "DisjointUnion", (whole, *parts):
                 for part in parts:
                     self._class(part, whole)
-            case (("SubObjectPropertyOf" | "SubDataPropertyOf"), (Property() as sub, Property() as super_)):
-                self._property(sub, super_)
-            case (
-                ("EquivalentObjectProperties" | "EquivalentDataProperties"),
-                (Property() as one, Property() as other),
-            ):
-                self._property(one, other)
-                self._property(other, one)
-            case "InverseObjectProperties", (Property() as one, Property() as other):
-                self._property(one, other.inverted)
-                self._property(other.inverted, one)
-            case "SymmetricObjectProperty", (Property() as one,):
-                self._property(one, one.inverted)
+        for sub, super_ in property_inclusions(axiom):
+            self._property(sub, super_)
 
     def _class(self, sub: Class, super_: Class) -> None:
         if isinstance(sub, Named):
@@ -122,6 +111,21 @@ class Hierarchy:
         if property_ not in self._above_property:
             self._above_property[property_] = [property_, *_reachable(property_, self._properties)]
         return self._above_property[property_]
+
+
+def property_inclusions(axiom: Axiom) -> Iterator[tuple[Property, Property]]:
+    """The axiom as inclusions of properties, as far as it is one."""
+    match axiom.kind, axiom.parts:
+        case (("SubObjectPropertyOf" | "SubDataPropertyOf"), (Property() as sub, Property() as super_)):
+            yield sub, super_
+        case (("EquivalentObjectProperties" | "EquivalentDataProperties"), (Property() as one, Property() as other)):
+            yield one, other
+            yield other, one
+        case "InverseObjectProperties", (Property() as one, Property() as other):
+            yield one, other.inverted
+            yield other.inverted, one
+        case "SymmetricObjectProperty", (Property() as one,):
+            yield one, one.inverted
 
 
 def _bare(property_: Property) -> Property:

@@ -45,9 +45,9 @@ _MOST = 1000  # bodies that are written out; more are named
 _FALSE = Inconsistent("")  # the axiom is filled in when the rule is made
 Head = tuple[Atom, Body]
 
-_EXISTS = "something would have to exist, and nobody knows what"
-_CHOICE = "it is one of several, and nobody knows which"
-_ABSENT = "what is not known may still be so"
+_EXISTS = "it implies that something exists, without naming it"
+_CHOICE = "it implies one of several alternatives, without saying which"
+_ABSENT = "what is not derived may still hold"
 _COUNTS = "individuals with different names may be the same"
 
 
@@ -265,7 +265,7 @@ class Sides:
             case DataOneOf(members):
                 known = [pattern for member in members if (pattern := value_pattern(member)) is not None]
                 if len(known) < len(members):
-                    self.output.lose(range_, "", "one value has many spellings, and no pattern says which")
+                    self.output.lose(range_, "", "one value has many spellings, which no regular expression lists")
                     return []
                 return [(Match("|".join(known), v, negated=True),)]
             case DataNot(part):
@@ -276,7 +276,6 @@ class Sides:
                 return [(Match(pattern, v, negated=True),) for pattern in patterns]
 
     def _by_definition(self, name: str, v: str, read: Callable[[Range, str], list[Body]]) -> list[Body]:
-        """What the definition of a datatype gives."""
         if name in self._opened:
             self.output.lose(Datatype(name), "", "the datatype is defined by itself")
             return []
@@ -289,12 +288,12 @@ class Sides:
     def _pattern(self, datatype: str) -> list[str]:
         pattern = datatype_pattern(datatype)
         if pattern is None:
-            self.output.lose(Datatype(datatype), "", "nothing is known of this datatype")
+            self.output.lose(Datatype(datatype), "", "this datatype is not known")
         return [] if pattern is None else [pattern]
 
     def _lose_facets(self, datatype: str, unsaid: tuple[tuple[str, str], ...]) -> None:
         for facet in unsaid:
-            self.output.lose(Restricted(datatype, (facet,)), "", "no pattern says this")
+            self.output.lose(Restricted(datatype, (facet,)), "", "no regular expression expresses this facet")
 
 
 def different_literals(y: str, z: str) -> Body:

@@ -20,6 +20,7 @@ from evermat.owl.rules.hierarchy import (
     normal,
     on_the_left,
     on_the_right,
+    property_inclusions,
     without_idle_rules,
 )
 from evermat.owl.rules.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Member
@@ -84,6 +85,8 @@ class Translator:
     def _translate(self, axiom: Axiom) -> None:
         for class_, wider in inclusions(axiom):
             self._inclusion(class_, wider)
+        for sub, super_ in property_inclusions(axiom):
+            self._chain((sub,), super_)
         match axiom.kind, axiom.parts:
             case "DisjointClasses", parts:
                 self._disjoint_classes(parts)
@@ -91,17 +94,6 @@ class Translator:
                 self._disjoint_classes(tuple(parts))
             case (("SubObjectPropertyOf" | "SubDataPropertyOf"), (tuple() as chain, Property() as super_)):
                 self._chain(chain, super_)
-            case (("SubObjectPropertyOf" | "SubDataPropertyOf"), (Property() as sub, Property() as super_)):
-                self._chain((sub,), super_)
-            case (
-                ("EquivalentObjectProperties" | "EquivalentDataProperties"),
-                (Property() as one, Property() as other),
-            ):
-                self._chain((one,), other)
-                self._chain((other,), one)
-            case "InverseObjectProperties", (Property() as one, Property() as other):
-                self._chain((one,), other.inverted)
-                self._chain((other.inverted,), one)
             case (("DisjointObjectProperties" | "DisjointDataProperties"), parts):
                 self._disjoint_properties(parts)
             case "HasKey", (class_, *keys):
@@ -173,8 +165,6 @@ class Translator:
             return link(property_, x, y)
 
         match kind:
-            case "SymmetricObjectProperty":
-                self.output.emit(has("y", "x"), (has("x", "y"),))
             case "TransitiveObjectProperty":
                 self.output.emit(has("x", "z"), (has("x", "y"), has("y", "z")))
             case "ReflexiveObjectProperty":

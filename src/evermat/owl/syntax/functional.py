@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from evermat.language import literal_term
-from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, expanded
+from evermat.owl.vocabulary import RDF
 
 _TOKEN = re.compile(
     r"""(?P<blank>(?:\s+|\#[^\n]*)+)
@@ -23,7 +23,6 @@ _TOKEN = re.compile(
     |(?P<word>[A-Za-z]+)""",
     re.VERBOSE,
 )
-_NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 _PLAIN_LITERAL = f"{RDF}PlainLiteral"
 
 
@@ -99,7 +98,7 @@ class _Reading:
         while at < len(self._text):
             token = _TOKEN.match(self._text, at)
             if token is None:
-                what = "this text is not closed" if self._text[at] == '"' else "this has no meaning here"
+                what = "this text is not closed" if self._text[at] == '"' else "this is not allowed here"
                 raise NotAnOntologyError("this IRI is not absolute" if self._text[at] == "<" else what, at)
             at = token.end()
             if token.lastgroup != "blank":
@@ -120,21 +119,14 @@ class _Reading:
             case "node":
                 return Leaf(f"_:n{token.group()[2:]}", at)
             case "name":
-                return Leaf(checked(f"<{self._expanded(token.group(), at)}>", at), at)
+                return Leaf(expanded(token.group(), self.prefixes, at), at)
             case "equals":
-                raise NotAnOntologyError("this has no meaning here", at)
+                raise NotAnOntologyError("this is not allowed here", at)
         text = re.sub(r"\\(.)", r"\1", token["text"])
         datatype = token["type"][1:-1] if token["type"] else ""
         if token["type_name"]:
-            datatype = self._expanded(token["type_name"], token.start("type_name"))
+            datatype = expanded(token["type_name"], self.prefixes, token.start("type_name"))[1:-1]
         return Leaf(literal(text, token["language"] or "", datatype), at)
-
-    def _expanded(self, name: str, at: int) -> str:
-        prefix, _, local = name.partition(":")
-        namespace = self.prefixes.get(prefix, _NAMESPACES.get(prefix))
-        if namespace is None:
-            raise NotAnOntologyError(f"the prefix `{prefix}:` is not declared", at)
-        return namespace + local
 
 
 def literal(text: str, language: str, datatype: str) -> str:

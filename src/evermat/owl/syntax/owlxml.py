@@ -6,13 +6,13 @@ from typing import Any
 from urllib.parse import urljoin
 
 from evermat.owl.syntax.functional import literal
-from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked, expanded
+from evermat.owl.vocabulary import OWL
 
 _XML = "http://www.w3.org/XML/1998/namespace "
 _ENTITIES = frozenset({"Class", "Datatype", "ObjectProperty", "DataProperty", "AnnotationProperty", "NamedIndividual"})
 _TEXTS = frozenset({"Literal", "IRI", "AbbreviatedIRI", "Import"})
-_NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD, "xml": _XML.strip()}
+_NAMESPACES = {"xml": _XML.strip()}
 
 
 def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
@@ -127,22 +127,15 @@ class _Reading:
                 type_ = self._absolute(datatype, base, tree.at)[1:-1] if datatype else ""
                 return Leaf(literal(text, attributes.get(f"{_XML}lang", ""), type_), tree.at)
             case "AbbreviatedIRI":
-                return Leaf(self._expanded(text.strip(), tree.at), tree.at)
+                return Leaf(expanded(text.strip(), _NAMESPACES | self._prefixes, tree.at), tree.at)
         return Leaf(self._absolute(text.strip(), base, tree.at), tree.at)
 
     def _entity(self, attributes: dict[str, str], base: str, at: int) -> str:
         if "IRI" in attributes:
             return self._absolute(attributes["IRI"], base, at)
         if "abbreviatedIRI" in attributes:
-            return self._expanded(attributes["abbreviatedIRI"], at)
+            return expanded(attributes["abbreviatedIRI"], _NAMESPACES | self._prefixes, at)
         raise NotAnOntologyError("this has no name: it needs `IRI` or `abbreviatedIRI`", at)
 
     def _absolute(self, iri: str, base: str, at: int) -> str:
         return checked(f"<{urljoin(base, iri)}>", at)
-
-    def _expanded(self, name: str, at: int) -> str:
-        prefix, _, local = name.partition(":")
-        namespace = self._prefixes.get(prefix, _NAMESPACES.get(prefix))
-        if namespace is None:
-            raise NotAnOntologyError(f"the prefix `{prefix}:` is not declared", at)
-        return checked(f"<{namespace}{local}>", at)

@@ -6,29 +6,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from evermat.core import did_you_mean
+from evermat.owl import vocabulary as vocab
 from evermat.owl.ontology.graph import Triple
-from evermat.owl.ontology.swrl import NAMES, swrl
+from evermat.owl.ontology.swrl import NAMES
 from evermat.owl.syntax.tree import Document, Leaf, NotAnOntologyError, Tree
-from evermat.owl.vocabulary import (
-    DIFFERENT,
-    DOMAIN,
-    EQUIVALENT_CLASS,
-    EQUIVALENT_PROPERTY,
-    FIRST,
-    INVERSE,
-    NIL,
-    RANGE,
-    REST,
-    RULE,
-    SAME,
-    SUB_CLASS,
-    SUB_PROPERTY,
-    TYPE,
-    is_literal,
-    owl,
-    rdfs,
-    xsd,
-)
+from evermat.owl.vocabulary import is_literal, owl, rdfs, swrl, xsd
 
 _CLASS, _DATATYPE, _RESTRICTION = owl("Class"), rdfs("Datatype"), owl("Restriction")
 _MANY = 1 << 30
@@ -53,31 +35,31 @@ _CARDINALITIES = {
 }
 # Axioms between two things.
 _PAIRS = {
-    "SubClassOf": SUB_CLASS,
-    "SubDataPropertyOf": SUB_PROPERTY,
-    "SubAnnotationPropertyOf": SUB_PROPERTY,
-    "InverseObjectProperties": INVERSE,
-    "ObjectPropertyDomain": DOMAIN,
-    "DataPropertyDomain": DOMAIN,
-    "AnnotationPropertyDomain": DOMAIN,
-    "ObjectPropertyRange": RANGE,
-    "DataPropertyRange": RANGE,
-    "AnnotationPropertyRange": RANGE,
-    "DatatypeDefinition": EQUIVALENT_CLASS,
+    "SubClassOf": vocab.SUB_CLASS,
+    "SubDataPropertyOf": vocab.SUB_PROPERTY,
+    "SubAnnotationPropertyOf": vocab.SUB_PROPERTY,
+    "InverseObjectProperties": vocab.INVERSE,
+    "ObjectPropertyDomain": vocab.DOMAIN,
+    "DataPropertyDomain": vocab.DOMAIN,
+    "AnnotationPropertyDomain": vocab.DOMAIN,
+    "ObjectPropertyRange": vocab.RANGE,
+    "DataPropertyRange": vocab.RANGE,
+    "AnnotationPropertyRange": vocab.RANGE,
+    "DatatypeDefinition": vocab.EQUIVALENT_CLASS,
 }
 # Axioms that are said of each and the next.
 _CHAINS = {
-    "EquivalentClasses": EQUIVALENT_CLASS,
-    "EquivalentObjectProperties": EQUIVALENT_PROPERTY,
-    "EquivalentDataProperties": EQUIVALENT_PROPERTY,
-    "SameIndividual": SAME,
+    "EquivalentClasses": vocab.EQUIVALENT_CLASS,
+    "EquivalentObjectProperties": vocab.EQUIVALENT_PROPERTY,
+    "EquivalentDataProperties": vocab.EQUIVALENT_PROPERTY,
+    "SameIndividual": vocab.SAME,
 }
 # Axioms about pairs if there are two, else about a list.
 _LISTS = {
     "DisjointClasses": (owl("disjointWith"), owl("AllDisjointClasses")),
     "DisjointObjectProperties": (owl("propertyDisjointWith"), owl("AllDisjointProperties")),
     "DisjointDataProperties": (owl("propertyDisjointWith"), owl("AllDisjointProperties")),
-    "DifferentIndividuals": (DIFFERENT, owl("AllDifferent")),
+    "DifferentIndividuals": (vocab.DIFFERENT, owl("AllDifferent")),
 }
 _TYPES = {
     f"{name}{side}Property": owl(f"{name}Property")
@@ -102,7 +84,7 @@ def triples_of(document: Document) -> list[Triple]:
     """
     mapping = _Mapping()
     ontology = document.iris[0] if document.iris else mapping.node()
-    mapping.triples.append((ontology, TYPE, owl("Ontology")))
+    mapping.triples.append((ontology, vocab.TYPE, owl("Ontology")))
     if len(document.iris) > 1:
         mapping.triples.append((ontology, owl("versionIRI"), document.iris[1]))
     for statement in document.statements:
@@ -137,7 +119,6 @@ class _Mapping:
         self._known = [*self._others, *_PAIRS, *_CHAINS, *_LISTS, *_TYPES]
 
     def node(self) -> str:
-        """A new blank node."""
         self._nodes += 1
         return f"_:g{self._nodes}"
 
@@ -156,11 +137,11 @@ class _Mapping:
         for triple in self._axiom(tree):
             if not annotations:
                 continue
-            if triple[1] == TYPE and triple[0].startswith("_:g"):
+            if triple[1] == vocab.TYPE and triple[0].startswith("_:g"):
                 subject = triple[0]  # the axiom has a node of its own
             else:
                 subject = self.node()
-                self._add(subject, TYPE, owl("Axiom"))
+                self._add(subject, vocab.TYPE, owl("Axiom"))
                 names = ("annotatedSource", "annotatedProperty", "annotatedTarget")
                 for name, term in zip(names, triple, strict=True):
                     self._add(subject, owl(name), term)
@@ -181,11 +162,11 @@ class _Mapping:
             pair, type_ = _LISTS[name]
             if len(terms) == 2:
                 return [self._add(terms[0], pair, terms[1])]
-            found = self._add(self.node(), TYPE, type_)
+            found = self._add(self.node(), vocab.TYPE, type_)
             self._add(found[0], owl("members"), self._list(terms))
             return [found]
         if name in _TYPES:
-            return [self._add(self.terms(tree, 1, 1)[0], TYPE, _TYPES[name])]
+            return [self._add(self.terms(tree, 1, 1)[0], vocab.TYPE, _TYPES[name])]
         if name in self._others:
             return self._others[name](tree)
         hint = did_you_mean(name, self._known)
@@ -200,7 +181,7 @@ class _Mapping:
     def _declaration(self, tree: Tree) -> Sequence[Triple]:
         match tree.parts:
             case [Tree(kind, _, [Leaf(name)])] if kind in _DECLARED:
-                return [self._add(name, TYPE, _DECLARED[kind])]
+                return [self._add(name, vocab.TYPE, _DECLARED[kind])]
         raise NotAnOntologyError("a declaration names one thing: `Declaration(Class(…))`", tree.at)
 
     def _sub_property(self, tree: Tree) -> Sequence[Triple]:
@@ -209,7 +190,7 @@ class _Mapping:
                 links = self.terms(chain, 1, _MANY)
                 return [self._add(self.term(super_), owl("propertyChainAxiom"), self._list(links))]
         one, other = self.terms(tree, 2, 2)
-        return [self._add(one, SUB_PROPERTY, other)]
+        return [self._add(one, vocab.SUB_PROPERTY, other)]
 
     def _disjoint_union(self, tree: Tree) -> Sequence[Triple]:
         name, *parts = self.terms(tree, 2, _MANY)
@@ -223,7 +204,7 @@ class _Mapping:
 
     def _class_assertion(self, tree: Tree) -> Sequence[Triple]:
         class_, individual = self.terms(tree, 2, 2)
-        return [self._add(individual, TYPE, class_)]
+        return [self._add(individual, vocab.TYPE, class_)]
 
     def _assertion(self, tree: Tree) -> Sequence[Triple]:
         match tree.parts:
@@ -234,14 +215,14 @@ class _Mapping:
 
     def _negative(self, tree: Tree) -> Sequence[Triple]:
         property_, source, target = self.terms(tree, 3, 3)
-        found = self._add(self.node(), TYPE, owl("NegativePropertyAssertion"))
+        found = self._add(self.node(), vocab.TYPE, owl("NegativePropertyAssertion"))
         self._add(found[0], owl("sourceIndividual"), source)
         self._add(found[0], owl("assertionProperty"), property_)
         self._add(found[0], owl("targetValue" if is_literal(target) else "targetIndividual"), target)
         return [found]
 
     def _rule(self, tree: Tree) -> Sequence[Triple]:
-        found = self._add(self.node(), TYPE, RULE)
+        found = self._add(self.node(), vocab.TYPE, vocab.RULE)
         for part in tree.parts:
             if not isinstance(part, Tree) or part.name not in ("Body", "Head"):
                 raise NotAnOntologyError("a rule is `DLSafeRule(Body(…) Head(…))`", part.at)
@@ -250,7 +231,6 @@ class _Mapping:
         return [found]
 
     def _atom(self, tree: Tree | Leaf) -> str:
-        """An atom of a rule of SWRL."""
         if not isinstance(tree, Tree) or tree.name not in NAMES:
             raise NotAnOntologyError("this is not an atom of a rule", tree.at)
         name, count, key = NAMES[tree.name]
@@ -258,7 +238,7 @@ class _Mapping:
         if len(tree.parts) != least and count:
             raise NotAnOntologyError(f"`{tree.name}` has {_parts(len(tree.parts))}, not {least}", tree.at)
         node = self.node()
-        self._add(node, TYPE, swrl(name))
+        self._add(node, vocab.TYPE, swrl(name))
         parts = list(tree.parts)
         if key and parts:
             self._add(node, swrl(key), self.term(parts.pop(0)))
@@ -269,7 +249,7 @@ class _Mapping:
     def _argument(self, part: Tree | Leaf) -> str:
         match part:
             case Tree("Variable", _, [Leaf(name)]):
-                self._add(name, TYPE, swrl("Variable"))
+                self._add(name, vocab.TYPE, swrl("Variable"))
                 return name
         return self.term(part)
 
@@ -305,7 +285,7 @@ class _Mapping:
         match name:
             case "ObjectInverseOf":
                 node = self.node()
-                self._add(node, INVERSE, self.terms(part, 1, 1)[0])
+                self._add(node, vocab.INVERSE, self.terms(part, 1, 1)[0])
                 return node
             case "ObjectHasSelf":
                 (property_,) = self.terms(part, 1, 1)
@@ -343,18 +323,18 @@ class _Mapping:
 
     def _described(self, type_: str, *about: tuple[str, str]) -> str:
         node = self.node()
-        self._add(node, TYPE, type_)
+        self._add(node, vocab.TYPE, type_)
         for property_, value in about:
             self._add(node, property_, value)
         return node
 
     def _list(self, terms: Sequence[str]) -> str:
         if not terms:
-            return NIL
+            return vocab.NIL
         nodes = [self.node() for _ in terms]
-        for node, term, rest in zip(nodes, terms, [*nodes[1:], NIL], strict=True):
-            self._add(node, FIRST, term)
-            self._add(node, REST, rest)
+        for node, term, rest in zip(nodes, terms, [*nodes[1:], vocab.NIL], strict=True):
+            self._add(node, vocab.FIRST, term)
+            self._add(node, vocab.REST, rest)
         return nodes[0]
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evermat.core import DataError, Problem, Source, Span
 from evermat.core import error_catalogue as errors
+from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
 
 DEEPEST = 200  # levels of expressions within expressions
+_NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 
 
 @dataclass(slots=True)
@@ -67,3 +70,16 @@ def checked(iri: str, at: int) -> str:
     if _IRI.fullmatch(iri) is None:
         raise NotAnOntologyError(f"`{iri[1:-1]}` is not an absolute IRI", at)
     return iri
+
+
+def expanded(name: str, prefixes: Mapping[str, str], at: int) -> str:
+    """The IRI of a prefixed name, as a term.
+
+    Raises:
+        NotAnOntologyError: its prefix is not declared, or it is not an absolute IRI.
+    """
+    prefix, _, local = name.partition(":")
+    namespace = prefixes.get(prefix, _NAMESPACES.get(prefix))
+    if namespace is None:
+        raise NotAnOntologyError(f"the prefix `{prefix}:` is not declared", at)
+    return checked(f"<{namespace}{local}>", at)
