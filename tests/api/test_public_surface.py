@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -261,3 +262,51 @@ def test_every_parameter_of_a_public_function_is_described() -> None:
                 parameter for parameter in inspect.signature(function).parameters if parameter not in {"self", "cls"}
             ]
             assert [one for one in known if not re.search(rf"^ +\**{one}: ", text, re.MULTILINE)] == [], name
+
+
+# --- the other pages -----------------------------------------------------------------------------------------------
+
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name != "api.md")]
+
+
+def _blocks(page: str) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if _blocks(page)])
+def test_blocks_of_pages_use_public_names_only(page: str) -> None:
+    for block in _blocks(page):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom | ast.Import):
+                assert "evermat." not in ast.unparse(node)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                if node.value.id == "evermat":
+                    assert node.attr in evermat.__all__
+                elif node.value.id in {"m", "program"}:
+                    owner = evermat.Program if node.value.id == "program" else evermat.Materialisation
+                    assert hasattr(owner, node.attr) or node.attr == "notes"
+
+
+def test_the_blocks_about_states_and_streams_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the README, the page about states and that about streams, all but the lines that need Spark."""
+    monkeypatch.chdir(tmp_path)
+    readme, state, streams = _blocks("README.md"), _blocks("docs/state.md"), _blocks("docs/streams.md")
+    text = re.findall(r"^```\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    Path("depends.dl").write_text(text[0])
+    names: dict[str, Any] = {}
+    exec("".join(line for line in readme[0].splitlines(keepends=True) if "spark" not in line), names)
+    assert sorted(names["m"]["depends"]) == [("b", "b"), ("b", "c"), ("b", "d"), ("c", "c"), ("c", "d")]
+    assert [version.number for version in evermat.versions("state")] == [1]
+
+    edges = ".decl edge(x:symbol, y:symbol) .decl path(x:symbol, y:symbol) path(x, y) :- edge(x, y)."
+    names = {"evermat": evermat, "program": evermat.Program.parse(edges), "facts": {}, "more": [("a", "b")]}
+    (tmp_path / "page").mkdir()
+    monkeypatch.chdir(tmp_path / "page")
+    exec(state[0].replace("version=3", "version=2").replace('"state/", 2, 5', '"state/", 1, 2'), names)
+    assert [version.number for version in evermat.versions("state")] == [1, 2]
+
+    Path("changes").mkdir()
+    Path("changes/1.tsv").write_text("+\tedge\tb\tc\n")
+    folder = next(block for block in streams if "FolderStream" in block)
+    exec(folder.replace('"changes/", m', '"changes/", m, once=True'), names)
+    assert ("b", "c") in evermat.open("state")["path"]
