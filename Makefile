@@ -34,6 +34,7 @@ types: $(VENV)/installed-test
 
 docs: $(VENV)/installed
 	$(BIN)/python -m tools.generate_error_page docs
+	$(BIN)/python -m tools.generate_api_page docs
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench run

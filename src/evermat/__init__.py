@@ -20,18 +20,31 @@ from evermat.core import lazy_face
 __version__ = "0.1.0"
 __all__ = [
     "Answer",
+    "AnswerFormat",
+    "AnyUpdate",
     "Change",
     "DataError",
+    "Entailment",
+    "EqualityMode",
     "EvermatError",
     "FolderStream",
+    "Inconsistency",
+    "KeptCounters",
     "LimitError",
     "Materialisation",
+    "MaterialiseAlgorithm",
+    "Placement",
+    "Problem",
     "Program",
     "ProgramError",
+    "ProgramOptions",
     "Relation",
     "ResourceError",
+    "SchemePolicy",
     "StateError",
     "StreamedUpdate",
+    "Translation",
+    "UpdateAlgorithm",
     "Version",
     "changes",
     "open",
@@ -46,6 +59,7 @@ if TYPE_CHECKING:
     from evermat.api import (
         Materialisation,
         Program,
+        ProgramOptions,
         changes,
         open,  # noqa: A004
         query,
@@ -53,8 +67,26 @@ if TYPE_CHECKING:
         vacuum,
         versions,
     )
-    from evermat.core import DataError, EvermatError, LimitError, ProgramError, ResourceError, StateError
-    from evermat.runtime import Answer, Change, FolderStream, Relation, StreamedUpdate, register_source
+    from evermat.core import (
+        AnswerFormat,
+        DataError,
+        Entailment,
+        EqualityMode,
+        EvermatError,
+        Inconsistency,
+        KeptCounters,
+        LimitError,
+        MaterialiseAlgorithm,
+        Placement,
+        Problem,
+        ProgramError,
+        ResourceError,
+        SchemePolicy,
+        StateError,
+        UpdateAlgorithm,
+    )
+    from evermat.owl import Translation
+    from evermat.runtime import Answer, AnyUpdate, Change, FolderStream, Relation, StreamedUpdate, register_source
     from evermat.store import Version
 else:
     __getattr__, __dir__, _ = lazy_face(__name__)

@@ -1,4 +1,4 @@
-"""What users import: `evermat` exports these names."""
+"""The public classes and functions, which `evermat` exports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evermat.core import lazy_face
 if TYPE_CHECKING:
     from evermat.api.materialisation import Materialisation
     from evermat.api.ontology import translate
-    from evermat.api.program import Program
+    from evermat.api.program import Program, ProgramOptions
     from evermat.api.state import changes, open, query, vacuum, versions  # noqa: A004
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

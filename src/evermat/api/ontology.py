@@ -1,4 +1,4 @@
-"""Ontologies as rules."""
+"""Translation of ontologies to rules."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def translate(
     base: str | None = None,
     ignore_imports: bool = False,
 ) -> Translation:
-    """Translates ontologies to rules: `text()` of the result is a program, `notes` list what rules cannot express.
+    """Translates ontologies to rules: `text()` of the result is a program, `notes` list axioms that rules cannot express.
 
     Args:
-        ontology: a file, or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
-        base: what relative IRIs are relative to.
-        ignore_imports: whether imports may be missing.
+        ontology: one file or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
+        base: the base of relative IRIs.
+        ignore_imports: whether to continue if an imported ontology is missing.
 
     Raises:
-        DataError: an ontology cannot be read, or something that it imports is missing.
+        DataError: an ontology cannot be read, or imports one that is missing.
     """
     from evermat.owl import translate as translate_files
 

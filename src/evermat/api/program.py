@@ -1,4 +1,4 @@
-"""Programs: what users write, checked and ready to be materialised."""
+"""Programs: compiled from text, ready to be materialised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, final
 
 from evermat.core import (
     ENTAILMENTS,
@@ -39,6 +39,29 @@ if TYPE_CHECKING:
     from evermat.owl import Note
 
 
+@documented
+class ProgramOptions(TypedDict, total=False):
+    """The keyword arguments of `Program.read` and `Program.parse`: ontologies and rule sets beside the program's own rules.
+
+    Attributes:
+        ontology: One ontology file or several; their axioms become rules, their triples become facts.
+        entailment: Rules over `triple` for axioms in the data. {entailment}.
+        trivial: Whether to derive trivial consequences, such as `x sameAs x`.
+        equality: How to treat owl:sameAs; by default as the rules need it. {equality}.
+        inconsistency: How to treat a derived inconsistency. {inconsistency}.
+        base: The base of relative IRIs in ontologies.
+        ignore_imports: Whether to continue if an imported ontology is missing.
+    """
+
+    ontology: str | PathLike[str] | Sequence[str | PathLike[str]]
+    entailment: Entailment | None
+    trivial: bool
+    equality: EqualityMode | None
+    inconsistency: Inconsistency
+    base: str | None
+    ignore_imports: bool
+
+
 @final
 class Program:
     """A Datalog program that passed all checks.
@@ -57,35 +80,31 @@ class Program:
         self._compiled, self._triples, self.notes = compiled, triples, notes
 
     @classmethod
-    def parse(cls, text: str = "", name: str = "<text>", **sources: Any) -> Program:
-        """The program in a text.
+    def parse(cls, text: str = "", name: str = "<text>", **sources: Unpack[ProgramOptions]) -> Program:
+        """Compiles the program in a text.
 
         Args:
-            text: the program's own rules; there may be none.
-            name: what errors call it.
-            **sources: ontologies and rule sets, see `read`.
+            text: the program's own rules; may be empty.
+            name: the name of the program in error messages.
+            **sources: ontologies and rule sets, see `ProgramOptions`.
 
         Raises:
-            ProgramError: with all errors of the text at once.
-            DataError: an ontology is wrong.
+            ProgramError: the program has errors; all of them are reported at once.
+            DataError: an ontology cannot be read, is malformed, or imports one that is missing.
         """
         return cls._of(Source(name, text), **sources)
 
     @classmethod
-    @documented
-    def read(cls, path: str | PathLike[str] | None, **sources: Any) -> Program:
-        """The program in a file.
+    def read(cls, path: str | PathLike[str] | None, **sources: Unpack[ProgramOptions]) -> Program:
+        """Compiles the program in a file.
 
         Args:
-            path: the file, or None if there are no rules but those of ontologies and rule sets.
-            **sources: what there is besides. `ontology`: a file, or several, whose axioms become rules and whose triples become
-                facts. `entailment`: rules over `triple` for axioms that are in the data. {entailment}. `trivial`: whether
-                trivial consequences are wanted. `equality`: what owl:sameAs does. {equality}. `inconsistency`: what happens if one
-                is derived. {inconsistency}. `base`: for relative IRIs of ontologies. `ignore_imports`: whether imports may be missing.
+            path: the file; None if all rules come from ontologies and rule sets.
+            **sources: ontologies and rule sets, see `ProgramOptions`.
 
         Raises:
-            ProgramError: if it cannot be read, or with all its errors at once.
-            DataError: an ontology is wrong.
+            ProgramError: the file cannot be read, or the program has errors; all of them are reported at once.
+            DataError: an ontology cannot be read, is malformed, or imports one that is missing.
         """
         return cls._of(Source("<text>", "") if path is None else read_source(Path(path)), **sources)
 
@@ -126,7 +145,7 @@ class Program:
 
     @property
     def compiled(self) -> CompiledProgram:
-        """The compiled program: relations, rules, inputs and outputs, as engines see them."""
+        """The compiled program that engines evaluate: relations, rules, inputs and outputs."""
         return self._compiled
 
     @property
@@ -136,11 +155,11 @@ class Program:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """Warnings about the program: worth knowing, but harmless."""
+        """Warnings about the program; they do not stop it."""
         return self._compiled.warnings
 
     def describe(self) -> str:
-        """Types, strata, recursive and nonrecursive rules, modules, storage schemes and plans, as text."""
+        """Describes types, strata, recursive and nonrecursive rules, modules, storage schemes and plans, as text."""
         from evermat.runtime import describe
 
         return describe(self._compiled)
@@ -154,7 +173,7 @@ class Program:
         rdf: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
         base: str | None = None,
         skip_malformed: bool = False,
-        engine: str | SparkSession = "memory",
+        engine: Literal["memory"] | SparkSession = "memory",
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
@@ -167,31 +186,31 @@ class Program:
         progress: Callable[[str], None] | None = None,
         timer: PhaseTimer | None = None,
     ) -> Materialisation:
-        """Derives all consequences of the program and some explicit facts.
+        """Derives all consequences of the program and of explicit facts.
 
         Args:
-            facts: explicit facts by relation, as rows, Arrow, pandas, polars or Spark DataFrames; any relation may have some.
-            inputs: the directory that the program's `.input`s are read from; if left out they are not read.
-            rdf: RDF files, whose triples are facts of classes, properties, or relations of triples; also directories and patterns.
-            base: what relative IRIs in them are relative to.
-            skip_malformed: whether to leave out malformed statements; `stats["skipped"]` counts them.
+            facts: explicit facts by relation: rows, Arrow, pandas, polars or Spark DataFrames. Every relation may have explicit facts.
+            inputs: the directory of the program's `.input`s; without it they are not read.
+            rdf: RDF files, directories or patterns; their triples are facts of classes, properties or relations of triples.
+            base: the base of relative IRIs in these files.
+            skip_malformed: whether to skip malformed statements; `stats["skipped"]` counts them.
             engine: `memory`, or your own SparkSession.
-            limit_rounds: stop after so many rounds of rule application.
-            limit_facts: stop when there are more facts.
+            limit_rounds: stop after this number of rounds of rule application.
+            limit_facts: stop at more facts than this.
             limit_seconds: stop when reasoning takes longer.
-            memory: stop when the process uses more bytes.
+            memory: stop when the process uses more bytes than this.
             counters: which derivation counters to keep for later updates. {counters}.
-            algorithm: how consequences are derived. {materialise_algorithm}.
-            schemes: how relations are stored. {schemes}.
-            place: where Spark has rules evaluated. {placement}.
+            algorithm: how to derive consequences. {materialise_algorithm}.
+            schemes: how to store relations. {schemes}.
+            place: where to evaluate rules with Spark. {placement}.
             scratch: with Spark, a directory for temporary files; on a cluster, one that all machines share.
-            progress: called from time to time with a line about how far it has come.
-            timer: what phases take is added to it; `stats` reports it.
+            progress: called from time to time with a line about the progress.
+            timer: gets the times of the phases, which `stats` reports.
 
         Raises:
-            DataError: the facts do not fit their relations, RDF is malformed, or forbidden facts follow.
+            DataError: facts do not fit their relations, RDF is malformed, or forbidden facts are derived.
             LimitError: a limit was reached.
-            ProgramError: there is no such algorithm, or an input needs Spark.
+            ProgramError: the algorithm does not exist, or an input needs Spark.
         """
         from evermat.algebra import Counters
         from evermat.api.materialisation import Materialisation
@@ -228,16 +247,16 @@ class Program:
 
 
 def _several(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
-    """Files, of which one may be given alone."""
+    """One file or several, as a sequence."""
     return [given] if isinstance(given, str | PathLike) else given
 
 
 def check_engine(engine: object) -> None:
-    """Refuses what is neither the in-memory engine nor a SparkSession.
+    """Refuses everything but the in-memory engine and a SparkSession.
 
     Raises:
-        ValueError: there is no engine of this name.
-        TypeError: it is something else.
+        ValueError: no engine has this name.
+        TypeError: the engine is neither a name nor a SparkSession.
     """
     if isinstance(engine, str):
         if engine != "memory":

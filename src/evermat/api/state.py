@@ -1,10 +1,10 @@
-"""State directories: opened, listed, compared, asked and cleaned up."""
+"""Functions over state directories: open, list versions, compare, query, vacuum."""
 
 from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from evermat.api.program import check_engine
 
@@ -22,25 +22,24 @@ def open(  # noqa: A001
     version: int | None = None,
     *,
     write: bool = False,
-    engine: str | SparkSession = "memory",
+    engine: Literal["memory"] | SparkSession = "memory",
     scratch: str | PathLike[str] | None = None,
 ) -> Materialisation:
-    """Opens a state directory: all facts of a version are available again, and nothing is derived.
+    """Opens a version of a state directory without deriving anything.
 
-    Reading needs no lock. The first update takes it, and is refused if another process has written meanwhile; old versions cannot be
-    updated at all.
+    Reading needs no lock. The first update takes the lock, and fails if another process has written meanwhile. Only the newest version can be updated.
 
     Args:
         path: the state directory.
-        version: which version; the newest if left out.
-        write: whether to take the lock now, so that no other process can write as long as the materialisation is open.
-        engine: `memory`, or your own SparkSession, whose executors then hold the facts; they must see the state directory. A state of which
-            relations are stored compactly is held by this process in any case.
+        version: the number of the version; by default the newest.
+        write: whether to take the lock now, so that no other process can write while the materialisation is open.
+        engine: `memory`, or your own SparkSession. Its executors then hold the facts, and must see the state directory. If the state has
+            relations with storage schemes, this process holds the facts with either engine.
         scratch: with Spark, a directory for temporary files; on a cluster, one that all machines share.
 
     Raises:
-        StateError: there is no such state or version, it is damaged, or another writes to it.
-        ResourceError: Spark gave up, the scratch directory is full, or executors do not see the state directory.
+        StateError: the state or version does not exist or is damaged, or another process writes to it.
+        ResourceError: Spark failed, the scratch directory is full, or executors do not see the state directory.
     """
     from evermat.api.materialisation import Materialisation
     from evermat.runtime import open_state
@@ -57,19 +56,19 @@ def open(  # noqa: A001
 
 
 def query(path: str | PathLike[str], text: str, version: int | None = None, *, representatives: bool = False) -> Answer:
-    """Answers a query about a state directory, of which only the relations that it reads are loaded.
+    """Answers a query about a state directory, and loads only the relations that the query reads.
 
-    The rows of the answer are computed while they are read, once; see `Materialisation.query`.
+    Reading the answer computes its rows, once; see `Materialisation.query` for the form of queries.
 
     Args:
         path: the state directory.
         text: the query.
-        version: which version; the newest if left out.
-        representatives: whether, of equal terms, only the representative is wanted.
+        version: the number of the version; by default the newest.
+        representatives: whether to return only the representative of equal terms.
 
     Raises:
-        ProgramError: with all errors of the query at once.
-        StateError: there is no such state or version, or it is damaged.
+        ProgramError: the query has errors; all of them are reported at once.
+        StateError: the state or version does not exist or is damaged.
     """
     from evermat.runtime import query_version
 
@@ -77,10 +76,10 @@ def query(path: str | PathLike[str], text: str, version: int | None = None, *, r
 
 
 def versions(path: str | PathLike[str]) -> list[Version]:
-    """The versions of a state directory that are kept, oldest first.
+    """Returns the versions that a state directory keeps, oldest first.
 
     Raises:
-        StateError: there is no such state, or it is damaged.
+        StateError: the state does not exist or is damaged.
     """
     from evermat.store import open_reader
 
@@ -89,12 +88,12 @@ def versions(path: str | PathLike[str]) -> list[Version]:
 
 
 def changes(path: str | PathLike[str], first: int | None = None, last: int | None = None) -> dict[str, pa.Table]:
-    """What the versions `first` to `last` of a state directory changed, by relation: all that are kept if left out.
+    """Returns the changes of the versions `first` to `last` of a state directory, by relation; by default of all kept versions.
 
     The tables have the columns of the relation, `_op` (`+` or `-`) and `_version`.
 
     Raises:
-        StateError: there is no such state or version, or it is damaged.
+        StateError: the state or version does not exist or is damaged.
     """
     from evermat.runtime import changes_between
 
@@ -102,14 +101,14 @@ def changes(path: str | PathLike[str], first: int | None = None, last: int | Non
 
 
 def vacuum(path: str | PathLike[str], keep: int) -> tuple[int, int]:
-    """Keeps only the newest versions of a state directory, and removes the files that no other needs.
+    """Removes all but the newest versions of a state directory, and the files that only they need.
 
     Args:
         path: the state directory.
-        keep: how many versions to keep, at least 1.
+        keep: the number of versions to keep, at least 1.
 
     Returns:
-        How many files were removed, and how many bytes they had.
+        The number of removed files, and their bytes.
     """
     from evermat.store import Store
 

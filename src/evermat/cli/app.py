@@ -13,7 +13,9 @@ from typer.core import TyperGroup
 
 from evermat import __version__
 from evermat.cli.options import (
+    AnswerFormatOption,
     Base,
+    ChangesFormatOption,
     Conf,
     EqualityOption,
     IgnoreImports,
@@ -29,9 +31,11 @@ from evermat.cli.options import (
     Representatives,
     RuleSet,
     RunAlgorithm,
+    RunEngine,
     SchemesOption,
     ScratchFolder,
     SkipMalformed,
+    StateEngine,
     StateFolder,
     StatsFile,
     UpdateAlgorithmOption,
@@ -39,7 +43,7 @@ from evermat.cli.options import (
     parse_settings,
     parse_size,
 )
-from evermat.core import AnswerFormat, ChangesFormat, EngineName, PhaseTimer
+from evermat.core import EngineName, PhaseTimer
 
 if TYPE_CHECKING:
     from evermat.runtime import SparkOptions
@@ -50,7 +54,7 @@ class ClosedPipe(BaseException):
 
 
 class Commands(TyperGroup):
-    """All commands. Typer would end the process with code 1 if a pipe is closed."""
+    """All commands. Without it, Typer ends the process with code 1 if a pipe is closed."""
 
     def invoke(self, ctx: Any) -> Any:
         """Runs a command and flushes its output."""
@@ -93,11 +97,11 @@ def evermat(
 @app.command()
 def run(
     program: OptionalProgram = None,
-    facts: Annotated[str, typer.Option("-F", "--facts", metavar="DIR", help="Where inputs are; may be a URI.")] = ".",
-    output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Where outputs go.")] = ".",
-    engine: Annotated[
-        EngineName, typer.Option(envvar="EVERMAT_ENGINE", help="Spark, or this process alone, without a JVM.")
-    ] = "spark",
+    facts: Annotated[
+        str, typer.Option("-F", "--facts", metavar="DIR", help="Directory of the inputs; may be a URI.")
+    ] = ".",
+    output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Directory for the outputs.")] = ".",
+    engine: RunEngine = "spark",
     master: Master = None,
     place: PlacementOption = "auto",
     conf: Conf = None,
@@ -109,7 +113,7 @@ def run(
     ] = None,
     ontology: OntologyFiles = None,
     entailment: RuleSet = None,
-    trivial: Annotated[bool, typer.Option("--trivial", help="Derive trivial consequences, too: x sameAs x, …")] = False,
+    trivial: Annotated[bool, typer.Option("--trivial", help="Also derive trivial consequences: x sameAs x, …")] = False,
     equality: EqualityOption = None,
     allow_inconsistency: Annotated[
         bool, typer.Option("--allow-inconsistency", help="Report inconsistencies in the relation `inconsistent`.")
@@ -122,7 +126,7 @@ def run(
     representatives: Representatives = False,
     memory: Memory = "",
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep all facts in a state directory, to be updated.")
+        Path | None, typer.Option(metavar="DIR", help="Save all facts in a state directory, for later updates.")
     ] = None,
     stats: StatsFile = None,
     limit_rounds: LimitRounds = None,
@@ -184,16 +188,14 @@ def update(
         typer.Argument(metavar="CHANGES…", help="Change files, `-` for standard input; each is one update."),
     ],
     algorithm: UpdateAlgorithmOption = "auto",
-    engine: Annotated[
-        EngineName, typer.Option(help="This process, or Spark where the facts do not fit it.")
-    ] = "memory",
+    engine: StateEngine = "memory",
     master: Master = None,
     conf: Conf = None,
     scratch: ScratchFolder = None,
     base: Base = None,
     skip_malformed: SkipMalformed = False,
     changes_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write what changed in every relation, derived facts too.")
+        Path | None, typer.Option(metavar="FILE", help="Write the changes of every relation, derived facts included.")
     ] = None,
     memory: Memory = "",
     stats: StatsFile = None,
@@ -201,7 +203,7 @@ def update(
     limit_facts: LimitFacts = None,
     limit_seconds: LimitSeconds = None,
 ) -> None:
-    """Insert and delete facts of a state, and update all that follows from them."""
+    """Insert and delete facts of a state, and update all consequences."""
     timer = _started_timer()
     with timer.during("start"):
         from evermat.cli.state import update_state
@@ -220,24 +222,24 @@ def stream(
     state: StateFolder,
     source: Annotated[
         Path,
-        typer.Option(metavar="DIR", help="Where change files are put; taken in the order of their names."),
+        typer.Option(
+            metavar="DIR", help="Directory of the change files, which become updates in the order of their names."
+        ),
     ],
     marking: Annotated[
         bool | None,
         typer.Option(
             "--marking/--no-marking",
-            help="Look at the next update while one is processed: wherever that saves rule applications, or never; by default where it saves time.",
+            help="Look ahead at the next update: wherever that saves rule applications, or never; default: where it saves time.",
         ),
     ] = None,
-    coalesce: Annotated[bool, typer.Option("--coalesce", help="Make one version of all files that wait.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Take the files that are there, and end.")] = False,
+    coalesce: Annotated[bool, typer.Option("--coalesce", help="Make one version of all waiting files.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process the existing files, and end.")] = False,
     poll: Annotated[
-        float, typer.Option(min=0.001, metavar="SECONDS", help="How often to look for files if none have come.")
+        float, typer.Option(min=0.001, metavar="SECONDS", help="Seconds between looks for new files.")
     ] = 0.5,
     algorithm: UpdateAlgorithmOption = "auto",
-    engine: Annotated[
-        EngineName, typer.Option(help="This process, or Spark where the facts do not fit it.")
-    ] = "memory",
+    engine: StateEngine = "memory",
     master: Master = None,
     conf: Conf = None,
     scratch: ScratchFolder = None,
@@ -245,18 +247,18 @@ def stream(
     skip_malformed: SkipMalformed = False,
     changes_out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For each version, write a file with what changed, derived facts too."),
+        typer.Option(metavar="DIR", help="For each version, write a file with its changes, derived facts included."),
     ] = None,
-    changes_format: Annotated[ChangesFormat, typer.Option(help="How these files are written.")] = "tsv",
+    changes_format: ChangesFormatOption = "tsv",
     stats: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Add a line with statistics for each version.")
+        Path | None, typer.Option(metavar="FILE.jsonl", help="Append a line with statistics for each version.")
     ] = None,
     memory: Memory = "",
     limit_rounds: LimitRounds = None,
     limit_facts: LimitFacts = None,
     limit_seconds: LimitSeconds = None,
 ) -> None:
-    """Follow a directory: every change file that is put there becomes a version of a state, exactly once."""
+    """Follow a directory: every change file in it becomes a version of a state, exactly once."""
     timer = _started_timer()
     with timer.during("start"):
         from evermat.cli.stream import Following, stream_state
@@ -287,11 +289,11 @@ def query(
     text: Annotated[
         str, typer.Argument(metavar="QUERY", help='Atoms and comparisons, such as \'path("a", x), x != "b"\'.')
     ],
-    version: Annotated[int | None, typer.Option(metavar="N", help="Ask an old version.")] = None,
-    format_: Annotated[AnswerFormat, typer.Option("--format", help="How to print the answer.")] = "table",
+    version: Annotated[int | None, typer.Option(metavar="N", help="Query an old version.")] = None,
+    format_: AnswerFormatOption = "table",
     representatives: Representatives = False,
 ) -> None:
-    """Ask a state."""
+    """Answer a query about a state."""
     from evermat.cli.state import query_state
 
     query_state(state, text, version, format_, representatives=representatives)
@@ -300,9 +302,9 @@ def query(
 @app.command()
 def export(
     state: StateFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
     facts: WhichTriples = "all",
-    version: Annotated[int | None, typer.Option(metavar="N", help="Of an old version.")] = None,
+    version: Annotated[int | None, typer.Option(metavar="N", help="Export an old version.")] = None,
     representatives: Representatives = False,
 ) -> None:
     """Write the triples of a state to an RDF file."""
@@ -318,7 +320,8 @@ def translate(
         typer.Argument(metavar="ONTOLOGY…", help="OWL or RDFS: RDF/XML, Turtle, functional syntax, OWL/XML."),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="RULES.dl", help="Where the rules go.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="RULES.dl", help="File for the rules; default: standard output."),
     ] = None,
     base: Base = None,
     ignore_imports: IgnoreImports = False,

@@ -9,12 +9,20 @@ from typing import Annotated, TypeAlias
 import typer
 
 from evermat.core import (
+    ANSWER_FORMATS,
+    CHANGES_FORMATS,
+    ENGINES,
     ENTAILMENTS,
     EQUALITY_MODES,
+    MATERIALISE_ALGORITHMS,
     PLACEMENTS,
     SCHEME_POLICIES,
     UPDATE_ALGORITHMS,
+    WHICH,
+    AnswerFormat,
+    ChangesFormat,
     Choices,
+    EngineName,
     Entailment,
     EqualityMode,
     MaterialiseAlgorithm,
@@ -46,11 +54,11 @@ OntologyFiles: TypeAlias = Annotated[
 ]
 RuleSet: TypeAlias = Annotated[
     Entailment | None,
-    typer.Option("--entailment", help=_help("Rules over `triple` for axioms that are in the data.", ENTAILMENTS)),
+    typer.Option("--entailment", help=_help("Add rules over `triple`, for axioms in the data.", ENTAILMENTS)),
 ]
 EqualityOption: TypeAlias = Annotated[
     EqualityMode | None,
-    typer.Option("--equality", help=_help("What owl:sameAs does; default: what rules need.", EQUALITY_MODES)),
+    typer.Option("--equality", help=_help("How to treat owl:sameAs; default: as the rules need it.", EQUALITY_MODES)),
 ]
 Master: TypeAlias = Annotated[
     str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
@@ -59,34 +67,55 @@ Conf: TypeAlias = Annotated[
     list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
 ]
 ScratchFolder: TypeAlias = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="For temporary files; on a cluster, one that all machines share.")
+    Path | None,
+    typer.Option(metavar="DIR", help="Directory for temporary files; on a cluster, one that all machines share."),
 ]
 PlacementOption: TypeAlias = Annotated[
-    Placement, typer.Option("--place", help=_help("Where Spark has rules evaluated.", PLACEMENTS))
+    Placement, typer.Option("--place", help=_help("Where to evaluate rules with Spark.", PLACEMENTS))
 ]
 SchemesOption: TypeAlias = Annotated[
-    SchemePolicy, typer.Option("--schemes", help=_help("How relations are stored.", SCHEME_POLICIES))
+    SchemePolicy, typer.Option("--schemes", help=_help("How to store relations.", SCHEME_POLICIES))
 ]
 RunAlgorithm: TypeAlias = Annotated[
-    MaterialiseAlgorithm, typer.Option("--algorithm", help="How consequences are derived.")
+    MaterialiseAlgorithm, typer.Option("--algorithm", help=_help("How to derive consequences.", MATERIALISE_ALGORITHMS))
 ]
 UpdateAlgorithmOption: TypeAlias = Annotated[
     UpdateAlgorithm,
-    typer.Option("--algorithm", metavar="NAME", parser=str, help=_help("How to maintain.", UPDATE_ALGORITHMS)),
+    typer.Option(
+        "--algorithm", metavar="NAME", parser=str, help=_help("How to maintain the facts.", UPDATE_ALGORITHMS)
+    ),
 ]
-Base: TypeAlias = Annotated[str | None, typer.Option(metavar="IRI", help="For relative IRIs in RDF files.")]
+Base: TypeAlias = Annotated[str | None, typer.Option(metavar="IRI", help="Base of relative IRIs in RDF files.")]
 SkipMalformed: TypeAlias = Annotated[
-    bool, typer.Option("--skip-malformed", help="Leave out malformed statements of RDF data, and count them.")
+    bool, typer.Option("--skip-malformed", help="Skip malformed statements of RDF data, and count them.")
 ]
 IgnoreImports: TypeAlias = Annotated[
-    bool, typer.Option("--ignore-imports", help="Go on if an ontology imports what is missing.")
+    bool, typer.Option("--ignore-imports", help="Continue if an imported ontology is missing.")
 ]
 Representatives: TypeAlias = Annotated[
-    bool, typer.Option("--representatives", help="Of equal terms, show only the representative.")
+    bool, typer.Option("--representatives", help="Show only the representative of equal terms.")
 ]
-WhichTriples: TypeAlias = Annotated[Which, typer.Option(help="Which triples to write.")]
+WhichTriples: TypeAlias = Annotated[Which, typer.Option(help=_help("Which triples to write.", WHICH))]
+RunEngine: TypeAlias = Annotated[
+    EngineName, typer.Option("--engine", envvar="EVERMAT_ENGINE", help=_help("What reads and reasons.", ENGINES))
+]
+StateEngine: TypeAlias = Annotated[
+    EngineName,
+    typer.Option(
+        "--engine", help=_help("What holds the facts; use Spark if they do not fit into this process.", ENGINES)
+    ),
+]
+AnswerFormatOption: TypeAlias = Annotated[
+    AnswerFormat, typer.Option("--format", help=_help("How to print the answer.", ANSWER_FORMATS))
+]
+ChangesFormatOption: TypeAlias = Annotated[
+    ChangesFormat, typer.Option("--changes-format", help=_help("Format of these files.", CHANGES_FORMATS))
+]
 Memory: TypeAlias = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="Memory to use at most, e.g. 4g; default 80 % of what there is.")
+    str,
+    typer.Option(
+        "--memory", metavar="SIZE", help="Memory to use at most, e.g. 4g; default: 80 % of the available memory."
+    ),
 ]
 LimitRounds: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")]
 LimitFacts: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")]

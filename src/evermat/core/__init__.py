@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from evermat.core.choices import (
         ANSWER_FORMATS,
         ASSERTED,
+        CHANGES_FORMATS,
+        ENGINES,
         ENTAILMENTS,
         EQUALITY_MODES,
         INCONSISTENCIES,

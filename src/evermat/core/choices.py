@@ -1,7 +1,8 @@
-"""The names that users choose from, each with its meaning: one table for types, checks, help texts and docstrings.
+"""The names that users choose from: one table makes types, checks, help texts and docstrings.
 
-A choice is a `Literal` type, which editors and type checkers know, and a `Choices` that says what each name means. `documented` fills the
-meanings into docstrings, where a placeholder such as `{update_algorithm}` stands; the command line makes its help texts of them.
+Each choice is a `Literal` type, which editors and type checkers know, and a `Choices` with the meaning of each name.
+`documented` fills the meanings into docstrings, in place of a placeholder such as `{update_algorithm}`.
+The command line makes its help texts of the same meanings.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from evermat.core.errors import did_you_mean
 
@@ -33,14 +34,16 @@ ASSERTED, INFERRED = "asserted", "inferred"
 
 @dataclass(frozen=True)
 class Choices:
-    """The names of one choice, in the order in which they are shown, with what each means.
+    """The names of one choice, in the order in which help texts list them, each with its meaning.
 
     Attributes:
-        what: What is chosen, as errors call it.
-        meanings: What each name means.
+        what: The noun that errors use for the choice.
+        type: The `Literal` of the names.
+        meanings: The meaning of each name; empty where the name says everything.
     """
 
     what: str
+    type: Any
     meanings: Mapping[str, str]
 
     @property
@@ -49,7 +52,7 @@ class Choices:
         return tuple(self.meanings)
 
     def check(self, name: object) -> None:
-        """Refuses what is not one of the names.
+        """Refuses anything but one of the names.
 
         Raises:
             ValueError: with the names.
@@ -60,12 +63,12 @@ class Choices:
 
     @property
     def known(self) -> str:
-        """The names as a sentence lists them."""
+        """The names as an enumeration in a sentence."""
         *others, last = map(repr, self.meanings)
         return f"{', '.join(others)} or {last}"
 
     def hint(self, name: object) -> str:
-        """Which name may have been meant, for the end of a message."""
+        """The nearest name, as the end of a message; empty if no name is near."""
         found = did_you_mean(str(name), list(self.meanings))
         return f"; {found}" if found else ""
 
@@ -75,9 +78,10 @@ class Choices:
         return "; ".join(f"`{name}`: {meaning}" if meaning else f"`{name}`" for name, meaning in self.meanings.items())
 
 
-_TABLE = {
+CHOICES = {
     "materialise_algorithm": Choices(
         "algorithm",
+        MaterialiseAlgorithm,
         {
             "auto": "the same as `modular`",
             "modular": "graph algorithms close relations where rules do (Mat-Mod), other rules are evaluated seminaively",
@@ -86,8 +90,9 @@ _TABLE = {
     ),
     "update_algorithm": Choices(
         "algorithm",
+        UpdateAlgorithm,
         {
-            "auto": "chosen for each stratum, by the counters it has and what the update touches",
+            "auto": "chosen for each stratum, by its counters and the facts that the update touches",
             "counting": "Counting, for programs without recursion",
             "dred": "DRed",
             "dred-c": "DRed^c, DRed with counters",
@@ -102,8 +107,9 @@ _TABLE = {
     ),
     "placement": Choices(
         "place",
+        Placement,
         {
-            "auto": "the driver as long as everything fits, then executors",
+            "auto": "the driver while everything fits, then executors",
             "driver": "the memory of the driver's process",
             "pivot": "executors, a whole fixpoint in one job where a column allows it",
             "cluster": "executors, a job for every round",
@@ -111,22 +117,27 @@ _TABLE = {
     ),
     "schemes": Choices(
         "schemes",
+        SchemePolicy,
         {
-            "auto": "large closures as intervals and copies of relations not at all, where that is smaller or faster",
+            "auto": "large closures as intervals and copies of relations as views, where that is smaller or faster",
             "plain": "every fact has a row",
         },
     ),
     "counters": Choices(
         "counters",
+        KeptCounters,
         {
-            "none": "",
-            "nonrecursive": "instances of nonrecursive rules are counted",
-            "both": "instances of all rules are counted",
+            "none": "counts nothing",
+            "nonrecursive": "counts instances of nonrecursive rules",
+            "both": "counts instances of all rules",
         },
     ),
-    "entailment": Choices("entailment", {"rdfs": "the rules of RDFS", "owl2rl": "the rules of OWL 2 RL/RDF"}),
+    "entailment": Choices(
+        "entailment", Entailment, {"rdfs": "the rules of RDFS", "owl2rl": "the rules of OWL 2 RL/RDF"}
+    ),
     "equality": Choices(
         "equality",
+        EqualityMode,
         {
             "auto": "equal terms have a representative where the rules allow it, else by the axioms of equality",
             "rewrite": "equal terms have a representative",
@@ -136,24 +147,44 @@ _TABLE = {
     ),
     "inconsistency": Choices(
         "inconsistency",
+        Inconsistency,
         {"refuse": "it is an error", "allow": "it is a fact of the relation `inconsistent`"},
     ),
-    "facts": Choices("facts", {"all": "", "asserted": "explicit facts", "inferred": "facts that are only derived"}),
-    "answer_format": Choices("format", dict.fromkeys(get_args(AnswerFormat), "")),
+    "facts": Choices(
+        "facts", Which, {"all": "all facts", "asserted": "explicit facts", "inferred": "facts that are only derived"}
+    ),
+    "engine": Choices("engine", EngineName, {"spark": "Spark", "memory": "this process alone, without a JVM"}),
+    "answer_format": Choices(
+        "format",
+        AnswerFormat,
+        {
+            "table": "aligned columns, in a box on a terminal",
+            "csv": "RFC 4180, with a header line",
+            "jsonl": "one JSON object in each line",
+            "parquet": "a Parquet file",
+        },
+    ),
+    "changes_format": Choices(
+        "format",
+        ChangesFormat,
+        {"tsv": "text, `+` or `-`, relation and values in each line", "jsonl": "JSON lines", "parquet": "Parquet"},
+    ),
 }
 
-MATERIALISE_ALGORITHMS = _TABLE["materialise_algorithm"]
-UPDATE_ALGORITHMS = _TABLE["update_algorithm"]
-PLACEMENTS = _TABLE["placement"]
-SCHEME_POLICIES = _TABLE["schemes"]
-KEPT_COUNTERS = _TABLE["counters"]
-ENTAILMENTS = _TABLE["entailment"]
-EQUALITY_MODES = _TABLE["equality"]
-INCONSISTENCIES = _TABLE["inconsistency"]
-WHICH = _TABLE["facts"]
-ANSWER_FORMATS = _TABLE["answer_format"]
+MATERIALISE_ALGORITHMS = CHOICES["materialise_algorithm"]
+UPDATE_ALGORITHMS = CHOICES["update_algorithm"]
+PLACEMENTS = CHOICES["placement"]
+SCHEME_POLICIES = CHOICES["schemes"]
+KEPT_COUNTERS = CHOICES["counters"]
+ENTAILMENTS = CHOICES["entailment"]
+EQUALITY_MODES = CHOICES["equality"]
+INCONSISTENCIES = CHOICES["inconsistency"]
+WHICH = CHOICES["facts"]
+ANSWER_FORMATS = CHOICES["answer_format"]
+CHANGES_FORMATS = CHOICES["changes_format"]
+ENGINES = CHOICES["engine"]
 
-_PLACEHOLDER = re.compile("{(" + "|".join(_TABLE) + ")}")
+_PLACEHOLDER = re.compile("{(" + "|".join(CHOICES) + ")}")
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -161,5 +192,5 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 def documented(function: _F) -> _F:
     """Fills the names of choices and their meanings into a docstring."""
     if function.__doc__ is not None:
-        function.__doc__ = _PLACEHOLDER.sub(lambda found: _TABLE[found[1]].described, function.__doc__)
+        function.__doc__ = _PLACEHOLDER.sub(lambda found: CHOICES[found[1]].described, function.__doc__)
     return function
