@@ -53,8 +53,8 @@ bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench.maintenance --quick
 
 fuzz: $(VENV)/installed-test
-	$(BIN)/python -m tests.program.fuzz 600
-	$(BIN)/python -m tests.maintenance.fuzz $(or $(SECONDS),3600)
+	$(BIN)/python -m tests.fuzz.compiler 600
+	$(BIN)/python -m tests.fuzz.updates $(or $(SECONDS),3600)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

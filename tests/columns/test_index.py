@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from evermat.columns.storage import index as index_module
 from evermat.columns.storage.index import Index
 from evermat.columns.storage.table import Batch, Table, Truth
-
-from .models import Fact, batch_of, fact_lists, truth_of
+from tests.columns.models import Fact, batch_of, fact_lists, truth_of
 
 EVEN = truth_of(lambda word: word % 2 == 0)
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from evermat.columns.graph import reachability
 from evermat.columns.graph.reachability import Graph, Nodes, Pairs, connected
 from evermat.columns.kernels import graphs as kernels
-
-from .models import truth_of
+from tests.columns.models import truth_of
 
 Edge = tuple[int, int]
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from evermat.columns.storage import membership
 from evermat.columns.storage.membership import Bitmap
 from evermat.columns.storage.table import Table
-
-from .models import Fact, batch_of, fact_lists, truth_of
+from tests.columns.models import Fact, batch_of, fact_lists, truth_of
 
 ODD = truth_of(lambda word: word & 1 == 1)
 HAS_FOUR = truth_of(lambda word: word & 4 != 0)
