@@ -123,6 +123,7 @@ def test_of_spark_only_the_fixpoint_in_one_job_knows_algorithms() -> None:
     assert known == {"evermat.spark.engine.tasks.pivot_fixpoint"}
 
 
+@pytest.mark.slow
 def test_no_module_imports_itself_by_others() -> None:
     """There is no cycle among imports at module level; those for type checkers alone, and those in functions, do not count."""
     names = dict(modules())
@@ -236,6 +237,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", FILES)
 def test_a_run_loads_the_formats_of_its_files_only(ending: str, tmp_path: Path) -> None:
     text, expected = FILES[ending]

@@ -387,6 +387,7 @@ def rules_are_transitive(kind: str) -> bool:
     return KINDS[kind] != "linear"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CLOSURES)
 @few
 @randoms()
@@ -455,6 +456,7 @@ def test_facts_that_hold_become_external_when_others_derive_them(kind: str, rng:
 # ── The seminaive module ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @randoms()
 def test_the_seminaive_module_adds_what_follows(rng: Random) -> None:
@@ -479,6 +481,7 @@ def test_the_seminaive_module_adds_what_follows(rng: Random) -> None:
             assert at.read(again) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @randoms()
 def test_the_seminaive_module_in_an_update(rng: Random) -> None:

@@ -206,6 +206,7 @@ def test_nothing_changes_by_asking() -> None:
 # --- the oracle ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=True), scans=st.sampled_from([0, 100]))
 def test_answers_equal_those_of_the_oracle(random: RandomProgram, rng: Random, scans: int) -> None:
@@ -235,6 +236,7 @@ def check_queries(m, random: RandomProgram, explicit, rng: Random) -> None:
         assert set(found) == expected, text
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=True))
 def test_tiny_chunks_give_the_same(random: RandomProgram, rng: Random) -> None:
@@ -287,6 +289,7 @@ def test_every_case_is_used() -> None:
     assert {path.stem for path in CASES.iterdir()} == set(ERRORS)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('path("a", x_)!;=.,:-?<{}1 \n/*edge'), max_size=30))
 def test_any_text_is_answered_or_refused(text: str) -> None:

@@ -34,6 +34,7 @@ def test_on_the_command_line(path: Path, tmp_path: Path, evermat_command: Everma
     assert found | ({"stdout.txt": done.out} if done.out else {}) == expected(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IN_A_PROCESS_OF_THEIR_OWN)
 def test_in_a_process_of_its_own(name: str, tmp_path: Path) -> None:
     path = CASES / f"{name}.dl"

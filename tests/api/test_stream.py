@@ -140,6 +140,7 @@ def test_a_stream_that_is_left_is_read_no_more() -> None:
     assert closed.wait(30)
 
 
+@pytest.mark.slow
 def test_positions_are_those_of_the_version(tmp_path) -> None:
     m = PROGRAM.materialise()
     m.save(tmp_path / "s")

@@ -37,6 +37,7 @@ def digest(facts: Facts) -> str:
     return hashlib.sha256(repr(sorted(facts.items())).encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_the_data_is_the_same_each_time() -> None:
     made = {
         "universities": universities(1, 1),
@@ -70,18 +71,21 @@ def test_too_few_facts_for_the_names() -> None:
         cyc(10, 20, 30)
 
 
+@pytest.mark.slow
 def test_people_with_further_names_share_an_address() -> None:
     addresses = Counter(address for _, address in universities(1, 1)[EMAIL])
     assert set(addresses.values()) == set(range(1, 10))
     assert set(Counter(address for _, address in universities(1, 1, names=None)[EMAIL]).values()) == {1}
 
 
+@pytest.mark.slow
 def test_nothing_is_equal_in_plain_data_and_many_names_are_in_the_other() -> None:
     program = UNIVERSITY.program(REWRITE)
     assert len(program.materialise(universities(1, 1, names=None))[SAME]) == 0
     assert len(program.materialise(universities(1, 1))[SAME]) > 400
 
 
+@pytest.mark.slow
 def test_representatives_and_axioms_give_the_same_facts() -> None:
     for shape in (*TINY.values(), UNIVERSITY):
         tables = stored.tables(shape.facts(True))
@@ -112,6 +116,7 @@ def test_facts_that_are_drawn_are_different_ones_of_all_relations() -> None:
     assert len(drawn) > 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithms", [("bf-eq",), ("bf",), COMPARED])
 def test_a_process_tells_its_steps(
     algorithms: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -145,6 +150,7 @@ def test_a_process_tells_its_steps(
     assert f"{algorithms[0]} " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_process_that_is_out_of_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "report.jsonl"
     larger = Shape("cliques", partial(parsed, CLIQUES), lambda _small: cliques(30, 100))

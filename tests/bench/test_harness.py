@@ -78,6 +78,7 @@ def test_a_failure_tells_why(tmp_path: Path) -> None:
     assert once(fake("silent", "pass"), tmp_path).status == "failed"
 
 
+@pytest.mark.slow
 def test_a_time_out_ends_the_engine_and_its_children(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     late = f"import time; time.sleep(0.9); open({str(mark)!r}, 'w')"

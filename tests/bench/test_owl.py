@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import pytest
 
 from bench import owl
-
-LASTING = pytest.mark.skipif(os.environ.get("EVERMAT_LONG") != "1", reason="takes long; EVERMAT_LONG=1 runs it")
+from tests.support.environment import LASTING
 
 
 def parts_of(options: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
@@ -23,6 +21,7 @@ def parts_of(options: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) 
     return json.loads((folder / "results" / "owl-quick.json").read_text(encoding="utf-8"))["parts"]
 
 
+@pytest.mark.slow
 def test_it_runs_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     parts = parts_of(["--only", "lubm"], tmp_path, monkeypatch)
     assert (tmp_path / "results" / "owl-quick.md").read_text(encoding="utf-8") in capsys.readouterr().out

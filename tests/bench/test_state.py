@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from bench import state, updates
+from tests.support.environment import LASTING
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "bench" / "results"
 
 
+@pytest.mark.slow
 def test_updates(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--rounds", "2", "--algorithms", "auto,dred"])
     updates.main()
@@ -31,7 +32,7 @@ def test_updates(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert (here / "updates-quick.md").read_text() in capsys.readouterr().out
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_state(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--work", str(tmp_path)])
     state.main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from bench.storage.running import Ran, disagreements, status_of
 from bench.storage.shapes import GRAPHS, LARGE, PROTOCOLS, RELATIONS, ROADS, RULES, SHAPES, SMALL, W1, shapes
 from bench.storage.steps import AUTO, PLAIN, SCHEMES, Step, Task, kept
 from evermat.columns.schemes import policy
+from tests.support.environment import LASTING
 
 SHA = {  # whatever changes the data changes what has been measured
     "fields": "931e931ea7efc4f0b2413ff8f1d4a24a27e1856eedc8fd5e088afb22eaab5706",
@@ -137,6 +137,7 @@ def test_all_shapes_have_what_is_asked(tmp_path: Path) -> None:
 # --- processes ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schemes", SCHEMES)
 @pytest.mark.parametrize("shape", [W1, ROADS, RELATIONS])
 def test_loading_tells_times_and_memory(shape: str, schemes: str, tmp_path: Path) -> None:
@@ -151,12 +152,13 @@ def test_loading_tells_times_and_memory(shape: str, schemes: str, tmp_path: Path
         assert isinstance(step.more["schemes"], dict)
 
 
+@pytest.mark.slow
 def test_a_wrong_number_of_facts_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "shapes", lambda _data: {W1: replace(SHAPES[W1], expected={True: 7})})
     assert [step.status for step in done(task(W1, "load"), tmp_path)] == ["wrong", "wrong"]
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @pytest.mark.usefixtures("few_are_many")
 def test_insertions_are_undone_by_deletions(tmp_path: Path) -> None:
     found = {schemes: done(task(SMALL, "updates", schemes), tmp_path) for schemes in SCHEMES}
@@ -177,7 +179,7 @@ def test_insertions_are_undone_by_deletions(tmp_path: Path) -> None:
     assert "WRONG" not in text
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("shape", [W1, RULES, RELATIONS])
 def test_queries_have_the_same_answers(shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,6 +202,7 @@ def test_queries_have_the_same_answers(shape: str, tmp_path: Path, monkeypatch: 
     assert all(f"| {shape} | {relation}, in |" in text for relation in SHAPES[shape].asked)
 
 
+@pytest.mark.slow
 def test_what_is_asked_is_answered_rightly() -> None:
     edges = data.fields([(2, 20, 3)])
     m = evermat.Program.parse(SHAPES[SMALL].program).materialise(tables({"broader": edges}))
@@ -213,6 +216,7 @@ def test_what_is_asked_is_answered_rightly() -> None:
     assert 40 <= counts["point"] < 100
 
 
+@pytest.mark.slow
 def test_a_process_that_is_out_of_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "report.jsonl"
     monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # it looks at the clock at once
@@ -222,7 +226,7 @@ def test_a_process_that_is_out_of_time_says_so(tmp_path: Path, monkeypatch: pyte
     assert (step.what, step.status) == ("materialise", "time")
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_a_process_of_its_own() -> None:
     ran = running.run(task(W1, "load", PLAIN))
     assert ran.status == "ok", ran.detail

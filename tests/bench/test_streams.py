@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import tempfile
 import xml.etree.ElementTree as ET
@@ -38,6 +37,7 @@ from bench.streams.steps import (
     Task,
     summary,
 )
+from tests.support.environment import LASTING
 
 SHA = {  # whatever changes the data changes what has been measured
     "edges": "26d6b2d72921d54cb681019bdd7018fe7a0879befe90981583ec6c9d9cac932c",
@@ -229,6 +229,7 @@ def test_what_comes_was_not_there_and_what_goes_was(stream: data.Stream) -> None
     assert not stream.changes[0].delete["edge" if "edge" in stream.changes[0].delete else "nextInWay"]
 
 
+@pytest.mark.slow
 def test_tracks_have_as_many_changes_as_the_papers() -> None:
     averages = {55: (18, 17), 83: (14, 14), 114: (9, 8)}
     for updates, metres in data.TRACKS.items():
@@ -239,6 +240,7 @@ def test_tracks_have_as_many_changes_as_the_papers() -> None:
         assert minus == pytest.approx(averages[updates][1], rel=0.15)
 
 
+@pytest.mark.slow
 def test_ways_cross_at_nodes() -> None:
     rows, places = data.roads()
     assert len(rows) == len(places) == len(set(map(tuple, rows.tolist())))
@@ -362,6 +364,7 @@ def test_updates_that_cost_more_with_marking_are_told() -> None:
     assert dearer(Ran("seq", "10", "bf", "failed", [step(OFF, 5)])) == []
 
 
+@pytest.mark.slow
 def test_shares_are_measured_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "SOME", FEW)
     one = Task("shares", "", small=True, repeat=1, limit=60.0)
@@ -474,7 +477,7 @@ def test_the_command_keeps_sections_that_are_left_out(
     assert (tmp_path / "streams-quick.svg").exists()
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_a_process_of_its_own() -> None:
     ran = running.run(small("seq", 10, algorithm="bf"))
     assert ran.status == "ok", ran.detail
@@ -482,7 +485,7 @@ def test_a_process_of_its_own() -> None:
     assert Ran.of(ran.as_json()) == ran
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_structured_streaming() -> None:
     ran = running.run(small("structured", data.NESTED))
     assert ran.status == "ok", ran.detail

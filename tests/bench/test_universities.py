@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import os
 import re
 import sys
 from collections import Counter, defaultdict
@@ -21,8 +20,9 @@ from bench import universities
 from bench.universities import ONTOLOGIES, RDF_TYPE, UB, UO
 from bench.universities import __main__ as command_line
 from bench.universities.department import PUBLICATIONS, RANKS
+from tests.support import environment
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder")) / "lubm"
+DATA = environment.DATA / "lubm"
 Triple = tuple[str, str, str]
 OWL = "http://www.w3.org/2002/07/owl#"
 
@@ -74,6 +74,7 @@ def test_the_same_options_give_the_same_bytes(kind: str) -> None:
     assert text != written(kind, departments=2, seed=3)
 
 
+@pytest.mark.slow
 def test_a_university_depends_on_the_seed_and_its_number_alone() -> None:
     both, first, second = written("lubm", 2), written("lubm"), written("lubm", 1, first=1)
     assert both.startswith(first)
@@ -142,6 +143,7 @@ def test_departments_have_the_published_profile(lubm: list[Triple]) -> None:
     assert len({v for _, p, v in lubm if p == f"<{UB}researchInterest>"}) == 30
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
 def test_there_is_as_much_of_everything_as_in_data_of_the_original_generator() -> None:
     """LUBM(1) has one university with 15 departments; so have ours.
@@ -201,6 +203,7 @@ def test_the_women_s_college_is_for_women_and_nobody_is_said_to_be_both(uobm: li
     assert not enrolled & sexes.keys()
 
 
+@pytest.mark.slow
 def test_the_data_is_consistent_and_what_goes_by_two_names_is_found_to_be_equal(tmp_path: Path) -> None:
     ontology, data = tmp_path / "ontology.ttl", tmp_path / "data.nt"
     ontology.write_text(ONTOLOGIES["uobm"](), encoding="utf-8")
@@ -237,6 +240,7 @@ def test_other_kinds_are_refused() -> None:
         written("wine")
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     data, ontology = tmp_path / "data.nt.gz", tmp_path / "ontology.ttl"
     options = ["--kind", "lubm", "--universities", "1", "--seed", "3", "--out", str(data), "--ontology", str(ontology)]

@@ -69,6 +69,7 @@ def test_an_ontology_and_data_need_no_program(folder: Path, evermat_command: Eve
     assert not any("name" in line for line in found)
 
 
+@pytest.mark.slow
 def test_export_then_import_is_the_identity(folder: Path, evermat_command: Evermat) -> None:
     asserted = ("--export-facts", "asserted")
     assert evermat_command("run", "--rdf", "d.nt", "--export", "1.nt", *asserted).code == 0
@@ -93,6 +94,7 @@ def test_several_files_and_their_blank_nodes(folder: Path, evermat_command: Ever
     ]
 
 
+@pytest.mark.slow
 def test_axioms_in_the_data_may_change(folder: Path, evermat_command: Evermat) -> None:
     assert evermat_command("run", "--entailment", "rdfs", "--rdf", "o.ttl", "d.nt", "--state", "s").code == 0
     query = ("query", "--state", "s", "--format", "csv", "<http://e/Person>(x)")
@@ -121,6 +123,7 @@ def test_what_has_no_relation_is_kept_and_updated(folder: Path, evermat_command:
     assert found.out.split() == ["x,y", "<http://e/z>,<http://e/c>"]
 
 
+@pytest.mark.slow
 def test_an_inconsistency_is_named_with_its_facts(folder: Path, evermat_command: Evermat) -> None:
     (folder / "bad.nt").write_text("<http://e/c> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/Man> .\n")
     done = evermat_command("run", "q.dl", "--ontology", "o.ttl", "--rdf", "d.nt", "bad.nt", "--state", "s")
@@ -140,6 +143,7 @@ def test_an_inconsistency_is_named_with_its_facts(folder: Path, evermat_command:
     assert "DisjointClasses(" in evermat_command("query", "--state", "s", "inconsistent(x)").out
 
 
+@pytest.mark.slow
 def test_an_update_that_is_inconsistent_changes_nothing(folder: Path, evermat_command: Evermat) -> None:
     assert evermat_command("run", "q.dl", "--ontology", "o.ttl", "--rdf", "d.nt", "--state", "s").code == 0
     (folder / "x.add.nt").write_text(
@@ -160,6 +164,7 @@ def test_functional_properties_make_their_values_equal(folder: Path, evermat_com
     assert "<http://e/a>\t<http://e/d>" not in lines(folder / "q.csv")
 
 
+@pytest.mark.slow
 def test_trivial_consequences_are_off_unless_asked_for(folder: Path, evermat_command: Evermat) -> None:
     for how in (("--ontology", "o.ttl"), ("--entailment", "owl2rl")):
         assert evermat_command("run", *how, "--rdf", "d.nt", "--export", "1.nt").code == 0

@@ -16,6 +16,7 @@ EVERMAT = [sys.executable, "-m", "evermat"]
 ENDLESS = ".decl n(x:number)\n.input n\nn(x + 1) :- n(x), x < 1000000000000.\n.output n\n.output n(IO=stdout)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sent", "code", "told"),
     [
@@ -49,6 +50,7 @@ def closed_pipe() -> int:
     return writing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(".decl a(x:number)\na(1).\n.output a(IO=stdout)\n.printsize a\n")
@@ -58,6 +60,7 @@ def test_a_closed_pipe_ends_quietly(command: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_had_enough(tmp_path: Path) -> None:
     rules = "".join(f"b(x) :- a(x), x != {i}.\n" for i in range(2000))
     (tmp_path / "long.dl").write_text(".decl a(x:number)\n.decl b(x:number)\n" + rules)
@@ -70,6 +73,7 @@ def test_a_reader_that_has_had_enough(tmp_path: Path) -> None:
         assert process.wait(timeout=20) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_a_full_disk_behind_stdout(command: str, tmp_path: Path) -> None:
@@ -89,6 +93,7 @@ jit.KERNELS[:] = [(change_bits, signatures) for kernel, signatures in jit.KERNEL
 """
 
 
+@pytest.mark.slow
 def test_compiled_kernels_are_found_again(tmp_path: Path) -> None:
     def python(code: str) -> str:
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

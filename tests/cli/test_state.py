@@ -130,6 +130,7 @@ def test_a_limit_leaves_the_last_version(folder: Path, evermat_command: Evermat)
     assert len(facts()["edge"]) == 2
 
 
+@pytest.mark.slow
 def test_queries(folder: Path, evermat_command: Evermat) -> None:
     (folder / "c.txt").write_text("+\tedge\tc\td\n")
     assert evermat_command("update", "--state", "state", "c.txt").code == 0
@@ -210,6 +211,7 @@ def test_damage_is_named(folder: Path, evermat_command: Evermat) -> None:
     assert err == f"error[E503]: `{part}` is damaged: its checksum is wrong\n  = note: nothing was read from it\n"
 
 
+@pytest.mark.slow
 def test_terminated_while_it_reads(folder: Path) -> None:
     """The first file was read, but nothing is applied before all are."""
     (folder / "c.txt").write_text("+\tedge\tc\td\n")

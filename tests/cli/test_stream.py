@@ -26,6 +26,7 @@ from tests.runtime.test_stream_crash import PATHS
 from tests.spark.test_saved_state import open_in_process
 from tests.support import oracle
 from tests.support.commands import Evermat
+from tests.support.environment import LASTING
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, facts_at
 from tests.support.updates import applied
 
@@ -84,6 +85,7 @@ def batches() -> list[str | None]:
 # --- what is taken, and when --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_taken_in_the_order_of_their_names(folder: Path, evermat_command: Evermat) -> None:
     put("9.tsv", "-c d")
     put("10.tsv", "+c d", "-a b")
@@ -109,6 +111,7 @@ def test_files_are_taken_in_the_order_of_their_names(folder: Path, evermat_comma
     assert facts_at(Path("state"))["path"] == {("a", "b"), ("b", "c"), ("a", "c"), ("x", "y")}
 
 
+@pytest.mark.slow
 def test_what_was_taken_is_not_taken_again(folder: Path, evermat_command: Evermat) -> None:
     put("1.tsv", "+c d")
     put("2.tsv", "-c d")
@@ -131,6 +134,7 @@ def test_a_link_to_the_folder_is_the_folder(folder: Path, evermat_command: Everm
     assert evermat_command("stream", "--state", "state", "--source", "link", "--once") == (0, "", "")
 
 
+@pytest.mark.slow
 def test_what_came_too_late_while_nobody_looked(folder: Path, evermat_command: Evermat) -> None:
     put("5.tsv", "+c d")
     put("6.tsv", "+d e")
@@ -170,6 +174,7 @@ def rdf_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(TRIPLES)
 
 
+@pytest.mark.slow
 def test_pairs(rdf_folder: None, evermat_command: Evermat) -> None:
     triples("x.add.nt", "a", "b")
     triples("x.del.nt", "a", "c")  # what is in both is inserted
@@ -212,6 +217,7 @@ def test_a_half_waits_for_the_other(other: str, rdf_folder: None, evermat_comman
     assert objects() == {"a", "b", "d"}
 
 
+@pytest.mark.slow
 def test_malformed_statements_are_left_out_and_counted(rdf_folder: None, evermat_command: Evermat) -> None:
     Path("src/x.add.nt").write_text("<http://a> <http://p> .\n<http://a> <http://p> <http://b> .\n")
     assert evermat_command(*ONCE).code == 3
@@ -227,6 +233,7 @@ def test_malformed_statements_are_left_out_and_counted(rdf_folder: None, evermat
 # --- what goes wrong ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_bad_file_stops_the_stream_before_it(folder: Path, evermat_command: Evermat) -> None:
     put("1.tsv", "+c d")
     Path("src/2.tsv").write_text("+\tedge\tx\ty\n*\tedge\tx\ty\n")
@@ -318,6 +325,7 @@ def test_what_the_command_line_must_not_say(folder: Path, evermat_command: Everm
 # --- what is told -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_changes_and_stats(folder: Path, evermat_command: Evermat) -> None:
     put("1.tsv", "+c d", "-a b")
     assert evermat_command(*ONCE, "--changes-out", "out", "--stats", "stats.jsonl").code == 0
@@ -335,6 +343,7 @@ def test_changes_and_stats(folder: Path, evermat_command: Evermat) -> None:
     assert told == [(2, ["1.tsv"], 1, 3, 3), (3, ["2.tsv"], 1, 4, 0), (4, ["3.tsv"], 1, 0, 0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["tsv", "parquet"])
 def test_a_file_of_changes_that_was_missed(form: str, folder: Path, evermat_command: Evermat) -> None:
     put("1.tsv", "+c d")
@@ -384,6 +393,7 @@ def random_files(rng: Random, number: int) -> set[tuple[int, int]]:
     return facts["edge"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "options"),
     [(PATHS, "--no-marking"), (PATHS, "--marking"), (PROGRAM, "--marking"), (PROGRAM, "--coalesce")],
@@ -418,6 +428,7 @@ def test_the_result_is_that_of_recomputation(
                 assert facts_at(tmp_path / "state", version) == oracle.materialise(oracle.read(text), facts)
 
 
+@pytest.mark.slow
 def test_facts_on_a_cluster(folder: Path) -> None:
     """The folder is read here; the rest is done where the facts are."""
     put("1.tsv", "+c d")
@@ -430,8 +441,8 @@ def test_facts_on_a_cluster(folder: Path) -> None:
     assert edges() == {"b c", "c d", "d e"}
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
-@pytest.mark.xdist_group("spark")
+@LASTING
+@pytest.mark.spark
 def test_on_spark(
     spark: Any,
     folder: Path,
@@ -491,6 +502,7 @@ def test_pairs_that_are_renamed_meanwhile(
         assert named(FolderStream("src", m, once=True, warn=lambda _: None)) == whole
 
 
+@pytest.mark.slow
 def test_only_so_much_is_read_ahead(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(12):
         put(f"{number:02}.tsv", f"+n{number} m{number}")
@@ -568,6 +580,7 @@ def test_names_that_come_too_late(folder: Path) -> None:
 # --- as a process -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_runs_until_it_is_stopped(folder: Path) -> None:
     put("1.tsv", "+c d")
     command = [sys.executable, "-m", "evermat", *STREAM, "--poll", "0.02", "--changes-out", "out"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +22,8 @@ from evermat.columns.intervals.interval_version import Version
 from evermat.columns.storage.domains import GAINED, KEPT, LOST
 from evermat.columns.storage.table import Rows
 from evermat.language.patterns.closures import Closure, Member
+from tests.support.environment import LONG
 
-LONG = bool(os.environ.get("EVERMAT_LONG"))
 MANY = 30 if LONG else 1  # times as many examples
 
 Pair = tuple[int, int]
@@ -245,6 +244,7 @@ def run(steps: list[tuple[list[tuple[list[Pair], list[Pair]]], bool]], size: int
     check_reach(Reach(None, None, pickle.loads(pickle.dumps(graph.intervals.now))), None, graph.now, size)
 
 
+@pytest.mark.slow
 @settings(max_examples=50 * MANY)
 @given(batches(9, 6), SETTINGS, st.sampled_from([1, 3, 1000]))
 def test_small_graphs(steps, chosen, size: int) -> None:
@@ -252,6 +252,7 @@ def test_small_graphs(steps, chosen, size: int) -> None:
         run(steps, size)
 
 
+@pytest.mark.slow
 @settings(max_examples=10 * MANY)
 @given(batches(40, 60), SETTINGS, st.sampled_from([7, 1000]))
 def test_graphs_of_some_size(steps, chosen, size: int) -> None:
@@ -388,6 +389,7 @@ def random_pairs(rng: np.random.Generator, nodes: int, count: int) -> list[Pair]
     return [(tail, head) for tail, head in rng.integers(0, nodes, (count, 2)).tolist()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [0.9, 1.5, 4.0])
 def test_changes_lead_to_what_is_built_at_once(degree: float) -> None:
     rng = np.random.default_rng(int(degree * 10))
@@ -420,6 +422,7 @@ def test_changes_lead_to_what_is_built_at_once(degree: float) -> None:
             graph.merge()
 
 
+@pytest.mark.slow
 def test_many_intervals_lead_to_new_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """And what is not needed any more is given up."""
     monkeypatch.setattr(module, "GROWTH_AT_LEAST", 100)

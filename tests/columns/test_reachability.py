@@ -98,6 +98,7 @@ def check_invariants(graph: Graph, model: nx.DiGraph) -> None:
     assert sorted(zip(tails, graph.successors.tolist(), strict=True)) == across
 
 
+@pytest.mark.slow
 @given(graphs(), st.booleans())
 def test_graphs_are_condensed(shape: tuple[int, list[Edge]], symmetric: bool) -> None:
     graph, model = graph_of(*shape, symmetric=symmetric), model_of(*shape, symmetric=symmetric)
@@ -107,6 +108,7 @@ def test_graphs_are_condensed(shape: tuple[int, list[Edge]], symmetric: bool) ->
     check_invariants(graph.turned.turned, model)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), graphs(), st.booleans(), st.integers(1, 7) | st.just(1000), BOUNDS)
 def test_pairs_are_the_difference_of_closures(
@@ -132,6 +134,7 @@ def test_pairs_are_the_difference_of_closures(
         assert collect(Pairs(more, less, nodes_of(sources), wanted), chunk) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.data(), graphs(least=1), st.booleans(), BOUNDS)
 def test_connected_is_the_closure(
@@ -268,6 +271,7 @@ def linked(draw: st.DrawFn) -> tuple[int, Linked]:
     return nodes, Linked(nodes, edges, states)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), linked(), st.sampled_from([0, 2, 6]), st.booleans())
 def test_reach_visits_what_live_edges_lead_to(
@@ -291,6 +295,7 @@ def test_reach_visits_what_live_edges_lead_to(
     assert marks.tolist() == [mark | (v in visited) for v, mark in enumerate(before)]
 
 
+@pytest.mark.slow
 @given(st.data(), linked())
 def test_edges_between_marked_nodes(data: st.DataObject, shape: tuple[int, Linked]) -> None:
     nodes, graph = shape

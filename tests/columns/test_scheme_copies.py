@@ -128,6 +128,7 @@ REVISIONS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("opened", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_rules_that_copy_come_and_go(form: str, opened: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,6 +181,7 @@ def test_a_state_with_rows_for_what_is_copied(folder: Path, monkeypatch: pytest.
         assert_counters_right(m, explicit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_counters_do_not_go_to_a_cluster_where_what_is_copied_is_not_counted(
     form: str, monkeypatch: pytest.MonkeyPatch

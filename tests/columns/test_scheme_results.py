@@ -182,6 +182,7 @@ def test_members_that_are_not_there() -> None:
     assert not m.query("t(x, 77)")
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_queries_are_answered_alike(rng: Random) -> None:
@@ -197,6 +198,7 @@ def test_queries_are_answered_alike(rng: Random) -> None:
         assert (len(answer), answer.undefined) == (len(expected), expected.undefined), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1, 10**12], ids=["dense", "far apart"])
 @pytest.mark.parametrize("turned", [False, True])
 @settings(max_examples=15, deadline=None)

@@ -83,6 +83,7 @@ def assert_clean(m: Materialisation) -> None:
             assert not table.scheme.pairs.changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
 def test_every_algorithm_changes_what_it_would_change_in_tables(algorithm: str) -> None:
     explicit, changes = FACTS | {"node": {(x,) for x in NODES}}, []
@@ -255,6 +256,7 @@ REVISIONS = [
 ]
 
 
+@pytest.mark.slow
 def test_rules_that_come_and_go_change_what_they_would_change_in_tables() -> None:
     m, plain = both(PROGRAM, FACTS)
     changes = []
@@ -294,6 +296,7 @@ def test_relations_stay_as_they_are_stored_if_other_rules_change() -> None:
     assert m.stats["schemes"]["v"]["reason"] == "its rules have changed"
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_random_updates_tell_the_same(rng: Random) -> None:

@@ -204,6 +204,7 @@ def check_cover(graph: Graph, parents: Nodes, order: Nodes) -> None:
 
 
 class TestCover:
+    @pytest.mark.slow
     @given(graphs())
     @settings(max_examples=300)
     def test_it_is_a_post_order(self, graph):
@@ -222,6 +223,7 @@ class TestCover:
         has_parent[graph.successors] = True
         assert ((parents >= 0) == has_parent).all()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("operations", [0, tree_cover.MOST_OPERATIONS])
     def test_a_dag_has_few_intervals(self, operations, monkeypatch):
         monkeypatch.setattr(tree_cover, "MOST_OPERATIONS", operations)
@@ -235,6 +237,7 @@ class TestCover:
         ]
         assert least * 2 < min(others)
 
+    @pytest.mark.slow
     @given(st.integers(1, 200), st.data())
     def test_a_forest_has_one_interval_for_each_node_with_children(self, nodes, data):
         parents = [data.draw(st.integers(-1, child - 1)) for child in range(nodes)]

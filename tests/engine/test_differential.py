@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 import evermat
 from tests.support.engines import PLACES, Engine, randomly, using
 from tests.support.strategies import Facts, Features, random_program, random_query
 from tests.support.updates import ALGORITHMS, applied, assert_counters_right, facts_of, random_update
 
 
+@pytest.mark.slow
 @randomly(memory=50, spark=1)
 def test_all_algorithms_report_the_same_change(engine: Engine, rng: Random) -> None:
     recursion = rng.random() < 0.7
@@ -22,6 +25,7 @@ def test_all_algorithms_report_the_same_change(engine: Engine, rng: Random) -> N
     assert all(change == changes[0] for change in changes)
 
 
+@pytest.mark.slow
 @randomly(memory=50, spark=2)
 def test_any_split_into_updates_gives_the_same(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
@@ -89,6 +93,7 @@ PARTS = (
 )
 
 
+@pytest.mark.slow
 @randomly(memory=0, spark=1, engines=[*PLACES], few=100)
 def test_engines_agree_on_larger_data(engine: Engine, rng: Random) -> None:
     """Hundreds of facts, so that every bucket, packet and file has some of them."""
@@ -111,6 +116,7 @@ def test_engines_agree_on_larger_data(engine: Engine, rng: Random) -> None:
     assert facts_of(m) == facts_of(expected)
 
 
+@pytest.mark.slow
 def test_a_stratum_that_goes_on_elsewhere_considers_each_instance_once() -> None:
     """Rules with two recursive atoms, in the driver and then in tasks: Δ is some of the facts, which lie anywhere in their files."""
     text = """

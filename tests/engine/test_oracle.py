@@ -27,6 +27,7 @@ def assert_all_in_tables(m: Materialisation) -> None:
         assert all(state_of(m).materialised.holds_all(name) for name in m.program.relations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counters", ["none", "nonrecursive", "both"])
 @randomly(memory=150, spark=4, engines=EVERYWHERE)
 def test_facts_equal_those_of_the_oracle(engine: Engine, counters: str, rng: Random) -> None:
@@ -36,6 +37,7 @@ def test_facts_equal_those_of_the_oracle(engine: Engine, counters: str, rng: Ran
     assert_all_in_tables(m)
 
 
+@pytest.mark.slow
 @randomly(memory=150, spark=4, engines=EVERYWHERE)
 def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
@@ -46,6 +48,7 @@ def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
     assert_counters_right(m, random.facts)
 
 
+@pytest.mark.slow
 @randomly(memory=60, spark=3)
 def test_tiny_chunks_give_the_same(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
@@ -55,6 +58,7 @@ def test_tiny_chunks_give_the_same(engine: Engine, rng: Random) -> None:
     assert facts_of(m) == oracle.materialise(oracle.read(random.text), random.facts)
 
 
+@pytest.mark.slow
 @on_engines
 def test_a_product_is_counted_without_being_enumerated(engine: Engine) -> None:
     width = 250 if engine.in_memory else 5

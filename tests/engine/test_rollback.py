@@ -30,6 +30,7 @@ class Stopped(BaseException):
     """Stands for Ctrl-C."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS[1:])
 @randomly(memory=25, spark=2)
 def test_an_interrupted_update_changes_nothing(engine: Engine, algorithm: str, rng: Random) -> None:
@@ -63,6 +64,7 @@ def test_an_interrupted_update_changes_nothing(engine: Engine, algorithm: str, r
     assert_right(m, random, applied(explicit, delete, insert))
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", 0.0)
     rng = Random(0)

@@ -314,6 +314,7 @@ def _give_up(_signal: int, _frame: object) -> None:
 def run(seconds: float, seed: int) -> int:
     """Fuzzes for a while; hands back the number of failures of different kinds."""
     corpus = [path.read_bytes().decode("utf-8", errors="replace") for path in sorted(CASES.rglob("*.dl"))]
+    print(f"seed {seed}", flush=True)
     mutator = Mutator(corpus, seed)
     signal.signal(signal.SIGALRM, _give_up)
     end = time.monotonic() + seconds

@@ -56,6 +56,7 @@ def _run_seed(rng: Random, patch: pytest.MonkeyPatch) -> str:
 def main(seconds: float, seed: int) -> int:
     """Runs seed after seed until the time is over."""
     choose_module._MOST_FOR_BF = choose_module._MOST_FOR_DRED = 0.0
+    print(f"first seed {seed}", flush=True)
     end, done, failed = time.monotonic() + seconds, Counter(), 0
     while time.monotonic() < end:
         try:
@@ -71,4 +72,4 @@ def main(seconds: float, seed: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    sys.exit(main(float(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else Random().getrandbits(32)))

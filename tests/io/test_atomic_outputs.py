@@ -73,6 +73,7 @@ def test_an_interrupt_leaves_nothing(tmp_path, monkeypatch):
     assert everything(tmp_path) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["r.csv", "r.gz", "r.parquet", "r.jsonl"])
 def test_a_disk_that_fills_up(tmp_path, path):
     many = table(relation("n"), [(n * 7919 * 104729 % 1000003,) for n in range(150_000)])

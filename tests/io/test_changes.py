@@ -527,11 +527,13 @@ def round_trip(folder: Path, name: str, found: dict[str, tuple[list[tuple], list
         }
 
 
+@pytest.mark.slow
 @given(some_changes(plain=True), st.sampled_from(["c.txt", "c.gz", "c.any"]))
 def test_text_reads_back(tmp_path_factory, found, name):
     round_trip(tmp_path_factory.mktemp("changes"), name, found)
 
 
+@pytest.mark.slow
 @given(some_changes(), st.sampled_from(["c.jsonl", "c.jsonl.gz", "c.parquet"]))
 def test_json_and_parquet_read_back(tmp_path_factory, found, name):
     round_trip(tmp_path_factory.mktemp("changes"), name, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io as streams
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ SHAPES = st.sampled_from(["s", "n", "u", "f", "ss", "nn", "ff", "uu", "sn", "fs"
 DELIMITERS = st.sampled_from("\t,; x")
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), SHAPES, DELIMITERS, st.booleans())
 def test_fast_and_exact_agree(data, types, delimiter, rfc4180):
@@ -106,6 +108,7 @@ def outcome(content: bytes, io: Io, size: int) -> str:
         return str(error)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), SHAPES, st.booleans(), st.booleans(), st.integers(1, 9))
 def test_the_cut_into_blocks_does_not_matter(data, types, headers, rfc4180, size):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import io as streams
 import itertools
-import os
 import pickle
 import tempfile
 from pathlib import Path
@@ -26,8 +25,8 @@ from evermat.io.read import read_file, read_stream
 from evermat.io.schema import table_of
 from evermat.language.model import Io
 from tests.io.relations import relation, rows_of
+from tests.support.environment import LONG
 
-LONG = os.environ.get("EVERMAT_LONG") == "1"
 TRIPLE = b'<http://a> <http://b> "c" .\n'
 XML = (
     b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:x="http://">'
@@ -267,6 +266,7 @@ def read_parts(path, io, cuts, size):
     return table_of(io.relation, tables), merge_findings(path, problems)
 
 
+@pytest.mark.slow
 @settings(max_examples=400 if LONG else 150)
 @given(st.data(), st.sampled_from(["r.facts", "r.facts", "r.jsonl", "r.nt", "r.nq"]), st.booleans(), st.integers(1, 40))
 def test_the_parts_are_the_whole(data, name, headers, size):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io as streams
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +27,8 @@ from evermat.io.schema import table_of
 from evermat.language.model import Io
 from evermat.language.terms import literal_term
 from tests.io.relations import relation, rows_of
+from tests.support.environment import LONG
 
-LONG = os.environ.get("EVERMAT_LONG") == "1"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 
 
@@ -207,6 +206,7 @@ def mutated(draw):
     return line.replace("\n", "").encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=2000 if LONG else 150)
 @given(mutated())
 def test_every_line_is_read_as_pyoxigraph_reads_it(line):
@@ -217,6 +217,7 @@ def test_every_line_is_read_as_pyoxigraph_reads_it(line):
         assert expected is None
 
 
+@pytest.mark.slow
 @settings(max_examples=2000 if LONG else 150)
 @given(mutated())
 def test_every_line_of_quads_is_read_as_pyoxigraph_reads_it(line):
@@ -279,6 +280,7 @@ def test_without_the_fast_path_all_is_the_same(monkeypatch):
     assert read(text) == fast
 
 
+@pytest.mark.slow
 def test_pyoxigraph_is_loaded_only_for_lines_that_need_it():
     code = """
 import io, sys

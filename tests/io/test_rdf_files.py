@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io as streams
-import os
 import pickle
 import re
 import tempfile
@@ -28,8 +27,8 @@ from evermat.io.schema import arrow_schema
 from evermat.language.model import Io, Relation
 from evermat.language.terms import RDF_TYPE, literal_term
 from tests.io.relations import relation, rows_of, table
+from tests.support.environment import LONG
 
-LONG = os.environ.get("EVERMAT_LONG") == "1"
 SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf")
 XSD = "http://www.w3.org/2001/XMLSchema#"
 Row = tuple[str, ...]
@@ -120,6 +119,7 @@ def unsayable(row: Row) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=600 if LONG else 40)
 @given(st.lists(TRIPLES, max_size=8), st.sampled_from(SYNTAXES))
 def test_what_is_written_is_read_again(rows: list[Row], syntax: str) -> None:
@@ -138,6 +138,7 @@ def test_what_is_written_is_read_again(rows: list[Row], syntax: str) -> None:
         assert anonymous(found) == anonymous(rows)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300 if LONG else 25)
 @given(
     st.lists(st.tuples(IRIS | BLANKS, IRIS, IRIS | BLANKS | LITERALS, GRAPHS), max_size=8),
@@ -190,6 +191,7 @@ NO_TERM = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=1000 if LONG else 60)
 @given(st.lists(st.tuples(TRIPLES, st.integers(0, 2), NO_TERM | LITERALS), max_size=6), st.sampled_from(SYNTAXES[:4]))
 def test_what_is_no_rdf_is_left_out(given_rows: list[tuple[Row, int, str]], syntax: str) -> None:
@@ -376,6 +378,7 @@ def test_nothing_is_no_triples(tmp_path: Path) -> None:
         assert read_triples(tmp_path / name).encoded.schema == ENCODED
 
 
+@pytest.mark.slow
 def test_entities_do_not_blow_up(tmp_path: Path) -> None:
     entities = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 9))
     (tmp_path / "x.owl").write_text(
@@ -441,6 +444,7 @@ def test_blank_nodes_are_numbered_as_they_appear(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_blank_nodes_are_the_same_across_blocks(tmp_path: Path) -> None:
     path = tmp_path / "x.ttl"
     path.write_text("".join(f"_:n{i} <http://p> _:n{i + 1} .\n" for i in range(40_000)))
@@ -485,6 +489,7 @@ def test_graphs_with_mistakes_lose_only_statements(tmp_path: Path) -> None:
     assert skipped == 4
 
 
+@pytest.mark.slow
 def test_elements_with_mistakes_are_left_out_as_a_whole(tmp_path: Path) -> None:
     def element(body: str, about: str = "http://a") -> str:
         return f'\n  <rdf:Description rdf:about="{about}">{body}</rdf:Description>'
@@ -589,6 +594,7 @@ STATEMENTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=2000 if LONG else 100)
 @given(st.lists(st.lists(PIECES, max_size=6).map(" ".join) | STATEMENTS, max_size=6), st.sampled_from(["ttl", "trig"]))
 def test_what_is_right_is_read_and_all_else_refused(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -16,15 +15,15 @@ from evermat.io import Outputs, RdfOptions, read_triples
 from evermat.io.error_report import Findings
 from evermat.io.rdf.turtle import Careful
 from tests.io.relations import rows_of
+from tests.support.environment import DATA, NEEDS_DATA
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
 SUITES = {"rdf-n-triples": {True: 41, False: 29}, "rdf-turtle": {True: 219, False: 94}}
 BASE = "https://w3c.github.io/rdf-tests/rdf/rdf11/rdf-turtle/"
 TESTS = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#"
 # Tests that do not pass, and why.
 EXCEPTIONS: dict[str, str] = {}
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
+pytestmark = NEEDS_DATA
 
 
 @cache

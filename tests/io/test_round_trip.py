@@ -35,6 +35,7 @@ def test_plain_text(data, types, headers, path, delimiter):
     round_trip(types, rows, path=path, headers=headers, delimiter=delimiter)
 
 
+@pytest.mark.slow
 @given(st.data(), TYPES, st.booleans(), st.sampled_from(["r.csv", "r.GZ"]), st.sampled_from("\t,; |é"))
 def test_quoted_text(data, types, headers, path, delimiter):
     round_trip(types, data.draw(facts(types)), path=path, headers=headers, delimiter=delimiter, rfc4180=True)

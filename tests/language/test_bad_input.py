@@ -102,11 +102,13 @@ def test_a_string_of_ten_megabytes():
     assert compile_text(f'.decl a(x:symbol)\na("{text}").').facts == {"a": [(text,)]}
 
 
+@pytest.mark.slow
 def test_an_open_string_of_ten_megabytes():
     assert kinds('"' + "x" * (10 * MEGABYTE)) == {"E204"}
     assert kinds('a("' + "\\n" * MEGABYTE) == {"E204"}
 
 
+@pytest.mark.slow
 def test_ten_megabytes_of_facts_on_one_line():
     value = "y" * 1000
     facts = f'a("{value}").' * 10_000
@@ -131,6 +133,7 @@ def test_names_of_any_length():
 DECLARED = ".decl a(x:number)\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", [201, 1000, 50_000])
 @pytest.mark.parametrize(
     ("before", "inner", "after"),
@@ -167,11 +170,13 @@ def test_deep_data_types_are_refused_by_name():
 # --- width -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_conjunction_of_many_atoms():
     (rule,) = compile_text(f"{DECLARED}a(x) :- {', '.join(['a(x)'] * 50_000)}.").rules
     assert len(rule.body) == 50_000
 
 
+@pytest.mark.slow
 def test_a_chain_of_many_equations_in_the_wrong_order():
     n = 20_000
     equations = ", ".join(f"x{i} = x{i + 1}" for i in range(n))
@@ -179,12 +184,14 @@ def test_a_chain_of_many_equations_in_the_wrong_order():
     assert len(rule.body) == n + 1
 
 
+@pytest.mark.slow
 def test_many_unbound_variables():
     comparisons = ", ".join(f"x{i} < y{i}" for i in range(5000))
     found = problems(f"{DECLARED}a(1) :- {comparisons}.")
     assert [problem.kind.label for problem in found] == ["E222"] * 100 + ["E213"]
 
 
+@pytest.mark.slow
 def test_many_alternatives():
     assert kinds(f"{DECLARED}a(x) :- {'; '.join(['a(x)'] * 20_000)}.") == {"E261"}
     assert kinds(f"{DECLARED}a(x) :- a(x), !({', '.join(['a(x)'] * 20_000)}).") == {"E261"}
@@ -193,6 +200,7 @@ def test_many_alternatives():
     assert kinds(f"{DECLARED}a(x) :- {long}.") == {"E261"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [".type T{a} <: T{b}", ".type T{a} = T{b}"])
 @pytest.mark.parametrize("forward", [True, False])
 def test_long_chains_of_types(form: str, forward: bool):
@@ -205,12 +213,14 @@ def test_long_chains_of_types(form: str, forward: bool):
     assert compile_text(text + "\n.decl c(x:number)\nc(x) :- a(x), b(x).").rules
 
 
+@pytest.mark.slow
 def test_a_cycle_of_many_types():
     n = 30_000
     (problem,) = problems("\n".join(f".type T{i} <: T{(i + 1) % n}" for i in range(n)))
     assert problem.message.count("→") <= 9
 
 
+@pytest.mark.slow
 def test_a_union_of_many_types():
     n = 20_000
     members = "\n".join(f".type T{i} <: number" for i in range(n))
@@ -218,6 +228,7 @@ def test_a_union_of_many_types():
     assert compile_text(text).rules
 
 
+@pytest.mark.slow
 def test_many_names_that_were_not_meant():
     n = 3000
     declared = "".join(f".decl relation{i}(x:number)\n" for i in range(n))
@@ -226,11 +237,13 @@ def test_many_names_that_were_not_meant():
     assert found[-1].message == "and more: only the first 100 errors are shown"
 
 
+@pytest.mark.slow
 def test_many_errors_on_one_line():
     assert len(problems(DECLARED + 'a("x").' * 20_000)) == 101
     assert len(problems(DECLARED + "a(1 1)." * 20_000)) == 101
 
 
+@pytest.mark.slow
 def test_many_cycles():
     n = 1000
     declared = "".join(f".decl r{i}(x:number)\n" for i in range(n))
@@ -242,6 +255,7 @@ def test_many_cycles():
 # --- what fuzzing found ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", cases("fuzz"), ids=lambda path: path.stem)
 def test_what_fuzzing_found_stays_mended(path: Path):
     assert check(path.read_bytes().decode()) < SECONDS

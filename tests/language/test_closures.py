@@ -164,6 +164,7 @@ def test_a_tautology_goes_where_its_relation_goes():
     assert found("r(x,y) :- r(x,y).") == {"plain": [1]}
 
 
+@pytest.mark.slow
 def test_a_long_circle_of_copies_needs_no_deep_stack():
     n = 1500
     lines = [f"r{i}(x,y) :- r{(i + 1) % n}(x,y)." for i in range(n)]
@@ -400,6 +401,7 @@ def evaluated(rules: Iterable[Rule], facts: dict[str, Pairs]) -> dict[str, Pairs
             facts[name].add(pair)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=True))
 def test_a_closure_means_what_its_rules_mean(random: Random):

@@ -38,6 +38,7 @@ def expected(facts: Facts) -> Facts:
         facts = new
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(f=pairs, p=pairs, c=st.lists(st.sampled_from(NAMES), max_size=2), same=pairs, more=pairs)
 def test_equality_equals_its_axioms(

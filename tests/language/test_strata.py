@@ -77,12 +77,14 @@ def reads_own_stratum(program: Program, rule) -> bool:
     return any(isinstance(literal, Atom) and level[literal.relation.name] == own for literal in rule.body)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(layered_programs())
 def test_what_is_layered_is_stratified(text: str):
     check(compile_text(text))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(programs())
 def test_every_stratification_is_valid(text: str):
@@ -113,6 +115,7 @@ def test_relations_that_no_rule_mentions_have_a_stratum():
     assert [stratum.relations for stratum in program.strata] == [("a", "b")]
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_deep_stack():
     n = 3000
     text = "".join(f".decl r{i}(x:number)\n" for i in range(n + 1)) + "".join(

@@ -5,7 +5,6 @@ They are read from the folder that the environment variable EVERMAT_DATA names; 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,9 @@ import pytest
 from evermat.owl.rulesets.regimes import Regime
 from evermat.owl.vocabulary import RDF
 from tests.owl.graphs import Triple, closure, entails, read, spelling
+from tests.support.environment import DATA, NEEDS_DATA
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
+pytestmark = NEEDS_DATA
 
 FAILING: dict[str, str] = {}
 """The tests that do not pass, and why."""
@@ -45,6 +44,7 @@ def folders(suite: str) -> list[Path]:
     return sorted((DATA / "owl2-rl" / suite).iterdir()) if DATA.is_dir() else []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", folders("owl2rl"), ids=lambda folder: folder.name)
 def test_owl2rl(folder: Path) -> None:
     run_rdf_based(folder, "owl2rl")

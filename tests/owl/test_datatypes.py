@@ -47,6 +47,7 @@ def spelled(draw: st.DrawFn, number: Decimal) -> str:
     return f"{sign}{front}{point}{back}"
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.none() | whole, st.none() | whole, st.lists(whole, min_size=20, max_size=20))
 def test_whole_numbers_between_two(low: int | None, high: int | None, numbers: list[int]) -> None:
@@ -60,6 +61,7 @@ def test_whole_numbers_between_two(low: int | None, high: int | None, numbers: l
     assert matches(pattern, ["", "+", "-", "1.5", "x", "1x"]) == [False] * 6
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data(), decimals, st.lists(decimals, min_size=10, max_size=10))
 def test_decimal_numbers_on_one_side_of_another(data: st.DataObject, bound: Decimal, numbers: list[Decimal]) -> None:

@@ -364,6 +364,7 @@ RANGES = {
 }
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_integers_are_of_the_datatypes_whose_ranges_they_are_in(data: st.DataObject) -> None:
@@ -438,6 +439,7 @@ TRIPLES = st.one_of(
 GRAPHS = st.frozensets(TRIPLES, max_size=14)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(GRAPHS, GRAPHS, st.sampled_from(["auto", "dred", "dred-c", "bf-c"]))
 def test_random_graphs_and_what_they_become(

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,10 @@ import pytest
 
 import evermat
 from bench.universities import ONTOLOGIES
+from tests.support import environment
+from tests.support.environment import LASTING
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder")) / "lubm"
-LASTING = pytest.mark.skipif(os.environ.get("EVERMAT_LONG") != "1", reason="takes long; EVERMAT_LONG=1 runs it")
+DATA = environment.DATA / "lubm"
 COUNTS = (4, 0, 6, 34, 719, 7790, 67, 7790, 208, 4, 224, 15, 1, 5916)
 
 PREFIX = ".prefix ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n"
@@ -86,6 +85,7 @@ def univ_bench() -> Any:
     return program.materialise({}, rdf=[DATA / "lubm1.nt.gz"])
 
 
+@pytest.mark.slow
 def test_the_published_answers_are_published_in_the_published_numbers() -> None:
     assert [len(published(number)) for number in NUMBERS] == list(COUNTS)
 
@@ -101,6 +101,7 @@ def test_queries_give_the_published_answers(univ_bench: Any, number: int) -> Non
     assert {tuple(row[column] for column in order) for row in answers} == published(number)
 
 
+@pytest.mark.slow
 def test_the_ontology_of_our_generator_says_the_same(univ_bench: Any, tmp_path: Path) -> None:
     ontology = tmp_path / "universities.ttl"
     ontology.write_text(ONTOLOGIES["lubm"](), encoding="utf-8")
@@ -114,11 +115,7 @@ def test_the_ontology_of_our_generator_says_the_same(univ_bench: Any, tmp_path: 
 
 
 @LASTING
-def test_spark_gives_the_published_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evermat.spark.launch.session import session
-
+def test_spark_gives_the_published_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     program = evermat.Program.parse(rules(), ontology=[DATA / "univ-bench.owl"])
-    with session(master="local[2]", memory=4 << 30, conf={}, name="tests") as spark:
-        check(program.materialise({}, rdf=[DATA / "lubm1.nt.gz"], engine=spark))
+    check(program.materialise({}, rdf=[DATA / "lubm1.nt.gz"], engine=spark))

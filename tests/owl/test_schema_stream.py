@@ -5,9 +5,7 @@ They are read from the folder that the environment variable EVERMAT_DATA names; 
 
 from __future__ import annotations
 
-import os
 from functools import cache
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -17,12 +15,10 @@ from evermat.language.terms import RDF_TYPE
 from evermat.owl.rulesets.regimes import REGIMES, Regime, entailment
 from evermat.owl.vocabulary import DOMAIN, RANGE, SUB_CLASS, SUB_PROPERTY
 from tests.owl.graphs import Triple, read
+from tests.support.environment import DATA, LASTING, NEEDS_DATA
 from tests.support.updates import ALGORITHMS
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
-LONG = os.environ.get("EVERMAT_LONG") == "1"
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
-LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+pytestmark = NEEDS_DATA
 
 
 @cache
@@ -67,11 +63,13 @@ def follow(regime: Regime, algorithm: str, every: int = 1) -> None:
             assert set(m["triple"]) == recomputed(regime, number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["auto", "dred-c", "bf-c", "bf-c-mod"])
 def test_rdfs_follows_every_release(algorithm: str) -> None:
     follow("rdfs", algorithm)
 
 
+@pytest.mark.slow
 def test_owl2rl_follows_releases() -> None:
     follow("owl2rl", "auto", every=10)
 

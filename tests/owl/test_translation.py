@@ -23,11 +23,10 @@ from evermat.language.terms import quote
 from evermat.owl.rules.collect import _renamed
 from evermat.owl.rules.model import Link, Member
 from evermat.owl.translation import Translation, translate
+from tests.support.environment import DATA, NEEDS_DATA
 
 CASES = Path(__file__).parent / "cases"
 FORMATS = (".ttl", ".ofn", ".owx", ".owl", ".obo")
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
-needs_data = pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
 PREFIXES = """
 @prefix : <http://example.org/t#> .
 @prefix owl: <http://www.w3.org/2002/07/owl#> .
@@ -107,6 +106,7 @@ def test_the_same_axioms_in_other_words_are_the_same_rules(tmp_path: Path) -> No
     assert len(rules(turtle)) == 8
 
 
+@pytest.mark.slow
 def test_the_text_does_not_depend_on_hashes() -> None:
     script = (
         "from pathlib import Path; from evermat.owl.translation import translate; import sys; "
@@ -165,6 +165,7 @@ def test_facts_can_be_a_part_of_the_text(tmp_path: Path) -> None:
     assert "Facts" not in translation.text()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.text(), st.sampled_from(["", "@en-GB", "^^xsd:token", "^^<http://example.org/type>"]))
 def test_literals_mean_the_same_in_the_text(tmp_path_factory: pytest.TempPathFactory, text: str, suffix: str) -> None:
@@ -242,6 +243,7 @@ def test_long_lists_do_not_become_pairs(tmp_path: Path) -> None:
     assert violated({same: [(t("a3"), t("a7"))]}) == ["DifferentIndividuals"]
 
 
+@pytest.mark.slow
 def test_deep_expressions_are_noted(tmp_path: Path) -> None:
     depth = 3000
     text = ":A rdfs:subClassOf " + "[ owl:complementOf " * depth + ":B" + " ]" * depth + " ."
@@ -354,7 +356,7 @@ def test_inconsistencies_are_found_and_named(tmp_path: Path) -> None:
 # --- real ontologies -----------------------------------------------------------------------------------------
 
 
-@needs_data
+@NEEDS_DATA
 def test_univ_bench_is_translated() -> None:
     translation = translate([DATA / "lubm" / "univ-bench.owl"])
     text = translation.text()
@@ -373,7 +375,7 @@ def test_univ_bench_is_translated() -> None:
     )
 
 
-@needs_data
+@NEEDS_DATA
 def test_nothing_of_the_relation_ontology_is_lost() -> None:
     """Counted by queries that know nothing of the translation."""
     path = DATA / "ontologies" / "ro.owl.gz"
@@ -414,7 +416,8 @@ def test_nothing_of_the_relation_ontology_is_lost() -> None:
         assert (Member(d, "x"), (Member(c, "x"),)) in found
 
 
-@needs_data
+@pytest.mark.slow
+@NEEDS_DATA
 def test_functional_syntax_and_owl_xml_of_real_ontologies_give_the_same_text(tmp_path: Path) -> None:
     horned = pytest.importorskip("pyhornedowl")
     (tmp_path / "ro.owl").write_bytes(gzip.decompress((DATA / "ontologies" / "ro.owl.gz").read_bytes()))
@@ -479,6 +482,7 @@ _NODES = [*_NAMES, *("_:x", "_:y", "_:z") * 6, *(":A", ":B", ":p", ":a") * 3]
 _VALUES = [*_NODES, '"x"', "1", "0", "true", '"[a"', '"y"@en', '"-1"^^xsd:integer']
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(*map(st.sampled_from, (_NODES, _NAMES, _VALUES))), max_size=25))
 def test_no_graph_is_too_odd(tmp_path_factory: pytest.TempPathFactory, triples: list[tuple[str, str, str]]) -> None:
@@ -490,6 +494,7 @@ def test_no_graph_is_too_odd(tmp_path_factory: pytest.TempPathFactory, triples: 
     evermat.Program.parse(translation.text(declare=True, facts=True))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(["functional.ofn", "structure.owx"]), st.data())
 def test_a_damaged_file_is_refused_or_read(

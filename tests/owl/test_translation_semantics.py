@@ -340,7 +340,8 @@ def shown(triples: set[Triple]) -> set[Triple]:
     }
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
 @given(st.lists(AXIOMS, min_size=1, max_size=7), st.lists(FACTS, min_size=2, max_size=8))
 def test_ontologies_in_owl_2_rl_derive_what_the_rules_of_rl_derive(
     file: Path, axioms: list[str], facts: list[str]
@@ -354,7 +355,8 @@ def test_ontologies_in_owl_2_rl_derive_what_the_rules_of_rl_derive(
         assert shown(found) == shown(reference)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@pytest.mark.slow
+@settings(max_examples=40, deadline=None)
 @given(st.lists(AXIOMS, max_size=4), st.lists(BEYOND, min_size=1, max_size=4), st.lists(FACTS, min_size=2, max_size=6))
 def test_what_exists_without_a_name_is_handed_on(
     file: Path, axioms: list[str], beyond: list[str], facts: list[str]

@@ -174,6 +174,7 @@ def recursive_strata(program: Program) -> Iterator[Stratum]:
     return (stratum for stratum in program.strata if stratum.recursive)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [random_program, recursive_program])
 @settings(max_examples=300, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
@@ -212,6 +213,7 @@ def with_pivots(make, rng: Random) -> tuple[RandomProgram, Program]:
     return random, program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [random_program, recursive_program])
 @settings(max_examples=100, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
@@ -262,6 +264,7 @@ def test_many_relations_with_a_pivot(rule: str, expected: int) -> None:
     assert pivots_of(ring(300, rule)) == {f"p{i}": expected for i in range(300)}
 
 
+@pytest.mark.slow
 def test_a_dead_end_far_from_the_guess() -> None:
     rules = ring(300, "{head}(x,y,z) :- {body}(x,y,z).")
     assert pivots_of(f"{rules} p150(x,y,z) :- p150(u,v,z), e(x,y,u,v).") == {f"p{i}": 2 for i in range(300)}

@@ -133,6 +133,7 @@ def subset(rng: Random, rows: set) -> set:
     return {row for row in sorted(rows) if rng.random() < 0.5}
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.randoms(use_true_random=True))
 def test_delta_plans_find_every_changed_instance_once(rng: Random) -> None:

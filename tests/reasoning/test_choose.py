@@ -100,6 +100,7 @@ def test_what_goes_on_for_too_long_is_given_up(
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(rng=st.randoms(use_true_random=True), closures=st.sampled_from([0.0, 1.0]))
 def test_giving_up_leaves_no_trace(rng: Random, closures: float) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from random import Random
 
@@ -16,13 +15,14 @@ from evermat.language.builtins import Type
 from evermat.language.model import Program
 from evermat.language.terms import RDF_TYPE, SAME_AS
 from tests.support import oracle
+from tests.support.environment import LONG
 from tests.support.equality import naive
 from tests.support.equality.checks import ALGORITHMS, PLAIN, assert_changed, assert_names, assert_right, assert_same
 from tests.support.equality.programs import Sample, applied, random_query, random_row, random_sample, random_update
 from tests.support.states import rows_of
 from tests.support.updates import facts_of
 
-MANY = 30 if os.environ.get("EVERMAT_LONG") else 1  # times as many examples
+MANY = 30 if LONG else 1  # times as many examples
 KINDS = {
     "relations": {},
     "relations of one stratum": {"upper": False},
@@ -79,6 +79,7 @@ def follow(rng: Random, sample: Sample, equality: str, check: Callable[..., None
         check(m, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @randomly(10)
 def test_representatives_stand_for_all_names(kind: str, rng: Random) -> None:
@@ -92,6 +93,7 @@ def test_axioms_say_the_same(kind: str, rng: Random) -> None:
     follow(rng, random_sample(rng, **KINDS[kind]), "axiomatise", assert_names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("triples", [False, True])
 @randomly(2)
 def test_all_algorithms_report_the_same_change(triples: bool, rng: Random) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 
 import pytest
@@ -13,12 +12,13 @@ import evermat
 from evermat.engine.run import Run
 from evermat.language.terms import SAME_AS
 from tests.support import oracle
+from tests.support.environment import LONG
 from tests.support.equality import naive
 from tests.support.equality.checks import ALGORITHMS, assert_changed, assert_right
 from tests.support.equality.programs import applied, random_sample, random_update
 from tests.support.oracle import Facts
 
-EXAMPLES = 60 if os.environ.get("EVERMAT_LONG") else 2
+EXAMPLES = 60 if LONG else 2
 NEXT = "<http://e/next>"
 # Equality goes from link to link, one in a round.
 CHAINS = """

@@ -6,7 +6,6 @@ The links are read from the folder that the environment variable EVERMAT_DATA na
 from __future__ import annotations
 
 import gzip
-import os
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -16,14 +15,14 @@ import pytest
 
 import evermat
 from evermat.language.terms import RDF_TYPE, SAME_AS
+from tests.support.environment import DATA, LONG, NEEDS_DATA
 from tests.support.equality.checks import assert_changed
 from tests.support.oracle import Facts
 from tests.support.states import rows_of
 from tests.support.updates import facts_of
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
 SETS = ("geospecies", "linkedmdb", "uscensus", "wikicompany")
-MANY = 4 if os.environ.get("EVERMAT_LONG") else 1
+MANY = 4 if LONG else 1
 LINKS = 1500 * MANY
 E = "<http://e/{}>".format
 
@@ -85,7 +84,8 @@ def links(name: str) -> list[tuple[str, str]]:
     return found[first : first + LINKS]
 
 
-@pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
+@pytest.mark.slow
+@NEEDS_DATA
 @pytest.mark.parametrize("name", SETS)
 def test_links_between_data_sets(name: str) -> None:
     rng, same = Random(name), links(name)
@@ -152,6 +152,7 @@ def university(rng: Random, people: int) -> Facts:
     return facts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3 * MANY))
 def test_universities(seed: int) -> None:
     rng = Random(seed)

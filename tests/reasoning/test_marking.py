@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 import evermat
 from tests.support.engines import Engine, on_engines, randomly
+from tests.support.environment import DATA, NEEDS_DATA
 from tests.support.strategies import Features, random_program
 from tests.support.streams import follow, random_stream
 from tests.support.updates import ALGORITHMS, applied, assert_right
@@ -40,6 +40,7 @@ def _length(engine: Engine, rng: Random) -> int:
     return rng.randint(2, 6 if engine.in_memory else 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @randomly(memory=24, spark=1)
 def test_every_update_equals_recomputation(engine: Engine, algorithm: str, rng: Random) -> None:
@@ -50,6 +51,7 @@ def test_every_update_equals_recomputation(engine: Engine, algorithm: str, rng: 
         assert stats["updates"] == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arrival", ["present", "absent", "mixed"])
 @randomly(memory=6, spark=1)
 def test_whenever_the_next_update_arrives(engine: Engine, arrival: str, rng: Random) -> None:
@@ -87,6 +89,7 @@ def test_what_is_merged_comes_to_the_same(engine: Engine, rng: Random) -> None:
     assert_right(m, random, explicit)
 
 
+@pytest.mark.slow
 @randomly(memory=20, spark=1)
 def test_other_updates_may_come_between(engine: Engine, rng: Random) -> None:
     """The update that was looked at is not always the next one."""
@@ -105,6 +108,7 @@ def test_other_updates_may_come_between(engine: Engine, rng: Random) -> None:
         assert_right(m, random, explicit)
 
 
+@pytest.mark.slow
 @randomly(memory=20, spark=1)
 def test_an_update_that_fails_changes_nothing(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
@@ -200,13 +204,13 @@ def test_without_marking_nothing_is_said_of_it() -> None:
     assert change.stats["applications"] == {"deletions": 0, "backward": 0, "forward": 0, "insertions": 1}
 
 
+@pytest.mark.slow
+@NEEDS_DATA
 @pytest.mark.parametrize("kind", ["trans", "seq"])
 @pytest.mark.parametrize("size", [10, 80])
 def test_the_streams_of_the_paper(kind: str, size: int) -> None:
     """The number of facts after every step; and no update takes more rule applications with marks than without."""
-    if not (data := os.environ.get("EVERMAT_DATA")):
-        pytest.skip("EVERMAT_DATA is not set")
-    (file,) = Path(data, "marking").glob(f"{kind}_*_u{size}.tsv")
+    (file,) = Path(DATA, "marking").glob(f"{kind}_*_u{size}.tsv")
     steps: dict[int, tuple[dict, dict]] = {}
     for line in file.read_text().splitlines():
         step, op, x, y = line.split("\t")
@@ -214,7 +218,7 @@ def test_the_streams_of_the_paper(kind: str, size: int) -> None:
         side["edge"].append((int(x), int(y)))
     expected = [
         int(row.split("\t")[-1])
-        for row in Path(data, "marking", "EXPECTED-COUNTS.tsv").read_text().splitlines()
+        for row in Path(DATA, "marking", "EXPECTED-COUNTS.tsv").read_text().splitlines()
         if row.startswith(file.name)
     ]
     counted = ["path"] if kind == "trans" else ["edge1", "edge2", "edge3", "edge4"]

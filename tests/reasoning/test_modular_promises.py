@@ -17,7 +17,7 @@ from evermat.engine.run import Run
 from evermat.reasoning import choose as choose_module
 from evermat.runtime import placement
 from evermat.testing import engine_of, state_of
-from tests.support import engines, oracle
+from tests.support import environment, oracle
 from tests.support.engines import Engine, on_engines, randomly
 from tests.support.in_process import materialise_in_process
 from tests.support.strategies import Features, random_program
@@ -116,6 +116,7 @@ def test_every_instance_of_other_rules_is_considered_once(rng: Random, symmetric
     assert m.stats["derivations"] == instances + closed
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(rng=st.randoms(use_true_random=True), counters=st.sampled_from(["none", "nonrecursive", "both"]))
 def test_modules_derive_what_seminaive_evaluation_derives(rng: Random, counters: str) -> None:
@@ -154,10 +155,11 @@ d(y) :- d(x), e(x, y).
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "beside", ["", "r(x, x) :- d(x), x < 0. d(x) :- r(x, x)." + TRANSITIVE], ids=["alone", "closure"]
 )
-@pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", *(["remat", "auto"] if engines.LONG else [])])
+@pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", *(["remat", "auto"] if environment.LONG else [])])
 @on_engines
 def test_other_rules_may_take_many_rounds(engine: Engine, algorithm: str, beside: str) -> None:
     """More rounds than an engine can tell sets apart."""
@@ -172,6 +174,7 @@ def test_other_rules_may_take_many_rounds(engine: Engine, algorithm: str, beside
 # ── What is deleted ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 @randomly(memory=30, spark=2)
 def test_backward_forward_with_modules_deletes_exactly(engine: Engine, rng: Random) -> None:
     random = random_program(rng, Features(negation=False, aggregates=False, closures=1.0))
@@ -188,6 +191,7 @@ def test_backward_forward_with_modules_deletes_exactly(engine: Engine, rng: Rand
     assert_right(m, random, explicit)
 
 
+@pytest.mark.slow
 @randomly(memory=20, spark=2)
 def test_dred_with_modules_evaluates_nothing_backwards(engine: Engine, rng: Random) -> None:
     random = random_program(rng, CLOSED)
@@ -201,6 +205,7 @@ def ring_with_chords(n: int) -> Rows:
     return cycle(n) | {(i, (7 * i + 3) % n) for i in range(n)}
 
 
+@pytest.mark.slow
 @on_engines
 def test_a_component_that_stays_connected_loses_nothing(engine: Engine) -> None:
     n = 40
@@ -217,6 +222,7 @@ def test_a_component_that_stays_connected_loses_nothing(engine: Engine) -> None:
         assert change.stats["overdeleted"] == change.stats["rederived"] >= n * n - len(facts)
 
 
+@pytest.mark.slow
 @on_engines
 def test_what_depends_on_a_cycle_of_modules_is_deleted(engine: Engine) -> None:
     """Facts that prove each other through a closure and another rule have no proof."""
@@ -251,6 +257,7 @@ def stop_after(events: int, patch: pytest.MonkeyPatch) -> Callable[[], bool]:
     return lambda: left < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["dred-c-mod", "bf-c-mod", "remat", "auto"])
 @randomly(memory=10, spark=1)
 def test_an_interrupt_during_a_closure_changes_nothing(engine: Engine, algorithm: str, rng: Random) -> None:
@@ -330,6 +337,7 @@ def test_a_closure_from_scratch_stops_at_its_limit(monkeypatch: pytest.MonkeyPat
     assert len(program.materialise({"r": chain(500)}, limit_facts=125_250)["r"]) == 125_250
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_attempts_given_up_in_the_middle_leave_no_trace(rng: Random) -> None:

@@ -55,6 +55,7 @@ def backward(stats) -> int:
     return sum(stats["asked"][kind]["calls"] for kind in ("backward", "supports") if kind in stats["asked"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [example_1, example_2])
 @on_engines
 def test_dred_with_counters_looks_at_a_linear_number_of_facts(engine: Engine, example) -> None:
@@ -73,6 +74,7 @@ def test_dred_with_counters_evaluates_nothing_backwards(engine: Engine, example)
     assert backward(m.update(delete=deleted, algorithm="dred").stats) > 0
 
 
+@pytest.mark.slow
 @on_engines
 def test_example_3_overdeletes_exactly_two_facts(engine: Engine) -> None:
     facts = {"A": [("a",), ("b",), ("d",)], "B": [("a", "c"), ("b", "c"), ("c", "d"), ("d", "e")]}
@@ -88,6 +90,7 @@ def test_example_3_overdeletes_exactly_two_facts(engine: Engine) -> None:
     assert figures["bf"] == figures["bf-c"] == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["bf", "bf-c"])
 @randomly(memory=40, spark=2)
 def test_backward_forward_deletes_exactly(engine: Engine, algorithm: str, rng: Random) -> None:
@@ -102,6 +105,7 @@ def test_backward_forward_deletes_exactly(engine: Engine, algorithm: str, rng: R
     assert only_deleted.stats["rederived"] == 0
 
 
+@pytest.mark.slow
 @randomly(memory=40, spark=2, schemes=0)  # the promise is one of facts that are stored by rows
 def test_without_recursion_dred_with_counters_does_what_counting_does(engine: Engine, rng: Random) -> None:
     random = random_program(rng, Features(recursion=False))

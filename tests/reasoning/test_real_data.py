@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
 from pathlib import Path
 
 import pytest
 
 import evermat
+from tests.support.environment import DATA, NEEDS_DATA
 from tests.support.updates import ALGORITHMS
 
-DATA = Path(os.environ.get("EVERMAT_DATA", "no such folder"))
 CLOSURE = """
 .decl edge, path(x:number, y:number)
 path(x, y) :- edge(x, y).
@@ -23,7 +22,7 @@ path(x, z) :- path(x, y), edge(y, z).
 """
 NONLINEAR = CLOSURE.replace("path(x, y), edge(y, z)", "path(x, y), path(y, z)")
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="EVERMAT_DATA names no folder with data")
+pytestmark = NEEDS_DATA
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -31,6 +30,7 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
+@pytest.mark.slow
 def test_closures_of_real_graphs_have_the_published_sizes() -> None:
     sizes = {row["file"]: int(row["computed_TC"]) for row in table(DATA / "graphs" / "EXPECTED-TC.tsv")}
     program = evermat.Program.parse(CLOSURE)

@@ -15,6 +15,7 @@ def rounds(engine: Engine) -> range:
     return range(4 if engine.in_memory else 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 @randomly(memory=60, spark=2)
 def test_updates_equal_recomputation(engine: Engine, algorithm: str, rng: Random) -> None:
@@ -34,6 +35,7 @@ def test_updates_equal_recomputation(engine: Engine, algorithm: str, rng: Random
         assert_right(m, random, explicit)
 
 
+@pytest.mark.slow
 @randomly(memory=60, spark=4)
 def test_any_algorithm_may_follow_any_other(engine: Engine, rng: Random) -> None:
     random = random_program(rng)

@@ -19,6 +19,7 @@ t(x, z) :- t(x, y), e(y, z).
 """
 
 
+@pytest.mark.slow
 @randomly(memory=120, spark=3)
 def test_rules_come_and_go(engine: Engine, rng: Random) -> None:
     random = random_program(rng)

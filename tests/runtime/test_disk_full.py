@@ -18,6 +18,7 @@ from evermat import Materialisation
 from evermat.store.delta_table import TableWriter
 from evermat.testing import state_of
 from tests.runtime.crasher import change
+from tests.support.environment import LONG
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, explicit_of, facts_at, refused, saved, tree
 from tests.support.updates import facts_of
 
@@ -27,7 +28,7 @@ UPDATES = {
     "rules": {"insert": {"edge": [(5, 0)]}, "add_rules": LOOP},
 }
 PLENTY = 10**9
-EVERY = 1 if os.environ.get("EVERMAT_LONG") else 7  # of the moments at which a disk can be full
+EVERY = 1 if LONG else 7  # of the moments at which a disk can be full
 
 
 class Disk:
@@ -71,6 +72,7 @@ def everything(m: Materialisation) -> dict[str, object]:
     return {"facts": facts_of(m), "explicit": explicit_of(m), "version": m.version} | counters | valid | bits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UPDATES)
 def test_an_update_that_cannot_be_written_has_not_happened(tmp_path: Path, disk: Disk, kind: str) -> None:
     path = tmp_path / "state"
@@ -121,6 +123,7 @@ def test_a_save_that_cannot_be_written_leaves_nothing(tmp_path: Path, disk: Disk
     m.close()
 
 
+@pytest.mark.slow
 def test_saving_over_a_state_happens_or_not(tmp_path: Path, disk: Disk) -> None:
     path = tmp_path / "state"
     saved(path).close()
@@ -142,6 +145,7 @@ def test_saving_over_a_state_happens_or_not(tmp_path: Path, disk: Disk) -> None:
     m.close()
 
 
+@pytest.mark.slow
 def test_an_update_whose_snapshot_cannot_be_written_has_happened(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +185,7 @@ def small_disk(home: Path, size: str) -> Iterator[Path]:
         subprocess.run(["umount", str(home)], check=True)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", "1m") as home:
         path = home / "state"

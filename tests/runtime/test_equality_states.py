@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -17,13 +16,14 @@ import evermat
 from evermat import Materialisation
 from evermat.language.terms import SAME_AS
 from tests.support.commands import Evermat
+from tests.support.environment import LONG
 from tests.support.equality import naive
 from tests.support.equality.checks import ALGORITHMS, assert_changed, assert_right
 from tests.support.equality.programs import Sample, applied, random_sample, random_update
 from tests.support.states import QUICK, rows_of
 from tests.support.updates import facts_of
 
-EXAMPLES = 60 if os.environ.get("EVERMAT_LONG") else 2
+EXAMPLES = 60 if LONG else 2
 
 
 class Kept:
@@ -54,6 +54,7 @@ class Kept:
         assert_right(m, self.versions[m.version or 1], self.sample.terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("triples", [False, True])
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
@@ -142,6 +143,7 @@ def test_outputs_are_in_names(folder: Path) -> None:
     assert lines(folder / "known.nt") == [f"{x} {KNOWN} ." for x in (A, B, C)]
 
 
+@pytest.mark.slow
 def test_updates_tell_what_changed_in_names(folder: Path, evermat_command: Evermat) -> None:
     (folder / "one.del.nt").write_text(f'{B} {EMAIL} "m" .\n')
     (folder / "two.txt").write_text(f"+\tknows\t{B}\t{B}\n+\t{EMAIL}\t{B}\t{quoted('m')}\n")
@@ -202,6 +204,7 @@ def test_algorithms_and_stats(folder: Path, evermat_command: Evermat, algorithm:
         assert set(m["friends"]) == {(A, 1), (C, 1)}
 
 
+@pytest.mark.slow
 def test_queries(folder: Path, evermat_command: Evermat) -> None:
     ask = ("query", "--state", "state", "--format", "csv")
     assert evermat_command(*ask, "knows(x, y)").out == f"x,y\n{A},{C}\n{B},{C}\n{C},{A}\n{C},{B}\n"

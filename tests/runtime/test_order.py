@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,6 +41,7 @@ def in_text(name: str, row: tuple) -> str:
     return f"{name}({', '.join(quote(value) if isinstance(value, str) else str(value) for value in row)})."
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=False))
 def test_order_of_rules_and_literals(random: RandomProgram, rng: Random) -> None:
@@ -50,6 +52,7 @@ def test_order_of_rules_and_literals(random: RandomProgram, rng: Random) -> None
     assert result("\n".join(lines), random.facts) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=False))
 def test_facts_from_the_text_and_as_argument(random: RandomProgram, rng: Random) -> None:
@@ -63,6 +66,7 @@ def test_facts_from_the_text_and_as_argument(random: RandomProgram, rng: Random)
     assert result("\n".join(text), given_facts) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(random=programs(), rng=st.randoms(use_true_random=False))
 def test_rules_written_twice_change_nothing(random: RandomProgram, rng: Random) -> None:

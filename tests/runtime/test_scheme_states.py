@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -22,6 +21,7 @@ from evermat.testing import state_of
 from tests.columns.test_scheme_updates import used
 from tests.runtime.test_state_round_trip import assert_history, random_step
 from tests.support.commands import Evermat
+from tests.support.environment import LASTING
 from tests.support.scheme_cases import parsed, schemes_of, told
 from tests.support.schemes import use_schemes
 from tests.support.states import QUICK, explicit_of, facts_at, refused, rows_of
@@ -165,6 +165,7 @@ def stored_rows(path: Path, name: str, version: int | None = None) -> int:
         return sum(table.num_rows for _, table in store.read(number, name))
 
 
+@pytest.mark.slow
 def test_every_version_comes_back(folder: Path) -> None:
     pair = Pair(folder)
     explicit = FACTS
@@ -213,6 +214,7 @@ def test_a_state_remembers_what_was_asked_for(folder: Path) -> None:
             assert state_of(found).stored_by_schemes == (SCHEMES if asked == "auto" else set())
 
 
+@pytest.mark.slow
 def test_a_state_is_read_whatever_would_be_chosen_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state is opened where bounds are as usual, and updated: relations stay as they are stored."""
     pair = Pair(folder)
@@ -225,6 +227,7 @@ def test_a_state_is_read_whatever_would_be_chosen_now(folder: Path, monkeypatch:
     pair.assert_alike()
 
 
+@pytest.mark.slow
 def test_an_old_version_becomes_the_newest_by_saving_it(folder: Path) -> None:
     pair = Pair(folder)
     for delete, insert in UPDATES[1:3]:
@@ -241,7 +244,7 @@ def test_an_old_version_becomes_the_newest_by_saving_it(folder: Path) -> None:
     pair.assert_alike()
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @pytest.mark.parametrize("first", ["auto", "plain"])
 def test_saving_over_a_state_that_is_stored_otherwise(folder: Path, first: str) -> None:
     pair = Pair(folder, schemes=first)
@@ -261,7 +264,7 @@ def test_saving_over_a_state_that_is_stored_otherwise(folder: Path, first: str) 
     assert (same.inserted, same.deleted) == (0, 0)
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_rules_that_come_and_go(folder: Path) -> None:
     pair = Pair(folder)
     for number, (come, gone) in enumerate(REVISIONS):
@@ -272,7 +275,7 @@ def test_rules_that_come_and_go(folder: Path) -> None:
     pair.assert_alike()
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @pytest.mark.parametrize("keep", [1, 2])
 def test_vacuum(folder: Path, keep: int) -> None:
     pair = Pair(folder)
@@ -287,6 +290,7 @@ def test_vacuum(folder: Path, keep: int) -> None:
     pair.assert_alike(oldest=4 - keep + 1)
 
 
+@pytest.mark.slow
 def test_what_changed_rules_changed_needs_the_version_before(folder: Path) -> None:
     """What inputs mean depends on the rules; those of a version that is forgotten are not known."""
     pair = Pair(folder)
@@ -303,6 +307,7 @@ def test_what_changed_rules_changed_needs_the_version_before(folder: Path) -> No
     assert changes == expected
 
 
+@pytest.mark.slow
 def test_snapshots_and_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.store.store._MANY_FILES", 1)
     monkeypatch.setattr("evermat.store.store._MANY_ROWS", 2)
@@ -315,7 +320,7 @@ def test_snapshots_and_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch)
     pair.assert_alike()
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_queries_about_versions(folder: Path, evermat_command: Evermat) -> None:
     pair = Pair(folder)
     pair.update(delete={"e": {(4, 5)}}, insert={"f": {(6, 6)}})
@@ -365,6 +370,7 @@ def test_figures_and_commands(folder: Path, evermat_command: Evermat, monkeypatc
     assert changes == expected
 
 
+@pytest.mark.slow
 def test_an_update_that_is_not_written_changes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pair = Pair(folder)
 
@@ -384,7 +390,7 @@ def test_an_update_that_is_not_written_changes_nothing(folder: Path, monkeypatch
     pair.assert_alike()
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @settings(max_examples=2, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_random_states_are_alike(rng: Random) -> None:

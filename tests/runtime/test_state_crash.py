@@ -12,14 +12,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import evermat
 from tests.runtime.crasher import KEPT, TEXT, change, program
+from tests.support.environment import LONG
 from tests.support.states import CHAIN, assert_recomputed, explicit_of, facts_at
 from tests.support.strategies import Facts
 from tests.support.updates import applied
 
 ROOT = Path(__file__).parent.parent.parent
-UPDATES = 500 if os.environ.get("EVERMAT_LONG") else 30
+UPDATES = 500 if LONG else 30
 KILLS = UPDATES // 2
 
 
@@ -79,6 +82,7 @@ def kill_one(some: Writers, rng: Random) -> int:
     return max((int(line) for line in said + some.rest() if line != "open"), default=0)
 
 
+@pytest.mark.slow
 def test_a_state_survives_kills_at_any_moment(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with evermat.Program.parse(TEXT).materialise({"edge": CHAIN}, counters="both") as m:

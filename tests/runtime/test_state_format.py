@@ -37,6 +37,7 @@ def rows(found: dict[str, list[list[Any]]]) -> dict[str, set[tuple[Any, ...]]]:
     return {name: set(map(tuple, facts)) for name, facts in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 def test_every_version_holds_what_it_held(states: Path, name: str) -> None:
     expected = EXPECTED[name]["versions"]

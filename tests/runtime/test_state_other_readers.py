@@ -61,6 +61,7 @@ def check(read: Reader, path: Path) -> Facts:
         return {name: set(m[name]) for name in m}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [with_duckdb, with_polars])
 def test_updates_compaction_and_vacuum(read: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
@@ -92,6 +93,7 @@ def test_all_types_and_odd_names(read: Reader, tmp_path: Path) -> None:
     check(read, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read", [with_duckdb, with_polars])
 def test_a_state_that_was_saved_over(read: Reader, tmp_path: Path) -> None:
     path = tmp_path / "state"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -15,11 +14,12 @@ import evermat
 from evermat import Materialisation
 from evermat.algebra import Counters
 from evermat.testing import state_of
+from tests.support.environment import LONG
 from tests.support.states import CHAIN, PROGRAM, QUICK, assert_recomputed, explicit_of, facts_at, rows_of, saved
 from tests.support.strategies import Facts, RandomProgram, random_program
 from tests.support.updates import ALGORITHMS, applied, assert_right, facts_of, random_revision, random_update
 
-EXAMPLES = 100 if os.environ.get("EVERMAT_LONG") else 8
+EXAMPLES = 100 if LONG else 8
 
 ALL_TYPES = """
 .decl value(u:unsigned, f:float, s:symbol, n:number)
@@ -98,6 +98,7 @@ def difference(before: Facts, after: Facts, number: int) -> list[tuple]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_every_version_comes_back(rng: Random) -> None:
@@ -124,6 +125,7 @@ def test_every_version_comes_back(rng: Random) -> None:
         assert_history(path, recorded)
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_compaction_and_vacuum_change_no_version(rng: Random) -> None:
@@ -250,6 +252,7 @@ def test_counters_made_anew_are_kept_with_the_next_snapshot(tmp_path: Path, monk
         assert_recomputed(found)
 
 
+@pytest.mark.slow
 def test_rules_added_and_removed_are_there_again(tmp_path: Path) -> None:
     with saved(tmp_path / "state") as m:
         m.update(add_rules=".decl loop(x:number) loop(x) :- path(x, x). edge(5, 0).")
@@ -278,6 +281,7 @@ def test_a_rule_that_only_renames_variables_loses_nothing(tmp_path: Path, algori
         assert_recomputed(m, declarations + same)
 
 
+@pytest.mark.slow
 def test_an_old_version_becomes_the_newest_by_saving_it(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with saved(path) as m:

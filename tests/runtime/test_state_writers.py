@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import evermat
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, facts_at, refused, rows_of, saved, tree
 from tests.support.updates import facts_of
@@ -87,6 +89,7 @@ def test_a_second_writer_is_refused_and_nothing_is_mixed(tmp_path: Path) -> None
     assert facts_at(path)["edge"] == CHAIN | {(8, 8), (9, 9)}
 
 
+@pytest.mark.slow
 def test_a_writer_in_another_process_keeps_others_out_until_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "state"
     saved(path, {(0, 1)}).close()
@@ -107,6 +110,7 @@ def test_a_writer_in_another_process_keeps_others_out_until_it_ends(tmp_path: Pa
             assert_recomputed(m)
 
 
+@pytest.mark.slow
 def test_readers_see_whole_versions_while_another_writes(tmp_path: Path) -> None:
     path = tmp_path / "state"
     saved(path, {(0, 1)}).close()
@@ -187,6 +191,7 @@ def test_saving_over_a_state_makes_the_next_version(tmp_path: Path) -> None:
     assert second.deleted == sum(row[-2] == "-" for row in told)
 
 
+@pytest.mark.slow
 def test_saving_over_a_state_may_add_and_drop_relations(tmp_path: Path) -> None:
     path = tmp_path / "state"
     saved(path).close()
@@ -208,6 +213,7 @@ def test_saving_over_a_state_may_add_and_drop_relations(tmp_path: Path) -> None:
         assert_recomputed(m)
 
 
+@pytest.mark.slow
 def test_saving_over_a_state_may_change_types_and_names_of_columns(tmp_path: Path) -> None:
     path = tmp_path / "state"
     versions = [

@@ -14,15 +14,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import evermat
 from evermat.runtime.folder_stream import stream_name
 from tests.support import oracle
+from tests.support.environment import LONG
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, explicit_of
 from tests.support.strategies import Facts
 from tests.support.updates import applied, facts_of
 
 ROOT = Path(__file__).parent.parent.parent
-LONG = bool(os.environ.get("EVERMAT_LONG"))
 FILES, KILLS = (60, 200) if LONG else (24, 4)
 EVERY = 1 if LONG else 6  # of the versions are opened
 NODES = 7
@@ -161,6 +163,7 @@ def replay(facts: Facts, feed: Path) -> None:
         (facts[name].remove if sign == "-" else facts[name].add)(fact)
 
 
+@pytest.mark.slow
 def test_every_file_is_taken_once_whatever_kills_the_stream(tmp_path: Path) -> None:
     rng = Random(11)
     rounds, begun = 0, time.monotonic()

@@ -114,6 +114,7 @@ def test_a_relation_without_columns(small: Materialisation) -> None:
     assert sum(batch.num_rows for batch in small["no"].batches()) == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_random_queries(rng: Random) -> None:
@@ -158,6 +159,7 @@ def test_a_huge_relation_in_batches(huge: Materialisation) -> None:
         assert 0 < rows <= 3 << 20
 
 
+@pytest.mark.slow
 def test_a_reader_who_goes_away_leaves_no_thread(huge: Materialisation) -> None:
     batches = huge.query_batches("t(x, y)")
     assert answering() == []  # nobody has asked for anything yet
@@ -198,6 +200,7 @@ def test_an_error_in_the_middle_reaches_the_reader(huge: Materialisation, monkey
     assert answering() == []
 
 
+@pytest.mark.slow
 def test_a_limit_is_reached_after_some_batches(huge: Materialisation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
     batches = huge.query_batches("t(x, y)", limit_seconds=0.5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import random
 from collections import Counter
@@ -22,9 +21,10 @@ from evermat.columns.storage.domains import KEPT, domain_of
 from evermat.spark import closure_dataframe, dataframes
 from evermat.spark.closure_dataframe import expand_sent, expanded_frame
 from evermat.testing import state_of
+from tests.support.environment import LASTING, LONG
 from tests.support.schemes import use_schemes
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 PROGRAM = """
 .decl e(x:number, y:number) .input e
@@ -83,8 +83,6 @@ mixed(x, y) :- far(x, y).
 """
 CLOSURES = ("both", "left", "right", "right2", "floats", "same", "in", "has", "far", "late")
 UNIONS = ("near", "any", "mixed")
-
-LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time to try more
 
 
 def random_facts(seed: int) -> dict[str, list[tuple[Any, ...]]]:
@@ -297,7 +295,7 @@ def test_every_fact_is_a_row(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     assert rows_of(reduce(lambda one, other: one.union(other), texts)) == wanted
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_nothing_to_expand(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     m = evermat.Program.parse(PROGRAM).materialise({"k": [("a", "b")], "n": []})
@@ -307,7 +305,7 @@ def test_nothing_to_expand(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_of(frame_of(spark, union)) == Counter([("a", "b")])
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_it_stays_as_it_was(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     m = chain(5)
@@ -342,7 +340,7 @@ def chain(nodes: int) -> evermat.Materialisation:
     return evermat.Program.parse(CHAIN).materialise({"e": edges})
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_a_closure_that_nobody_could_store(spark: Any) -> None:
     m = chain(10_000)
     frame = m["p"].to_spark(spark)
@@ -351,7 +349,7 @@ def test_a_closure_that_nobody_could_store(spark: Any) -> None:
     assert frame.where("x = 9000 or x = 3").count() == 999 + 9_996
 
 
-@pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_spark_does_not_take_it_for_a_small_table(spark: Any) -> None:
     m = chain(3_000)
     frame = frame_of(spark, m["p"])

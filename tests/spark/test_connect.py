@@ -11,7 +11,7 @@ import pytest
 
 from evermat.spark.launch.java import java_home
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 pytest.importorskip("grpc")
 
 SCRIPT = """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -24,10 +23,9 @@ from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.scan import facts_of
 from evermat.spark.engine.tasks.serialization import buckets_of, read_file
 from evermat.testing import state_of
-from tests.spark.test_standalone import LONG
+from tests.support.environment import LASTING, LONG
 
-pytestmark = pytest.mark.xdist_group("spark")
-LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+pytestmark = pytest.mark.spark
 
 Edges = list[tuple[Any, Any]]
 
@@ -93,7 +91,7 @@ def random_edges(rng: Random, nodes: list[Any], count: int) -> Edges:
     return [(rng.choice(nodes), rng.choice(nodes)) for _ in range(count)]
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_random_graphs(spark: Any, tmp_path: Path) -> None:
     """Two relations of numbers; some nodes are in both."""
     rng = Random(1)

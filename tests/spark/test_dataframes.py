@@ -20,7 +20,7 @@ from evermat.spark import dataframes
 from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 NAME = "the facts for `edge`"
 N, U, F, S, T = Type.NUMBER, Type.UNSIGNED, Type.FLOAT, Type.SYMBOL, Type.TERM
 

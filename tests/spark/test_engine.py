@@ -11,7 +11,7 @@ import pytest
 import evermat
 from evermat.testing import state_of
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 TEXT = """
 .decl road(x:symbol, y:symbol, km:float)

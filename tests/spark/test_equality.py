@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -20,6 +19,7 @@ from tests.reasoning.test_equality_rewriting import KINDS, answers
 from tests.runtime.test_equality_states import Kept
 from tests.spark.test_saved_state import any_bounds, open_in_process
 from tests.support.engines import PLACES, Engine, randomly, using
+from tests.support.environment import LASTING, LONG
 from tests.support.equality import naive
 from tests.support.equality.checks import ALGORITHMS, assert_changed, assert_right, assert_same
 from tests.support.equality.programs import Sample, applied, random_query, random_sample, random_update
@@ -27,7 +27,7 @@ from tests.support.in_process import InProcessCluster, assert_files_right, mater
 from tests.support.states import QUICK
 from tests.support.updates import facts_of
 
-MANY = 30 if os.environ.get("EVERMAT_LONG") else 1  # times as many examples
+MANY = 30 if LONG else 1  # times as many examples
 REWRITE = '.pragma "equality" "rewrite"\n'
 A, B, C, D = (f"<http://e/{name}>" for name in "abcd")
 
@@ -50,6 +50,7 @@ def assert_answered(m: Materialisation, rng: Random, sample: Sample, expected: n
     assert_same({text: set(m.query(text, representatives=True))}, {text: normal})
 
 
+@pytest.mark.slow
 @randomly(memory=0, spark=MANY, engines=tuple(PLACES))
 def test_representatives_stand_for_all_names(engine: Engine, rng: Random) -> None:
     sample = random_sample(rng, **KINDS[rng.choice(list(KINDS))])
@@ -107,6 +108,7 @@ def test_engines_share_states(engine: Engine, rng: Random) -> None:
                 kept.check(m)
 
 
+@pytest.mark.slow
 @randomly(memory=0, spark=MANY, engines=("rounds",))
 def test_rules_may_change(engine: Engine, rng: Random) -> None:
     sample = random_sample(rng, triples=rng.random() < 0.3)
@@ -176,6 +178,7 @@ def test_what_users_see(either: Engine, tmp_path: Path) -> None:
     assert few == {(A, MAIL, '"m"'), (D, MAIL, '"d"'), (A, KNOWS, C), (C, KNOWS, A), (A, SAME_AS, A), (D, SAME_AS, D)}
 
 
+@pytest.mark.slow
 def test_rules_come_and_go(either: Engine) -> None:
     rules = "friends(x, 9) :- e:knows(e:b, x), x != e:a."
     m = either.materialise(TEXT, FACTS)
@@ -214,6 +217,7 @@ def test_literals_of_different_value(either: Engine) -> None:
     assert set(m[age]) == {(A, one), (D, one), (B, '"1"'), (C, '"2"')}
 
 
+@pytest.mark.slow
 def test_what_it_took_is_told() -> None:
     program = evermat.Program.parse(TEXT)
     with materialise_in_process(program, FACTS, place="cluster") as m:
@@ -228,7 +232,7 @@ def test_what_it_took_is_told() -> None:
         assert facts_of(m) == EVERYTHING
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_an_update_whose_jobs_fail_has_not_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither facts nor names change, wherever it fails."""
     execute, left = InProcessCluster.execute, [1_000_000]
@@ -263,8 +267,8 @@ def test_an_update_whose_jobs_fail_has_not_happened(tmp_path: Path, monkeypatch:
         assert facts_of(m) == after
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
-@pytest.mark.xdist_group("spark")
+@LASTING
+@pytest.mark.spark
 def test_with_spark(spark: Any, tmp_path: Path) -> None:
     """What tasks compute is tested above, more thoroughly."""
     program = evermat.Program.parse(

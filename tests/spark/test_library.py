@@ -9,7 +9,7 @@ import pytest
 
 import evermat
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 PROGRAM = evermat.Program.parse("""
 .decl edge(x:symbol, y:symbol) .decl path(x:symbol, y:symbol) .decl size(n:number) .decl on()

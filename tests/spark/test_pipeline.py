@@ -16,7 +16,7 @@ import pytest
 from tests.support.commands import Done, Evermat
 from tests.support.run_cases import cases, name_of, pack, unpack
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 CLOSURE = """
 .decl edge(x:symbol, y:symbol) .input edge

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ import pytest
 
 import evermat
 from evermat.spark.input import plan
+from tests.support.environment import LONG
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 ONTOLOGY = """\
 @prefix e: <http://e/> .
@@ -45,7 +45,7 @@ def rows(m: Any, facts: str = "all") -> Iterator[tuple[str, str, str]]:
         yield from zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
-@pytest.mark.parametrize("place", ["driver", "cluster"] if os.environ.get("EVERMAT_LONG") else ["cluster"])
+@pytest.mark.parametrize("place", ["driver", "cluster"] if LONG else ["cluster"])
 def test_the_same_triples_as_in_memory(spark: Any, files: dict[str, Any], place: str, tmp_path: Path) -> None:
     program = evermat.Program.parse("", ontology=files["ontology"])
     own = {"<http://e/Man>": [("<http://e/adam>",)], "<http://e/parent>": [("<http://e/n0>", "<http://e/adam>")]}

@@ -43,6 +43,7 @@ def over_the_wire(outcome: Outcome) -> Outcome:
     return Outcome.of(dict(zip(names, outcome.record(), strict=True)))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 400), st.integers(1, 60))
 def test_all_types_in_pieces(lines: int, pieces: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -26,6 +25,7 @@ from evermat.store import Store
 from evermat.testing import held_facts, state_of
 from tests.runtime.test_disk_full import LOOP, PLENTY, UPDATES, Disk, disk  # noqa: F401
 from tests.runtime.test_state_round_trip import ALL_TYPES, VALUES, assert_history, random_step
+from tests.support.environment import LONG
 from tests.support.in_process import (
     InProcessCluster,
     assert_files_right,
@@ -37,7 +37,7 @@ from tests.support.strategies import RandomProgram, random_program
 from tests.support.updates import assert_right, counts, facts_of
 
 NEXT = ".decl edge(x:symbol, y:number) .decl next(y:number) next(y) :- edge(_, y)."
-EVERY = 1 if os.environ.get("EVERMAT_LONG") else 61  # of the moments at which a disk can be full
+EVERY = 1 if LONG else 61  # of the moments at which a disk can be full
 
 
 def open_in_process(
@@ -107,6 +107,7 @@ def assert_opened_alike(path: Path, rng: Random, buckets: int) -> None:
             assert_files_right(found)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_each_engine_goes_on_where_the_other_was(rng: Random) -> None:
@@ -139,6 +140,7 @@ def test_each_engine_goes_on_where_the_other_was(rng: Random) -> None:
         assert_opened_alike(path, rng, buckets)
 
 
+@pytest.mark.slow
 @settings(max_examples=4, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
 def test_saving_over_a_state_of_either_engine(rng: Random) -> None:
@@ -170,6 +172,7 @@ def test_saving_over_a_state_of_either_engine(rng: Random) -> None:
         assert_opened_alike(path, rng, buckets)
 
 
+@pytest.mark.slow
 def test_the_changes_of_a_state_that_was_saved_over_are_told(tmp_path: Path) -> None:
     path = tmp_path / "state"
     saved_on_cluster(path).close()
@@ -183,6 +186,7 @@ def test_the_changes_of_a_state_that_was_saved_over_are_told(tmp_path: Path) -> 
     assert [(v.inserted, v.deleted, v.facts) for v in evermat.versions(path)][1] == (2, 4 + 15 + 6 + 21 + 6, 3)
 
 
+@pytest.mark.slow
 def test_values_of_all_types_come_back(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with materialise_in_process(evermat.Program.parse(ALL_TYPES), {"value": VALUES}) as m:
@@ -197,6 +201,7 @@ def test_values_of_all_types_come_back(tmp_path: Path) -> None:
     assert_opened_alike(path, Random(0), 2)
 
 
+@pytest.mark.slow
 def test_the_driver_reads_no_rows_when_a_state_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     with saved_on_cluster(path) as m:
@@ -217,6 +222,7 @@ def test_the_driver_reads_no_rows_when_a_state_is_opened(tmp_path: Path, monkeyp
         assert state_of(found).explicit.files("edge") == state_of(found).materialised.files("edge")
 
 
+@pytest.mark.slow
 def test_an_update_writes_what_the_in_memory_engine_writes(tmp_path: Path) -> None:
     in_memory = evermat.Program.parse(PROGRAM).materialise({"edge": CHAIN}, counters="both")
     in_memory.save(tmp_path / "memory")
@@ -241,6 +247,7 @@ def everything(m: Materialisation) -> dict[str, Any]:
     return {"facts": facts_of(m), "explicit": held_facts(m, "asserted"), "version": m.version, "counts": all_counts(m)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UPDATES)
 def test_an_update_that_cannot_be_written_has_not_happened(
     tmp_path: Path,
@@ -318,6 +325,7 @@ class Failing:
         return False
 
 
+@pytest.mark.slow
 def test_an_update_whose_jobs_fail_has_not_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     with saved_on_cluster(path) as m:
@@ -366,6 +374,7 @@ def test_executors_must_see_the_state(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "must be in a folder that all machines share" in said
 
 
+@pytest.mark.slow
 def test_writers_exclude_each_other(tmp_path: Path) -> None:
     path = tmp_path / "state"
     with saved_on_cluster(path) as m:
@@ -380,6 +389,7 @@ def test_writers_exclude_each_other(tmp_path: Path) -> None:
         assert m.version == 3
 
 
+@pytest.mark.slow
 def test_a_limit_of_an_update_does_not_outlast_it(tmp_path: Path) -> None:
     path = tmp_path / "state"
     saved_on_cluster(path).close()
@@ -392,7 +402,7 @@ def test_a_limit_of_an_update_does_not_outlast_it(tmp_path: Path) -> None:
         assert m.version == 2
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.spark
 def test_with_spark(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, scratch = tmp_path / "state", tmp_path / "scratch"

@@ -21,8 +21,9 @@ from evermat.spark.jobs import essential, is_full_disk, named, run_watched
 from evermat.spark.launch import session as sessions
 from evermat.spark.launch.jvm_log import essential_of_log
 from evermat.spark.launch.settings import check_master, reach, settings
+from tests.support.environment import LASTING
 
-pytestmark = pytest.mark.xdist_group("spark")
+pytestmark = pytest.mark.spark
 
 # --- without a JVM ---------------------------------------------------------------------------------------------
 
@@ -288,7 +289,7 @@ assert "pandas" not in sys.modules
 """
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_a_machine_without_java_and_pandas(place: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     process = start(place, tmp_path, WITHOUT_JAVA)

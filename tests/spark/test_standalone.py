@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from tests.spark.standalone import PATIENCE, Cluster, cluster, processes_of
+from tests.support.environment import LASTING, LONG
 
-pytestmark = pytest.mark.xdist_group("spark")
-LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time to try every place, algorithm and moment
+pytestmark = pytest.mark.spark
 
 PROGRAM = """
 .decl edge(x:symbol, y:symbol) .input edge(filename="edges/")
@@ -282,7 +282,7 @@ MORE_MOMENTS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 @pytest.mark.parametrize(("place", "algorithm", "moments"), [*MOMENTS, *(MORE_MOMENTS if LONG else [])])
 def test_a_worker_is_killed_in_the_middle_of_reasoning(
     running: Cluster, tmp_path: Path, place: str, algorithm: str, moments: dict[str, Any]
@@ -324,7 +324,7 @@ main()
 )
 
 
-@pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+@LASTING
 def test_executors_that_are_lost_again_and_again(running: Cluster, tmp_path: Path) -> None:
     Path("program.dl").write_text(PROGRAM, encoding="utf-8")
     Path("edges").mkdir()

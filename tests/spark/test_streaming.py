@@ -23,12 +23,11 @@ from evermat.runtime.structured_streaming import register_source
 from evermat.spark.streaming import change_source
 from evermat.spark.streaming.sink import ChangeFrames
 from tests.support import oracle
+from tests.support.environment import LASTING, LONG
 from tests.support.states import explicit_of, facts_at, refused
 from tests.support.updates import facts_of
 
-pytestmark = pytest.mark.xdist_group("spark")
-LONG = bool(os.environ.get("EVERMAT_LONG"))
-LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+pytestmark = pytest.mark.spark
 
 PROGRAM = """
 .decl edge(x:number, y:number) .decl path(x:number, y:number) .decl lone(x:number) .decl named(x:number, name:symbol) .decl on()

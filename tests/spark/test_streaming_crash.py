@@ -14,6 +14,7 @@ from random import Random
 import pytest
 
 import evermat
+from tests.support.environment import LASTING
 from tests.support.states import assert_recomputed, explicit_of, saved
 from tests.support.updates import facts_of
 
@@ -140,7 +141,7 @@ def run(place: Path, kills: int, seed: int) -> None:
     print(f"{files} files, {killed} kills, {with_jvm} with a JVM, {amid} when some files were done and some were not")
 
 
-@pytest.mark.xdist_group("spark")
-@pytest.mark.skipif(not os.environ.get("EVERMAT_LONG"), reason="takes long; EVERMAT_LONG=1 runs it")
+@pytest.mark.spark
+@LASTING
 def test_a_follower_survives_kills_at_any_moment(tmp_path: Path) -> None:
     run(tmp_path, KILLS, seed=8)

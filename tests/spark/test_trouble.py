@@ -21,15 +21,15 @@ import evermat
 from evermat.spark.engine.tasks import pivot_fixpoint
 from tests.runtime.test_disk_full import small_disk
 from tests.spark.test_session import nothing_is_left, ours, place
-from tests.spark.test_standalone import HOLDING, LONG
+from tests.spark.test_standalone import HOLDING
 from tests.support.commands import Evermat
+from tests.support.environment import LASTING, LONG
 from tests.support.in_process import assert_files_right
 from tests.support.updates import facts_of
 
 __all__ = ["place"]
 
-pytestmark = pytest.mark.xdist_group("spark")
-LASTING = pytest.mark.skipif(not LONG, reason="takes long; EVERMAT_LONG=1 runs it")
+pytestmark = pytest.mark.spark
 
 PLACES = ("pivot", "cluster")
 
@@ -127,7 +127,7 @@ def test_limits(where: str, limits: dict[str, Any], message: str, spark: Any, tm
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
 
-@pytest.mark.parametrize("where", PLACES if os.environ.get("EVERMAT_LONG") else PLACES[1:])
+@pytest.mark.parametrize("where", PLACES if LONG else PLACES[1:])
 def test_limits_of_updates(where: str, spark: Any) -> None:
     """Whichever is reached, the state is as before, and as good."""
     program = evermat.Program.parse(ENDLESS)

@@ -21,7 +21,8 @@ from evermat.store import Store
 from evermat.store.delta_log import entry_file, entry_numbers
 from evermat.store.delta_table import TableWriter
 from tests.store.crasher import DIED, scenario
-from tests.store.models import LONG, PAIRS, SCHEMAS, contents, entry, everything, minus, plus, small_state
+from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, minus, plus, small_state
+from tests.support.environment import LONG
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -73,6 +74,7 @@ def check(path: Path, right, acknowledged: int) -> None:
         assert {p.name for p in (path / "relations").iterdir()} == known
 
 
+@pytest.mark.slow
 def test_death_at_every_step(history, tmp_path: Path):
     original, right = history
     steps = range(1, 400) if LONG else range(1, 400, 41)
@@ -133,6 +135,7 @@ def check_busy(path: Path) -> int:
         return number
 
 
+@pytest.mark.slow
 def test_kill(tmp_path: Path):
     """A writer is killed at random moments."""
     path = tmp_path / "state"
@@ -152,6 +155,7 @@ def test_kill(tmp_path: Path):
                 everything(store)
 
 
+@pytest.mark.slow
 def test_readers_beside_a_writer(tmp_path: Path):
     path = tmp_path / "state"
     with Store.create(path) as store:
@@ -185,6 +189,7 @@ def test_power_loss_leaves_torn_entries(history, tmp_path: Path):
             assert contents(store, 5, "edge").keys() == set(right[4]["edge"]) - {("a", 1)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasting", [False, True])
 def test_a_disk_that_fills_up(history, tmp_path: Path, monkeypatch, lasting: bool):
     original, right = history
@@ -233,6 +238,7 @@ def test_a_disk_that_fills_up(history, tmp_path: Path, monkeypatch, lasting: boo
         store.close()
 
 
+@pytest.mark.slow
 def test_a_small_disk(tmp_path: Path):
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -244,11 +250,11 @@ def test_a_small_disk(tmp_path: Path):
     try:
         path = disk / "state"
         right = small_state(path, 2)
-        facts = {}
+        facts, chance = {}, random.Random(9)
 
         def fill(store: Store) -> None:
             for number in range(3, 1000):
-                some = [(os.urandom(40).hex(), number) for _ in range(200)]
+                some = [(chance.randbytes(40).hex(), number) for _ in range(200)]
                 store.commit(entry(), {"edge": plus(PAIRS, *some), "path": plus(PAIRS, ("x", number))}, SCHEMAS)
                 facts[number] = some
 

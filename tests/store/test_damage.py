@@ -10,7 +10,8 @@ import pytest
 from evermat.core.error_catalogue import STATE_DAMAGED
 from evermat.core.errors import StateError
 from evermat.store import Store
-from tests.store.models import LONG, PAIRS, SCHEMAS, entry, everything, plus, small_state
+from tests.store.models import PAIRS, SCHEMAS, entry, everything, plus, small_state
+from tests.support.environment import LONG
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,7 @@ def is_vital(file: Path) -> bool:
     return file.suffix in {".parquet", ".json", ".dl"} and file.name != "evermat.json"
 
 
+@pytest.mark.slow
 def test_flipped_bytes(state, tmp_path: Path):
     original, right = state
     path = tmp_path / "state"
@@ -60,6 +62,7 @@ def test_flipped_bytes(state, tmp_path: Path):
     assert outcome(path, right) is None
 
 
+@pytest.mark.slow
 def test_all_over_small_files(state, tmp_path: Path):
     original, right = state
     path = tmp_path / "state"
@@ -75,6 +78,7 @@ def test_all_over_small_files(state, tmp_path: Path):
         file.write_bytes(raw)
 
 
+@pytest.mark.slow
 def test_truncated_and_missing_files(state, tmp_path: Path):
     original, right = state
     path = tmp_path / "state"
@@ -121,6 +125,7 @@ def test_a_writer_does_not_vouch_for_damage(state, tmp_path: Path):
     assert outcome(path, state[1]) is None
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("evermat.store.delta_table._CHECKPOINT_EVERY", 2)
     monkeypatch.setattr("evermat.store.delta_table._SPREAD", 1)

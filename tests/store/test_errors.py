@@ -91,6 +91,7 @@ def test_two_writers(tmp_path: Path):
         assert two.commit(entry(), {}, SCHEMAS).number == 4
 
 
+@pytest.mark.slow
 def test_a_writer_in_another_process(tmp_path: Path):
     path = tmp_path / "state"
     small_state(path, 1)
@@ -128,6 +129,7 @@ def test_what_crashed_creations_leave_is_removed(tmp_path: Path):
     assert [p.name for p in tmp_path.iterdir()] == ["state"]
 
 
+@pytest.mark.slow
 def test_readers_and_vacuum(tmp_path: Path):
     path = tmp_path / "state"
     small_state(path, 4)

@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from evermat.store import Store
 from evermat.store.chunked_write import Pieces
-from tests.store.models import LONG, PAIRS, Facts, contents, entry, in_pieces, merged, rows_of, table
+from tests.store.models import PAIRS, Facts, contents, entry, in_pieces, merged, rows_of, table
+from tests.support.environment import LONG
 
 NAMES = ["edge", "Edge", "a/b"]
 SCHEMAS = dict.fromkeys(NAMES, PAIRS)
@@ -115,7 +117,7 @@ class History(RuleBasedStateMachine):
                 assert sorted(feed) == sorted(self.changes[number])
 
 
-TestHistory = History.TestCase
+TestHistory = pytest.mark.slow(History.TestCase)
 TestHistory.settings = settings(
     max_examples=200 if LONG else 8,
     stateful_step_count=12,

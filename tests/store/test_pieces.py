@@ -264,6 +264,7 @@ def test_compaction_from_pieces_that_the_store_reads(tmp_path: Path, monkeypatch
 # --- files ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_are_what_is_read(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 3)
     path = tmp_path / "state"

@@ -202,6 +202,7 @@ def test_needs_snapshot(tmp_path: Path):
         assert store.needs_snapshot("a")
 
 
+@pytest.mark.slow
 def test_many_versions(tmp_path: Path, monkeypatch):
     # Enough for checkpoints, for commits to be merged, and to need compaction.
     monkeypatch.setattr("evermat.store.commits._MOST_FILES", 12)
@@ -226,6 +227,7 @@ def test_many_versions(tmp_path: Path, monkeypatch):
         assert [(n, t.num_rows) for n, _, t in store.changes(21, 31)] == [(n, 1) for n in range(21, 32)]
 
 
+@pytest.mark.slow
 def test_only_files_of_like_size_are_merged(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("evermat.store.store._MANY_FILES", 3)
     with Store.create(tmp_path / "state") as store:
@@ -259,6 +261,7 @@ def test_size_on_disk(tmp_path: Path):
     assert size < 1.5 * (tmp_path / "plain.parquet").stat().st_size
 
 
+@pytest.mark.slow
 def test_strings_that_do_not_repeat(tmp_path: Path):
     # Enough of them that Parquet gives up its dictionary unless it is handed one; either way they must read the same.
     schema = pa.schema([("x", pa.string()), ("y", pa.string()), ("z", pa.string())])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +14,9 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import Materialisation
+from tests.support.environment import LONG
 from tests.support.in_process import assert_files_right, materialise_in_process, narrow
+from tests.support.randomness import seeds
 from tests.support.schemes import use_schemes
 
 # Places that the Spark engine is asked for. `auto` begins in the driver, which is soon full.
@@ -25,7 +26,6 @@ EVERYWHERE = ("memory", *PLACES)
 EITHER = ("memory", "spark")
 
 Test = Callable[..., None]
-LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time for all examples
 
 
 class Engine:
@@ -98,17 +98,17 @@ def randomly(
                 limits = settings(max_examples=memory if LONG else (memory + 1) // 2, deadline=None)
                 limits(given(rng=st.randoms(use_true_random=True))(example))()
             else:
-                _run_some(example, spark if LONG else (spark + 1) // 2)
+                name = f"{test.__module__}.{test.__name__} {engine} {[a for a in arguments.values() if isinstance(a, str | int | float)]}"
+                _run_some(example, name, spark if LONG else (spark + 1) // 2)
 
-        return _for_each(engines, run, test, "rng")
+        return pytest.mark.hypothesis(_for_each(engines, run, test, "rng"))
 
     return decorate
 
 
-def _run_some(example: Callable[[Random], None], count: int) -> None:
+def _run_some(example: Callable[[Random], None], name: str, count: int) -> None:
     """Few examples, where each matters: Hypothesis would begin with the same one every time."""
-    for _ in range(count):
-        seed = SystemRandom().getrandbits(32)
+    for seed in seeds(name, count):
         try:
             example(Random(seed))
         except BaseException as error:
