@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/example
 
-.PHONY: run test check lint types bench bench-quick fuzz docs clean
+.PHONY: run test test-quick check lint types bench bench-quick fuzz docs clean
 
 run: $(VENV)/installed
 	@rm -rf $(OUT) && mkdir -p $(OUT)
@@ -24,6 +24,10 @@ test: $(VENV)/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n auto $(PYTEST_ARGS)
+
+# What a change breaks, it mostly breaks here: every package, no JVM, two minutes on two cores.
+test-quick: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n auto -m "not spark and not slow" $(PYTEST_ARGS)
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
@@ -53,9 +57,12 @@ bench-quick: $(VENV)/installed-bench
 	$(BIN)/python -m bench run --quick
 	$(BIN)/python -m bench.maintenance --quick
 
+# Examples that nobody has tried yet; SEED=… repeats a run.
+fuzz: SEED := $(or $(SEED),$(shell od -An -N4 -tu4 /dev/urandom | tr -d ' '))
 fuzz: $(VENV)/installed-test
-	$(BIN)/python -m tests.program.fuzz 600
-	$(BIN)/python -m tests.maintenance.fuzz $(or $(SECONDS),3600)
+	$(BIN)/python -m pytest -n auto -m "hypothesis and not spark" --hypothesis-profile=random --hypothesis-seed=$(SEED) $(PYTEST_ARGS)
+	$(BIN)/python -m tests.fuzz.compiler $(or $(SECONDS),600) $(SEED)
+	$(BIN)/python -m tests.fuzz.updates $(or $(SECONDS),3600) $(SEED)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,7 +1,10 @@
-"""The command line as a fixture."""
+"""Commands find compiled kernels, those in processes of their own too: else the first of them would print more than the others."""
 
 from __future__ import annotations
 
-from tests.cli.commands import compiled_kernels, evermat_command, kept_signals
+import pytest
 
-__all__ = ["compiled_kernels", "evermat_command", "kept_signals"]
+
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_are_compiled(compiled_kernels: None) -> None:
+    """On a new machine the first command would compile them."""

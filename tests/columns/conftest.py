@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
 
 from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
-
-settings.register_profile("columns", deadline=None, max_examples=60)
-settings.load_profile("columns")
 
 
 @pytest.fixture(scope="session", autouse=True)

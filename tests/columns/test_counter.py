@@ -84,6 +84,7 @@ TUPLES = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), min_size=1,
 STEPS = st.sampled_from(["count", "count", "count", "up", "down", "settle", "add", "locate", "contains", "clear"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("near", [0, dense.FAR])
 @given(data=st.data(), scale=st.sampled_from([1, 300, -5, 2**33]), bound=st.sampled_from([300, 2**31 - 1]))
 def test_counted_tuples_match_the_model(near: int, data: st.DataObject, scale: int, bound: int) -> None:

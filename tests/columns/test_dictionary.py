@@ -89,6 +89,7 @@ def test_all_lengths_and_bytes(symbols: list[str], offset: int) -> None:
     assert [dictionary.lookup(symbol) for symbol in model] == list(model.values())
 
 
+@pytest.mark.slow
 def test_symbols_whose_hashes_collide(monkeypatch: pytest.MonkeyPatch) -> None:
     # Tags have 32 bits: among so many symbols some share one, and then their bytes are compared.
     symbols = [str(i) for i in range(300_000)]

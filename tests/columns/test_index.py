@@ -13,8 +13,7 @@ from evermat.columns.storage import index as index_module
 from evermat.columns.storage.arrays import Batch, Truth
 from evermat.columns.storage.index import Index
 from evermat.columns.storage.table import Table
-
-from .models import Fact, batch_of, fact_lists, truth_of
+from tests.columns.models import Fact, batch_of, fact_lists, truth_of
 
 EVEN = truth_of(lambda word: word % 2 == 0)
 
@@ -51,6 +50,7 @@ def expect(
     ]
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 5))
 def test_join_exists_and_counts_match_a_scan(data: st.DataObject, arity: int) -> None:
     table = Table(arity)
@@ -71,6 +71,7 @@ def test_join_exists_and_counts_match_a_scan(data: st.DataObject, arity: int) ->
         assert index.exists(keys, view, lo=lo, hi=hi, n=n).tolist() == [a > 0 for a in amounts]
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 7))
 def test_table_grows_and_index_is_used_during_a_join(data: st.DataObject, chunk: int) -> None:
     """Between two chunks facts are appended, some of which widen the table, and the same index is joined again."""

@@ -16,8 +16,7 @@ from evermat.columns.graph import reachability
 from evermat.columns.graph.reachability import Graph, Pairs, connected
 from evermat.columns.kernels import graphs as kernels
 from evermat.columns.storage.arrays import Nodes
-
-from .models import truth_of
+from tests.columns.models import truth_of
 
 Edge = tuple[int, int]
 
@@ -100,6 +99,7 @@ def check_invariants(graph: Graph, model: nx.DiGraph) -> None:
     assert sorted(zip(tails, graph.successors.tolist(), strict=True)) == across
 
 
+@pytest.mark.slow
 @given(graphs(), st.booleans())
 def test_graphs_are_condensed(shape: tuple[int, list[Edge]], symmetric: bool) -> None:
     graph, model = graph_of(*shape, symmetric=symmetric), model_of(*shape, symmetric=symmetric)
@@ -109,6 +109,7 @@ def test_graphs_are_condensed(shape: tuple[int, list[Edge]], symmetric: bool) ->
     check_invariants(graph.reversed.reversed, model)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), graphs(), st.booleans(), st.integers(1, 7) | st.just(1000), BOUNDS)
 def test_pairs_are_the_difference_of_closures(
@@ -134,6 +135,7 @@ def test_pairs_are_the_difference_of_closures(
         assert collect(Pairs(more, less, nodes_of(sources), wanted), chunk) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(st.data(), graphs(least=1), st.booleans(), BOUNDS)
 def test_connected_is_the_closure(
@@ -270,6 +272,7 @@ def linked(draw: st.DrawFn) -> tuple[int, Linked]:
     return nodes, Linked(nodes, edges, states)
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), linked(), st.sampled_from([0, 2, 6]), st.booleans())
 def test_reach_visits_what_live_edges_lead_to(
@@ -293,6 +296,7 @@ def test_reach_visits_what_live_edges_lead_to(
     assert marks.tolist() == [mark | (v in visited) for v, mark in enumerate(before)]
 
 
+@pytest.mark.slow
 @given(st.data(), linked())
 def test_edges_between_marked_nodes(data: st.DataObject, shape: tuple[int, Linked]) -> None:
     nodes, graph = shape

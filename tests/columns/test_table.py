@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from evermat.columns.storage import membership
 from evermat.columns.storage.membership import Bitmap
 from evermat.columns.storage.table import Table
-
-from .models import Fact, batch_of, fact_lists, truth_of
+from tests.columns.models import Fact, batch_of, fact_lists, truth_of
 
 ODD = truth_of(lambda word: word & 1 == 1)
 HAS_FOUR = truth_of(lambda word: word & 4 != 0)
@@ -38,6 +37,7 @@ def check(table: Table, model: Model) -> None:
     assert list(zip(*table.take(np.arange(table.count)).tolist(), strict=True)) == [f for f in model.rows if f]
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(0, 5), st.booleans())
 def test_operations_match_the_model(data: st.DataObject, arity: int, dense: bool) -> None:
     table, model = Table(arity, dense=dense), Model()
@@ -113,6 +113,7 @@ def test_value_beyond_32_bits_widens_once() -> None:
     assert table.find(np.array([[1, 2**31], [3, 0]])).tolist() == [0, 2]
 
 
+@pytest.mark.slow
 def test_growth_through_many_sizes() -> None:
     rng = np.random.default_rng(1)
     for dense, span in ((True, 300), (False, 300), (True, 2**40)):

@@ -15,8 +15,7 @@ import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
 
 from evermat.store import Store
 from evermat.store.delta_table import TableWriter
-
-from .models import PAIRS, SCHEMAS, contents, entry, merged, plus, table
+from tests.store.models import PAIRS, SCHEMAS, contents, entry, merged, plus, table
 
 DIED = 9
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -11,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from evermat.store import Entry, Part, Store
-
-LONG = bool(os.environ.get("EVERMAT_LONG"))  # take the time to try everything
 
 PAIRS = pa.schema([("x", pa.string()), ("y", pa.int64())])
 ALL_TYPES = pa.schema(

@@ -1,8 +1,0 @@
-"""The benchmarks are no part of the package: put the repository's root on the path."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))

@@ -1,0 +1,93 @@
+"""Streams that can be killed: `python -m tests.runtime.stream_crasher` runs `evermat stream` for every line that it reads.
+
+A line is JSON: the arguments, and where the stream kills itself, if anywhere: `moment` is `commit`, `sync` or `rename`, and `after` how many of
+them it survives. The stream is forked from this process, which has everything loaded but has started no thread. Everything that it says appears
+on standard output, after its process id; when it has died, `dead` and its exit code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
+
+import evermat
+import evermat.cli.stream
+import evermat.runtime.persistence
+import evermat.store.store
+from evermat.cli.main import main as command_line
+from tests.runtime.crasher import change, say
+from tests.support.states import PROGRAM
+
+
+def die_at(moment: str, after: int) -> None:
+    """Has this process kill itself after some commits, or instead of forcing a file to the disk or of renaming it."""
+    left = [after]
+
+    def counted(action: Callable[..., Any], *, first: bool) -> Callable[..., Any]:
+        def act(*arguments: Any, **named: Any) -> Any:
+            result = action(*arguments, **named) if first else None
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result if first else action(*arguments, **named)
+
+        return act
+
+    if moment == "commit":
+        keeper = evermat.runtime.persistence.StateBinding
+        keeper.commit = counted(keeper.commit, first=True)
+    elif moment == "sync":
+        os.fsync = counted(os.fsync, first=False)
+    else:
+        assert moment == "rename"
+        os.replace = counted(os.replace, first=False)
+
+
+def run(arguments: list[str], moment: str, after: int) -> int:
+    """The command line, in this process."""
+    os.dup2(1, 2)
+    if moment:
+        die_at(moment, after)
+    sys.argv = ["evermat", *arguments]
+    try:
+        command_line()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    return 0
+
+
+def main() -> None:
+    evermat.store.store._MANY_FILES = 4
+    warm = evermat.Program.parse(PROGRAM).materialise({"edge": [(1, 2)]}, counters="both")
+    for number in (1, 2):
+        insert, delete, _ = change(number)
+        for algorithm in ("auto", "dred", "bf"):
+            warm.update(insert, delete, algorithm=algorithm)
+    assert threading.active_count() == 1, "a process with threads must not be forked"
+    for line in sys.stdin:
+        task = json.loads(line)
+        child = os.fork()
+        if not child:
+            signal.alarm(120)  # should it hang
+            say(os.getpid())
+            code = 1
+            try:
+                code = run(task["arguments"], task["moment"], task["after"])
+            except BaseException:
+                traceback.print_exc()
+            sys.stderr.flush()
+            os._exit(code)
+        _, status = os.waitpid(child, 0)
+        say(f"dead {os.waitstatus_to_exitcode(status)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""The same over Spark Connect. A process has only one kind of session, so this one is another process's."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evermat.spark.launch.java import java_home
+
+pytestmark = pytest.mark.spark
+pytest.importorskip("grpc")
+
+SCRIPT = """
+import sys
+from pathlib import Path
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from evermat.core.errors import DataError
+from evermat.language.builtins import Type
+from evermat.language.model import Column, Relation
+from evermat.spark import dataframes as frames
+from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.scratch import Scratch
+
+place = Path(sys.argv[1])
+settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.artifact.isolation.enabled": "false"}
+builder = SparkSession.builder.remote("local[2]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+try:
+    assert type(spark).__module__.startswith("pyspark.sql.connect")
+    relation = Relation("edge", tuple(Column(n, t, t.name) for n, t in (("x", Type.NUMBER), ("u", Type.UNSIGNED), ("s", Type.SYMBOL))))
+    table = pa.table({"x": range(1000), "u": pa.array([2**64 - 1] * 1000, pa.uint64()), "s": [f"s{i}" for i in range(1000)]})
+    frames._SENT_BYTES = 20_000
+    made = to_frame(spark, table, relation)
+    assert is_dataframe(made)
+    with Scratch(place) as scratch:
+        assert pa.concat_tables(frame_tables(made, relation, scratch, "n")).sort_by("x").to_pydict() == table.to_pydict()
+        # a server that does not see the folder
+        frames._written = lambda frame, folder: None
+        assert pa.concat_tables(frame_tables(made, relation, scratch, "n")).sort_by("x").to_pydict() == table.to_pydict()
+        try:
+            list(frame_tables(spark.sql("select bigint(null) x, 1 u, '' s"), relation, scratch, "n"))
+            raise AssertionError
+        except DataError as error:
+            assert "NULL in row 1, column 1 (`x`)" in str(error), error
+    nothing = Relation("fact", ())
+    assert [to_frame(spark, pa.table({"x": [True] * n}), nothing).count() for n in (0, 1)] == [0, 1]
+    views = create_views({"ub:Student": made})
+    assert spark.sql(f"select count(*) from {views['ub:Student']}").collect()[0][0] == 1000
+    for read in (lambda: table_frame(spark, "nope"), lambda: jdbc_frame(spark, {"url": "jdbc:none:x", "dbtable": "t"})):
+        try:
+            read()
+            raise AssertionError
+        except DataError as error:
+            assert len(str(error).splitlines()) <= 3, error
+            print(str(error).splitlines()[0])
+    import evermat
+    from evermat.spark.input.plan import read_inputs
+    text = ".decl e(x:number, y:number) .input e .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
+    program = evermat.Program.parse(text)
+    (place / "e.facts").write_text("1\\t2\\n2\\t3\\n")
+    for folder in (str(place), place.as_uri()):
+        with Scratch(place) as scratch:
+            m = program.materialise(read_inputs(spark, program.compiled, folder, scratch))
+        assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)}
+    m = program.materialise({"e": spark.sql("select 1 x, 2 y union all select 2, 3")}, engine=spark)
+    change = m.update({"e": spark.sql("select 3 x, 4 y")})
+    assert set(change.inserted["p"]) == {(1, 4), (2, 4), (3, 4)} and m.stats["engine"] == "spark"
+    assert m["p"].to_spark(spark).count() == 6
+    program = evermat.Program.parse(text + ".decl far(x:number) far(x) :- e(x, _), !p(x, 4).")
+    scratch = place / "scratch"
+    for where in ("pivot", "cluster"):
+        given = {"e": spark.sql("select 1 x, 2 y union all select 2, 3")}
+        with program.materialise(given, engine=spark, place=where, scratch=scratch, counters="both") as m:
+            assert m.stats["strata"][1]["place"] == {"pivot": "pivot", "cluster": "closure"}[where], m.stats
+            assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)} and set(m["far"]) == {(1,), (2,)}
+            assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(1, 2), (1, 3), (2, 3)}
+            assert set(m.query("p(1, x)")) == {(2,), (3,)}
+            if where == "pivot":
+                continue
+            change = m.update(insert={"e": spark.sql("select 3 x, 4 y")}, delete={"e": [(1, 2)]}, algorithm="dred-c")
+            assert set(change.inserted["p"]) == {(2, 4), (3, 4)} and set(change.deleted["p"]) == {(1, 2), (1, 3)}
+            assert set(m["far"]) == set() and (2, 4) in m["p"] and (1, 2) not in m["p"]
+            assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(2, 3), (2, 4), (3, 4)}
+            m.create_views(spark)
+            assert spark.sql("select count(*) from p").collect()[0][0] == 3
+        assert list(scratch.iterdir()) == []
+    program = evermat.Program.parse(text)
+    (place / "e.facts").write_text("1\\t2\\n2\\n")
+    try:
+        with Scratch(place) as scratch:
+            read_inputs(spark, program.compiled, str(place), scratch)
+        raise AssertionError
+    except DataError as error:
+        assert "e.facts:2:" in str(error), error
+    print("all is well")
+finally:
+    spark.stop()
+"""
+
+
+def test_over_connect(tmp_path: Path) -> None:
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    environment = os.environ | {
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
+    }
+    environment.pop("SPARK_REMOTE", None)
+    if home := java_home(tmp_path):
+        environment["JAVA_HOME"] = str(home)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "all is well", done.stdout + done.stderr[-4000:]
+    table, jdbc = done.stdout.splitlines()[-3:-1]
+    assert table.startswith("error[E301]: cannot read `nope`: The table or view `nope` cannot be found.")
+    assert jdbc.startswith("error[E301]: cannot read `jdbc:none:x`: ") and jdbc.endswith("No suitable driver")

@@ -1,0 +1,153 @@
+"""Damage is reported and named; it never gives a wrong result."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from evermat.core.error_catalogue import STATE_DAMAGED
+from evermat.core.errors import StateError
+from evermat.store import Store
+from tests.store.models import PAIRS, SCHEMAS, entry, everything, plus, small_state
+from tests.support.environment import LONG
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory):
+    path = tmp_path_factory.mktemp("damage") / "state"
+    return path, small_state(path)
+
+
+def files(path: Path) -> list[Path]:
+    return sorted(file for file in path.rglob("*") if file.is_file())
+
+
+def outcome(path: Path, right) -> StateError | None:
+    """Reads everything: the error, or nothing if all is right."""
+    try:
+        with Store.open(path) as store:
+            found = everything(store)
+    except StateError as error:
+        return error
+    assert found == right
+    return None
+
+
+def spots(size: int) -> list[int]:
+    """Places all over a file, its head and its footer among them."""
+    return sorted({0, size // 7, size // 2, size - 60, size - 6, size - 1} & set(range(size)))
+
+
+def is_vital(file: Path) -> bool:
+    """Whether every byte of the file counts; what is left is the lock, which is empty, and checks."""
+    return file.suffix in {".parquet", ".json", ".dl"} and file.name != "evermat.json"
+
+
+@pytest.mark.slow
+def test_flipped_bytes(state, tmp_path: Path):
+    original, right = state
+    path = tmp_path / "state"
+    shutil.copytree(original, path)
+    assert outcome(path, right) is None
+    for file in files(path):
+        raw = file.read_bytes()
+        for spot in spots(len(raw)):
+            file.write_bytes(raw[:spot] + bytes([raw[spot] ^ 1 << spot % 8]) + raw[spot + 1 :])
+            error = outcome(path, right)
+            assert not is_vital(file) or error is not None, (file, spot)
+            assert error is None or str(file) in str(error), (file, spot, str(error))
+        file.write_bytes(raw)
+    assert outcome(path, right) is None
+
+
+@pytest.mark.slow
+def test_all_over_small_files(state, tmp_path: Path):
+    original, right = state
+    path = tmp_path / "state"
+    shutil.copytree(original, path)
+    newest = max((path / "commits" / "_delta_log").iterdir())
+    for file in (path / "evermat.json", newest, max((path / "relations" / "path" / "_delta_log").iterdir())):
+        raw = file.read_bytes()
+        for spot in range(0, len(raw), 1 if LONG else 5):
+            file.write_bytes(raw[:spot] + bytes([raw[spot] ^ 2]) + raw[spot + 1 :])
+            error = outcome(path, right)
+            assert error is not None or file.name == "evermat.json"
+            assert error is None or str(file) in str(error)
+        file.write_bytes(raw)
+
+
+@pytest.mark.slow
+def test_truncated_and_missing_files(state, tmp_path: Path):
+    original, right = state
+    path = tmp_path / "state"
+    shutil.copytree(original, path)
+    for file in files(path):
+        raw = file.read_bytes()
+        for length in {0, len(raw) // 2, len(raw) - 1} if raw else set():
+            file.write_bytes(raw[:length])
+            error = outcome(path, right)
+            assert not is_vital(file) or error is not None, (file, length)
+            assert error is None or str(file) in str(error), (file, length, str(error))
+        file.unlink()
+        error = outcome(path, right)
+        assert not is_vital(file) or error is not None, file
+        assert error is None or str(file) in str(error), (file, str(error))
+        file.write_bytes(raw)
+    assert outcome(path, right) is None
+
+
+def test_a_missing_folder(state, tmp_path: Path):
+    original, right = state
+    for name in ("commits/_delta_log", "relations/edge", "programs", "relations/path/_delta_log"):
+        path = tmp_path / name / "state"
+        shutil.copytree(original, path)
+        shutil.rmtree(path / name)
+        error = outcome(path, right)
+        assert error is not None
+        assert error.problems[0].kind is STATE_DAMAGED
+        assert str(path / name) in str(error)
+
+
+def test_a_writer_does_not_vouch_for_damage(state, tmp_path: Path):
+    path = tmp_path / "state"
+    shutil.copytree(state[0], path)
+    file = min((path / "relations" / "path" / "_delta_log").glob("*2.json"))
+    raw = file.read_bytes()
+    file.write_bytes(raw.replace(b"WRITE", b"WRITF"))
+    with Store.open(path) as store:
+        store.lock()
+        with pytest.raises(StateError, match="checksum") as raised:
+            store.commit(entry(), {"path": plus(PAIRS, ("z", 9))}, SCHEMAS)
+        assert str(file) in str(raised.value)
+    file.write_bytes(raw)
+    assert outcome(path, state[1]) is None
+
+
+@pytest.mark.slow
+def test_a_damaged_checkpoint(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("evermat.store.delta_table._CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("evermat.store.delta_table._SPREAD", 1)
+    path = tmp_path / "state"
+    right = small_state(path, versions=6)
+    (file,) = (path / "relations" / "path" / "_delta_log").glob("*4.checkpoint.parquet")
+    raw = file.read_bytes()
+    for spot in spots(len(raw)):
+        file.write_bytes(raw[:spot] + bytes([raw[spot] ^ 1]) + raw[spot + 1 :])
+        assert outcome(path, right) is None  # readers have no use for it
+        with Store.open(path) as store:
+            store.lock()
+            with pytest.raises(StateError) as raised:
+                store.commit(entry(), {"path": plus(PAIRS, ("z", 9))}, SCHEMAS)
+            assert str(file) in str(raised.value)
+    file.write_bytes(raw)
+    # One that a crash cut short has no check yet, and goes.
+    file.write_bytes(raw[:100])
+    (path / "relations" / "path" / "_checks" / f"{4:020}.checkpoint").unlink()
+    with Store.open(path) as store:
+        store.lock()
+        store.commit(entry(), {"path": plus(PAIRS, ("z", 9))}, SCHEMAS)
+        store.vacuum(1)
+    with Store.open(path) as store:
+        assert ("z", 9) in everything(store)[7]["path"]
