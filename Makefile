@@ -39,6 +39,7 @@ types: $(VENV)/installed-test
 docs: $(VENV)/installed
 	$(BIN)/python -m tools.generate_error_page docs
 	$(BIN)/python -m tools.generate_api_page docs
+	$(BIN)/python -m tools.generate_map CONTRIBUTING.md
 
 bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench run

@@ -195,7 +195,7 @@ def test_a_symbol_that_cannot_be_written(folder: Path, evermat_command: Evermat)
     code, out, err = evermat_command("run", "tab.dl", "-D", "out")
     assert (code, out) == (3, "")
     assert err.startswith(
-        'error[E324]: `"x\\ty"` in column 1 (`x`) of `a` cannot be written as plain text: it has a tab in it\n'
+        'error[E324]: `"x\\ty"` in column 1 (`x`) of `a` cannot be written as plain text, because it contains a tab\n'
     )
     assert files(folder) == {"tab.dl"}  # neither the other output nor the folder
 

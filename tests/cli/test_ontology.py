@@ -228,7 +228,7 @@ def test_an_import_that_is_not_there(folder: Path, evermat_command: Evermat) -> 
     for command in (("run", "--ontology", "i.ttl"), ("translate", "i.ttl")):
         done = evermat_command(*command)
         assert done.code == 3
-        assert done.err.startswith("error[E352]: `i.ttl` imports <http://e/gone>, and there is no such ontology\n")
+        assert done.err.startswith("error[E352]: `i.ttl` imports <http://e/gone>, which was not found\n")
         assert "--ignore-imports" in done.err
         assert evermat_command(*command, "--ignore-imports").code == 0
 

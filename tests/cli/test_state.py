@@ -116,7 +116,7 @@ def test_unknown_algorithm(folder: Path, evermat_command: Evermat) -> None:
     assert code == 2
     assert err == (
         "error[E270]: there is no algorithm `dred_c`\n"
-        "  = note: known are auto, counting, dred, dred-c, bf, bf-c, dred-c-mod, bf-c-mod, remat, bf-eq, remat-eq\n"
+        "  = note: the known ones are auto, counting, dred, dred-c, bf, bf-c, dred-c-mod, bf-c-mod, remat, bf-eq, remat-eq\n"
         "  = help: did you mean `dred-c`?\n"
     )
 

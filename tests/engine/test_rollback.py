@@ -144,6 +144,6 @@ def test_bad_input_changes_nothing(engine: Engine) -> None:
         m.update(algorithm="bf_c")
     assert str(unknown.value) == (
         "error[E270]: there is no algorithm `bf_c`\n"
-        "  = note: known are auto, counting, dred, dred-c, bf, bf-c, dred-c-mod, bf-c-mod, remat, bf-eq, remat-eq\n"
+        "  = note: the known ones are auto, counting, dred, dred-c, bf, bf-c, dred-c-mod, bf-c-mod, remat, bf-eq, remat-eq\n"
         "  = help: did you mean `bf-c`?"
     )

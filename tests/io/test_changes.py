@@ -499,7 +499,7 @@ def test_no_change_is_an_empty_file(tmp_path):
 def test_a_failure_leaves_what_was_there(tmp_path):
     (tmp_path / "c.txt").write_text("old")
     good = {"a": ("s", [("x",)] * 3), "b": ("s", [("bad\n",)])}
-    with pytest.raises(DataError, match="it has a newline in it"):
+    with pytest.raises(DataError, match="it contains a newline"):
         write_changes(changes(good, {}), tmp_path / "c.txt")
     assert (tmp_path / "c.txt").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["c.txt"]

@@ -142,7 +142,7 @@ def test_blank_nodes_are_constants() -> None:
 
 
 def test_what_is_wrong_with_a_pragma() -> None:
-    with pytest.raises(evermat.ProgramError, match="possible is `rewrite`, `axiomatise`, `off` or `auto`"):
+    with pytest.raises(evermat.ProgramError, match="use `rewrite`, `axiomatise`, `off` or `auto`"):
         evermat.Program.parse('.pragma "equality" "maybe"')
 
 

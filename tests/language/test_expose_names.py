@@ -131,7 +131,7 @@ RESTRICTION = 'use the axioms of equality instead: `.pragma "equality" "axiomati
     [
         (
             GROUPING,
-            "error[E263]: an aggregate looks at the name of `x`, by which it groups, and equal terms are represented by one of them",
+            "error[E263]: equality cannot be rewritten, because an aggregate inspects the names of `x`, by which it groups",
         ),
         (
             COMPUTING,
@@ -163,7 +163,7 @@ def test_what_is_done_by_default() -> None:
     assert (len(m["p"]), m.names(A)) == (1, [A])
     for text in ('.pragma "equality" "rewrite"', '.pragma "equality" "axiomatise"'):
         assert len(evermat.Program.parse(HEADER + text).materialise(facts)["p"]) == 2
-    with pytest.raises(evermat.ProgramError, match="`equality=sometimes` is not possible"):
+    with pytest.raises(evermat.ProgramError, match="`equality=sometimes` is not valid"):
         evermat.Program.parse('.pragma "equality" "sometimes"')
     with pytest.raises(ValueError, match="'auto', 'rewrite', 'axiomatise' or 'off'"):
         evermat.Program.parse("", equality="sometimes")

@@ -300,8 +300,8 @@ def test_what_changed_rules_changed_needs_the_version_before(folder: Path) -> No
     for path in pair.paths:
         evermat.vacuum(path, 2)
     assert refused(lambda: evermat.changes(pair.paths[0])) == (
-        f"error[E509]: cannot read `{pair.paths[0]}`: the rules changed with version 2, and the version before it is "
-        "forgotten: ask for later changes"
+        f"error[E509]: cannot read `{pair.paths[0]}`: the rules changed with version 2, and the version before it "
+        "was removed: ask for later changes"
     )
     changes, expected = ({n: sorted(rows_of(t)) for n, t in evermat.changes(p, 3, 3).items()} for p in pair.paths)
     assert changes == expected

@@ -73,7 +73,7 @@ def test_a_place_that_other_programs_would_misread(tmp_path: Path) -> None:
     path = tmp_path / "100%25"
     assert refused(lambda: m.save(path)) == (
         f"error[E510]: a state cannot be written at `{path}`\n"
-        "  = note: the path has `%25` in it, which readers of Delta tables misread: choose another path"
+        "  = note: the path contains `%25`, which readers of Delta tables misread: choose another path"
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -62,8 +62,8 @@ def locked(path: Path) -> str:
 
 def moved_on(path: Path, found: int, seen: int) -> str:
     return (
-        f"error[E504]: the state `{path}` has moved on to version {found}, "
-        f"but what would be written follows from version {seen}\n"
+        f"error[E504]: the state `{path}` is at version {found}, "
+        f"but this update was computed from version {seen}\n"
         "  = note: open the state again and repeat the update"
     )
 

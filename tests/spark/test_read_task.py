@@ -39,7 +39,7 @@ def facts(outcomes: list[Outcome], io: Io) -> list[tuple[Any, ...]]:
 
 
 def over_the_wire(outcome: Outcome) -> Outcome:
-    names = ("number", "path", "file", "rows", "lines", "told", "failure")
+    names = ("number", "path", "file", "rows", "lines", "details", "failure")
     return Outcome.of(dict(zip(names, outcome.record(), strict=True)))
 
 

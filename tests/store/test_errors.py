@@ -36,7 +36,7 @@ def test_not_a_state(tmp_path: Path):
     assert (full / "letter.txt").read_text() == "dear"
     assert {p.name for p in tmp_path.iterdir()} == {"e", "f", "x"}
     small_state(empty)  # in place of an empty folder
-    assert told(empty, Store.create) == f"`{empty}` is a state already"
+    assert told(empty, Store.create) == f"`{empty}` already holds a state"
 
 
 def test_another_format(tmp_path: Path):
@@ -85,7 +85,7 @@ def test_two_writers(tmp_path: Path):
         one.close()
         two.lock()
         assert told(path, lambda _: two.commit(entry(), {}, SCHEMAS)) == (
-            f"the state `{path}` has moved on to version 3, but what would be written follows from version 2"
+            f"the state `{path}` is at version 3, but this update was computed from version 2"
         )
         assert two.refresh().number == 3
         assert two.commit(entry(), {}, SCHEMAS).number == 4
@@ -111,7 +111,7 @@ def test_a_new_state_does_not_replace_one_that_came_first(tmp_path: Path):
     path = tmp_path / "state"
     with Store.create(path) as slow:
         right = small_state(path, 2)
-        assert told(path, lambda _: slow.commit(entry(), {}, SCHEMAS)) == f"`{path}` is a state already"
+        assert told(path, lambda _: slow.commit(entry(), {}, SCHEMAS)) == f"`{path}` already holds a state"
     assert [p.name for p in tmp_path.iterdir()] == ["state"]
     with Store.open(path) as store:
         assert everything(store) == right

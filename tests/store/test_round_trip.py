@@ -103,7 +103,7 @@ def test_weird_places(tmp_path: Path, name: str):
 def test_places_that_delta_misreads(tmp_path: Path, name: str, what: str):
     with pytest.raises(StateError, match="a state cannot be written at") as raised:
         Store.create(tmp_path / name)
-    assert f"the path has {what} in it" in str(raised.value)
+    assert f"the path contains {what}" in str(raised.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -84,7 +84,7 @@ UNKNOWN_PREFIX = _kind(
     236, "prefix `{name}:` is not declared", "declare it before its first use: `.prefix {name}: <…>`"
 )
 UNKNOWN_PARAMETER = _kind(237, "`{name}` is not a parameter of `{directive}` and is ignored", warning=True)
-BAD_PARAMETER = _kind(238, "`{value}` is not a value of `{name}`", "{why}")
+BAD_PARAMETER = _kind(238, "`{name}={value}` is not valid", "{why}")
 COLUMN_TWICE = _kind(239, "relation `{relation}` has two columns `{name}`")
 TYPE_CLASH = _kind(240, "{what} is used as {found}, but it is {expected}", "{why}")
 BAD_PATTERN = _kind(241, "`{pattern}` is not a regular expression: {why}", "patterns are written as for RE2")
