@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent / "src" / "evermat"
 BEGIN, END = "<!-- map: made by `make docs` -->\n", "<!-- end of the map -->\n"
 
-# From top to bottom: a floor imports only those above it. The test of layers has the same order.
+# From top to bottom: a floor imports only those above it, and only what their faces export; `tests/test_layers.py` checks it.
 FLOORS = (
     *("core", "language", "plan", "algebra", "reasoning", "engine", "columns"),
     *("io", "owl", "store", "spark", "runtime", "api", "cli"),
@@ -21,7 +21,14 @@ def map_of_floors() -> str:
     lines = ["| floor | what lives there |", "| --- | --- |"]
     lines += [f"| `{name}/` | {_first_line(ROOT / name / '__init__.py')} |" for name in FLOORS]
     for name in FLOORS:
-        lines += ["", f"<details><summary><code>{name}/</code></summary>", "", *_modules(ROOT / name, ""), "", "</details>"]
+        lines += [
+            "",
+            f"<details><summary><code>{name}/</code></summary>",
+            "",
+            *_modules(ROOT / name, ""),
+            "",
+            "</details>",
+        ]
     lines += ["", *_modules(ROOT, "", deep=False)]
     return "\n".join(lines) + "\n"
 

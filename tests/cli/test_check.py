@@ -1,4 +1,4 @@
-"""What `evermat check` shows; `EVERMAT_UPDATE_GOLDEN=1` writes the expected text anew."""
+"""What `evermat check` shows; `EVERMAT_UPDATE_GOLDEN=1` writes the expected text again."""
 
 from __future__ import annotations
 

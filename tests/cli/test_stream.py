@@ -279,8 +279,7 @@ def test_no_folder(folder: Path, evermat_command: Evermat) -> None:
         assert evermat_command("stream", "--state", "state", "--source", name, "--once") == (
             3,
             "",
-            f"error[E393]: changes cannot be read from `{name}`: {why}\n"
-            "  = note: the source of a stream is a folder\n",
+            f"error[E393]: changes cannot be read from `{name}`: {why}\n  = note: the source of a stream is a folder\n",
         )
 
 

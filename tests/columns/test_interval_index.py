@@ -198,7 +198,7 @@ def set_to(stride: int, share: int, growth: tuple[int, int], ranges: int, few: i
         yield
 
 
-#: numbers of a node; when to build anew: never, or sooner or later; after how much growth; ranges at once; keys that are few
+#: numbers of a node; when to build again: never, or sooner or later; after how much growth; ranges at once; keys that are few
 SETTINGS = st.tuples(
     st.sampled_from([1, 2, 4, 64]),
     st.sampled_from([0, 0, 0, 2, 1]),

@@ -104,7 +104,7 @@ def test_every_algorithm_changes_what_it_would_change_in_tables(algorithm: str) 
 
 @pytest.mark.parametrize("share", [0, 2, 1000])
 def test_a_change_is_told_rightly_after_later_ones(share: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether nodes are numbered anew by each update, by some or by none; nobody looks at a change before the last."""
+    """Whether nodes are numbered again by each update, by some or by none; nobody looks at a change before the last."""
     monkeypatch.setattr(interval_index, "REBUILD_SHARE", share)
     m, plain = both(PROGRAM, FACTS)
     changes = [[one.update(insert, delete) for one in (m, plain)] for delete, insert in UPDATES]

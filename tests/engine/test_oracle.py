@@ -43,7 +43,7 @@ def test_counters_equal_brute_force(engine: Engine, rng: Random) -> None:
     random = random_program(rng)
     m = engine.materialise(random.text, random.facts, "both")
     valid = {state_of(m).valid_counters(stratum) for stratum in m.program.strata}
-    # A closure that outgrows the driver is begun anew: its recursive derivations are counted no more.
+    # A closure that outgrows the driver is begun again: its recursive derivations are counted no more.
     assert valid <= {Counters.BOTH, Counters.MODULAR} | ({Counters.NONRECURSIVE} if engine._name == "auto" else set())
     assert_counters_right(m, random.facts)
 

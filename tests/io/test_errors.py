@@ -1,6 +1,6 @@
 """The exact text of every error about files; `cases/` holds what is expected.
 
-With EVERMAT_UPDATE_CASES=1 the cases are written anew, to be read before they are kept.
+With EVERMAT_UPDATE_GOLDEN=1 the cases are written again, to be read before they are kept.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def test_message(name, tmp_path, monkeypatch):
     assert isinstance(caught.value, DataError if code < 400 else ResourceError)
     assert caught.value.exit_code == code // 100
     case = CASES / f"{name}.txt"
-    if os.environ.get("EVERMAT_UPDATE_CASES"):
+    if os.environ.get("EVERMAT_UPDATE_GOLDEN"):
         case.parent.mkdir(exist_ok=True)
         case.write_text(f"{caught.value}\n")
     assert f"{caught.value}\n" == case.read_text()

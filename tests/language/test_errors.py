@@ -1,7 +1,7 @@
 """Every error and warning about a program, as the user reads it.
 
 Each `cases/errors/NAME.dl` has a `NAME.txt` with the whole text of all its errors; `cases/warnings` likewise. To
-write the texts anew: `EVERMAT_UPDATE_GOLDEN=1 python -m pytest tests/language/test_errors.py`.
+write the texts again: `EVERMAT_UPDATE_GOLDEN=1 python -m pytest tests/language/test_errors.py`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ontologies to programs: what every kind of axiom becomes, what is listed as beyond rules, and what is refused.
 
 The cases are ontologies in `cases`, each beside the program that it becomes, and malformed ones in `cases/bad`, beside the message.
-With EVERMAT_UPDATE_CASES=1 the expected texts are written anew, to be read before they are kept.
+With EVERMAT_UPDATE_GOLDEN=1 the expected texts are written again, to be read before they are kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cases(folder: Path) -> list[str]:
 
 
 def expect(path: Path, text: str) -> None:
-    if os.environ.get("EVERMAT_UPDATE_CASES"):
+    if os.environ.get("EVERMAT_UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text(encoding="utf-8")
 

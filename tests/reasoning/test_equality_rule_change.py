@@ -57,7 +57,9 @@ def test_the_first_equation_of_a_program_is_axiomatised() -> None:
 
 def test_what_is_done_about_equality_stays() -> None:
     m = of(TEXT)
-    with pytest.raises(evermat.ProgramError, match=r"E264.*cannot change the treatment of equality from `rewrite` to `off`"):
+    with pytest.raises(
+        evermat.ProgramError, match=r"E264.*cannot change the treatment of equality from `rewrite` to `off`"
+    ):
         m.update(add_rules='.pragma "equality" "off"')
     with pytest.raises(evermat.ProgramError, match="E262"):
         m.update(add_rules="r(v) :- p(_, w), v = canonical_term(w).")

@@ -139,7 +139,10 @@ def test_names_of_algorithms_are_checked() -> None:
     program = evermat.Program.parse(TRANSITIVE)
     with pytest.raises(evermat.ProgramError) as error:
         program.materialise(algorithm="x")
-    assert str(error.value) == "error[E270]: there is no algorithm `x`\n  = note: the known ones are auto, modular, seminaive"
+    assert (
+        str(error.value)
+        == "error[E270]: there is no algorithm `x`\n  = note: the known ones are auto, modular, seminaive"
+    )
     with pytest.raises(evermat.ProgramError) as error:
         program.materialise(algorithm="modularly")
     assert str(error.value) == (

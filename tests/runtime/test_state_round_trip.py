@@ -237,7 +237,7 @@ def test_counters_of_other_rules_are_not_taken_for_those_of_all(tmp_path: Path) 
         assert_recomputed(found)
 
 
-def test_counters_made_anew_are_kept_with_the_next_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counters_made_again_are_kept_with_the_next_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     with evermat.Program.parse(PROGRAM).materialise({"edge": CHAIN}, counters="none") as m:
         m.save(path)

@@ -1,4 +1,4 @@
-"""On a cluster of real processes: the pipeline runs there, and what a machine takes with it is computed anew."""
+"""On a cluster of real processes: the pipeline runs there, and what a machine takes with it is computed again."""
 
 from __future__ import annotations
 

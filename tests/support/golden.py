@@ -1,6 +1,6 @@
 """Programs in files, and what is said about them.
 
-`EVERMAT_UPDATE_GOLDEN=1 python -m pytest tests/language` writes the expected texts anew: read the difference as a user
+`EVERMAT_UPDATE_GOLDEN=1 python -m pytest tests/language` writes the expected texts again: read the difference as a user
 would before you keep it.
 """
 

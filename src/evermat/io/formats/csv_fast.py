@@ -1,4 +1,4 @@
-"""Reads delimiter-separated text fast: Arrow splits the fields, and only what looks odd is read by `records`.
+"""Reads delimiter-separated text fast: Arrow splits the fields, and only what looks odd is read by `csv_exact`.
 
 Arrow's reader takes several things that are not meant: it ends records at a lone carriage return, fills up empty
 lines with empty fields, skips a BOM, reads hexadecimal numbers, NaN and `Infinity`, and is not strict about quotes.

@@ -1,4 +1,4 @@
-"""N-Triples and N-Quads, each term as the engine holds it: one term, one spelling (see `program.terms`).
+"""N-Triples and N-Quads, each term as the engine holds it: one term, one spelling (see `language.terms`).
 
 Almost all lines of real files have a plain form: terms that are valid for sure, with single blanks between them. Such
 lines are cut at their blanks, all of a block at once, and regular expressions look at each different term of the block;
