@@ -3,8 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := build/example
+# The versions that are known to work together; `make lock` tries the newest that pyproject.toml allows.
+LOCK := requirements-dev.lock
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK)
 
-.PHONY: run test test-quick check lint types bench bench-quick fuzz docs clean
+.PHONY: run test test-quick lint types bench bench-quick fuzz docs lock clean
 
 run: $(VENV)/installed
 	@rm -rf $(OUT) && mkdir -p $(OUT)
@@ -68,17 +71,23 @@ fuzz: $(VENV)/installed-test
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+$(VENV)/installed: pyproject.toml $(LOCK) | $(VENV)/bin/python
+	$(INSTALL) --editable .
 	@touch $@
 
-$(VENV)/installed-test: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+$(VENV)/installed-test: pyproject.toml $(LOCK) | $(VENV)/bin/python
+	$(INSTALL) --editable '.[test]'
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-bench: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+$(VENV)/installed-bench: pyproject.toml $(LOCK) | $(VENV)/bin/python
+	$(INSTALL) --editable '.[test,bench]'
 	@touch $@ $(VENV)/installed
+
+lock:
+	rm -rf build/lock && $(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	build/lock/bin/python -m pip freeze --exclude-editable > $(LOCK)
+	rm -rf build/lock
 
 clean:
 	rm -rf $(VENV) build
