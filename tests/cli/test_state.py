@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -91,6 +92,12 @@ def test_algorithms_and_stats(folder: Path, evermat_command: Evermat, algorithm:
     assert stats["algorithm"] == algorithm
     assert (stats["version"], stats["inserted"], stats["deleted"]) == (2, 0, 3)
     assert set(stats["seconds"]) == {"encode", "reason", "write"}
+
+
+def test_changes_on_standard_input(folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"+\tedge\tc\ta\n")))
+    assert evermat_command("update", "--state", "state", "-").code == 0
+    assert ("c", "a") in evermat.open(folder / "state")["edge"]
 
 
 def test_changes_on_standard_output_can_be_applied_elsewhere(folder: Path, evermat_command: Evermat) -> None:

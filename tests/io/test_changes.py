@@ -26,7 +26,6 @@ from evermat.core.source import Source
 from evermat.io import RdfOptions, read_update, updates_of, write_changes
 from evermat.io.blocks import Block
 from evermat.io.changes import jsonl, text
-from evermat.io.changes.read import read_changes
 from evermat.io.error_report import Findings, FullError
 from evermat.language.compile import compile_program
 from evermat.language.model import Program
@@ -54,7 +53,7 @@ TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
 
 def read(path: Path, program: Program = PROGRAM, **options) -> tuple[dict[str, list[tuple]], dict[str, list[tuple]]]:
     """The facts to insert and to delete."""
-    found = read_changes(path, program, **options)
+    found = read_update([path], program, **options)
     return tuple({name: rows_of(t) for name, t in part.items()} for part in (found.insert, found.delete))
 
 
@@ -63,7 +62,7 @@ def reading(content: bytes, name: str = "changes.txt") -> Callable[[], None]:
 
     def run() -> None:
         Path(name).write_bytes(content)
-        read_changes(Path(name), PROGRAM)
+        read_update([Path(name)], PROGRAM)
 
     return run
 
@@ -71,7 +70,7 @@ def reading(content: bytes, name: str = "changes.txt") -> Callable[[], None]:
 def reading_parquet(found: pa.Table, name: str = "changes.parquet") -> Callable[[], None]:
     def run() -> None:
         pq.write_table(found, name, row_group_size=2)
-        read_changes(Path(name), PROGRAM)
+        read_update([Path(name)], PROGRAM)
 
     return run
 
@@ -171,7 +170,7 @@ RUNS: dict[str, Callable[[], None]] = {
     "rdf_pair": lambda: read_update(
         updates_of([file(b"_:a _:b _:c .\n", "x.add.nt"), file(b"_:a", "x.del.nt")])[0], PROGRAM
     ),
-    "missing": lambda: read_changes(Path("no/changes.txt"), PROGRAM),
+    "missing": lambda: read_update([Path("no/changes.txt")], PROGRAM),
     "not_gzip": reading(b"+\tyes\n", "changes.gz"),
     "write_tab": lambda: write_changes(changes({"edge": ("ss", [("a", "b\tc")])}, {}), Path("out.txt")),
     "write_newline": lambda: write_changes(changes({}, {"edge": ("ss", [("a\nb", "c")])}), Path("-")),
@@ -226,7 +225,7 @@ def test_ends_of_lines_marks_and_compression(tmp_path, ending):
 @pytest.mark.parametrize("content", [b"", b"\n", b"\xef\xbb\xbf"])
 def test_an_empty_file_changes_nothing(tmp_path, name, content):
     (tmp_path / name).write_bytes(content if not name.endswith("gz") or not content else gzip.compress(content))
-    found = read_changes(tmp_path / name, PROGRAM)
+    found = read_update([tmp_path / name], PROGRAM)
     assert (found.insert, found.delete) == ({}, {})
     assert not found
 
@@ -281,14 +280,14 @@ def test_standard_input(monkeypatch):
 def test_lines_are_counted_across_blocks(tmp_path):
     (tmp_path / "c.txt").write_bytes(b"+\tnode\t123456789\n" * 1_000_000 + b"-\tsize\tx\n")
     with pytest.raises(DataError, match=r"c.txt:1000001:8\n"):
-        read_changes(tmp_path / "c.txt", PROGRAM)
+        read_update([tmp_path / "c.txt"], PROGRAM)
 
 
 def test_they_are_fit_for_an_update(tmp_path):
     program = evermat.Program.parse(".decl a(x:symbol, n:unsigned) .decl b(x:symbol) b(x) :- a(x, _). .decl c()")
     m = program.materialise({"a": [("x", 1), ("y", 2)], "c": [()]})
     (tmp_path / "c.txt").write_text("-\ta\tx\t1\n+\ta\tz\t18446744073709551615\n-\tc\n+\ta\ty\t2\n")
-    found = read_changes(tmp_path / "c.txt", program.compiled)
+    found = read_update([tmp_path / "c.txt"], program.compiled)
     change = m.update(found.insert, found.delete)
     assert (set(m["a"]), set(m["b"]), len(m["c"])) == ({("y", 2), ("z", 2**64 - 1)}, {("y",), ("z",)}, 0)
     write_changes(change, tmp_path / "out.txt")
@@ -492,7 +491,7 @@ def test_standard_output(target, capsysbinary):
 def test_no_change_is_an_empty_file(tmp_path):
     for name in ["c.txt", "c.jsonl", "c.parquet"]:
         write_changes(changes({"r": ("s", [])}, {}), tmp_path / name)
-        assert not read_changes(tmp_path / name, PROGRAM)
+        assert not read_update([tmp_path / name], PROGRAM)
     assert (tmp_path / "c.txt").read_bytes() == b""
 
 

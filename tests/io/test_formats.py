@@ -15,7 +15,7 @@ from evermat.core.lazy import deferred
 from evermat.io import Outputs, read_relation
 from evermat.io.byte_ranges import can_split
 from evermat.io.changes.model import ChangedRows
-from evermat.io.changes.read import read_changes
+from evermat.io.changes.read import read_update
 from evermat.io.formats import registry
 from evermat.io.formats.registry import ENDINGS, FORMATS, FileFormat
 from evermat.io.locate import file_ref
@@ -76,4 +76,4 @@ def test_a_format_is_a_module_and_a_row(tmp_path, monkeypatch):
     assert rows_of(read_relation(Io(rel, path="*.toy*"), tmp_path)) == [(2,), (1,), (3,)]
     assert not can_split(file_ref(tmp_path / "r.toy"), Io(rel))
     program = SimpleNamespace(relations={"r": rel})
-    assert rows_of(read_changes(tmp_path / "r.toy", program).insert["r"]) == [(1,), (3,)]
+    assert rows_of(read_update([tmp_path / "r.toy"], program).insert["r"]) == [(1,), (3,)]

@@ -11,38 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from evermat import __version__
-from evermat.cli.options import (
-    AnswerFormatOption,
-    Base,
-    ChangesFormatOption,
-    Conf,
-    EqualityOption,
-    IgnoreImports,
-    LimitFacts,
-    LimitOptions,
-    LimitRounds,
-    LimitSeconds,
-    Master,
-    Memory,
-    OntologyFiles,
-    OptionalProgram,
-    PlacementOption,
-    Representatives,
-    RuleSet,
-    RunAlgorithm,
-    RunEngine,
-    SchemesOption,
-    ScratchFolder,
-    SkipMalformed,
-    StateEngine,
-    StateFolder,
-    StatsFile,
-    UpdateAlgorithmOption,
-    WhichTriples,
-    parse_settings,
-    parse_size,
-)
+import evermat
+from evermat.cli import options
 from evermat.core import EngineName, PhaseTimer
 
 if TYPE_CHECKING:
@@ -79,12 +49,12 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        print(f"evermat {__version__}")
+        print(f"evermat {evermat.__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def evermat(
+def describe(
     *,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
@@ -96,48 +66,48 @@ def evermat(
 
 @app.command()
 def run(
-    program: OptionalProgram = None,
+    program: options.OptionalProgram = None,
     facts: Annotated[
         str, typer.Option("-F", "--facts", metavar="DIR", help="Directory of the inputs; may be a URI.")
     ] = ".",
     output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Directory for the outputs.")] = ".",
-    engine: RunEngine = "spark",
-    master: Master = None,
-    place: PlacementOption = "auto",
-    conf: Conf = None,
-    scratch: ScratchFolder = None,
-    algorithm: RunAlgorithm = "auto",
-    schemes: SchemesOption = "auto",
+    engine: options.RunEngine = "spark",
+    master: options.Master = None,
+    place: options.PlacementOption = "auto",
+    conf: options.Conf = None,
+    scratch: options.ScratchFolder = None,
+    algorithm: options.RunAlgorithm = "auto",
+    schemes: options.SchemesOption = "auto",
     rdf: Annotated[
         list[str] | None, typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .rdf, .owl, also .gz.")
     ] = None,
-    ontology: OntologyFiles = None,
-    entailment: RuleSet = None,
+    ontology: options.OntologyFiles = None,
+    entailment: options.RuleSet = None,
     trivial: Annotated[bool, typer.Option("--trivial", help="Also derive trivial consequences: x sameAs x, …")] = False,
-    equality: EqualityOption = None,
+    equality: options.EqualityOption = None,
     allow_inconsistency: Annotated[
         bool, typer.Option("--allow-inconsistency", help="Report inconsistencies in the relation `inconsistent`.")
     ] = False,
-    ignore_imports: IgnoreImports = False,
-    base: Base = None,
-    skip_malformed: SkipMalformed = False,
+    ignore_imports: options.IgnoreImports = False,
+    base: options.Base = None,
+    skip_malformed: options.SkipMalformed = False,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all triples to an RDF file.")] = None,
-    export_facts: WhichTriples = "all",
-    representatives: Representatives = False,
-    memory: Memory = "",
+    export_facts: options.WhichTriples = "all",
+    representatives: options.Representatives = False,
+    memory: options.Memory = "",
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save all facts in a state directory, for later updates.")
     ] = None,
-    stats: StatsFile = None,
-    limit_rounds: LimitRounds = None,
-    limit_facts: LimitFacts = None,
-    limit_seconds: LimitSeconds = None,
+    stats: options.StatsFile = None,
+    limit_rounds: options.LimitRounds = None,
+    limit_facts: options.LimitFacts = None,
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
     timer = _started_timer()
     with timer.during("start"):
         from evermat.cli.ontology import read_program
-        from evermat.cli.run import Targets, run_program
+        from evermat.cli.run import run_program
 
         size, spark = _resources(engine, master, memory, conf, scratch)
         checked = read_program(
@@ -151,12 +121,16 @@ def run(
             base=base,
             ignore_imports=ignore_imports,
         )
-        targets = Targets.of(output, checked, export, export_facts, state, stats, representatives=representatives)
     run_program(
         checked,
-        targets,
         spark,
         timer,
+        directory=output,
+        export=export,
+        export_facts=export_facts,
+        representatives=representatives,
+        state=state,
+        stats=stats,
         inputs=facts,
         rdf=rdf or (),
         base=base,
@@ -164,15 +138,15 @@ def run(
         algorithm=algorithm,
         schemes=schemes,
         place=place,
-        limits=LimitOptions(limit_rounds, limit_facts, limit_seconds, size),
+        limits=options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size),
     )
 
 
 @app.command()
 def check(
-    program: OptionalProgram = None,
-    ontology: OntologyFiles = None,
-    entailment: RuleSet = None,
+    program: options.OptionalProgram = None,
+    ontology: options.OntologyFiles = None,
+    entailment: options.RuleSet = None,
 ) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
     from evermat.cli.ontology import read_program
@@ -182,26 +156,26 @@ def check(
 
 @app.command()
 def update(
-    state: StateFolder,
+    state: options.StateFolder,
     changes: Annotated[
         list[Path],
         typer.Argument(metavar="CHANGES…", help="Change files, `-` for standard input; each is one update."),
     ],
-    algorithm: UpdateAlgorithmOption = "auto",
-    engine: StateEngine = "memory",
-    master: Master = None,
-    conf: Conf = None,
-    scratch: ScratchFolder = None,
-    base: Base = None,
-    skip_malformed: SkipMalformed = False,
+    algorithm: options.UpdateAlgorithmOption = "auto",
+    engine: options.StateEngine = "memory",
+    master: options.Master = None,
+    conf: options.Conf = None,
+    scratch: options.ScratchFolder = None,
+    base: options.Base = None,
+    skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the changes of every relation, derived facts included.")
     ] = None,
-    memory: Memory = "",
-    stats: StatsFile = None,
-    limit_rounds: LimitRounds = None,
-    limit_facts: LimitFacts = None,
-    limit_seconds: LimitSeconds = None,
+    memory: options.Memory = "",
+    stats: options.StatsFile = None,
+    limit_rounds: options.LimitRounds = None,
+    limit_facts: options.LimitFacts = None,
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Insert and delete facts of a state, and update all consequences."""
     timer = _started_timer()
@@ -211,7 +185,7 @@ def update(
 
         check_update_algorithm(algorithm)
         size, spark = _resources(engine, master, memory, conf, scratch)
-        limits = LimitOptions(limit_rounds, limit_facts, limit_seconds, size)
+        limits = options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size)
     update_state(
         state, changes, algorithm, limits, timer, changes_out, stats, spark, base, skip_malformed=skip_malformed
     )
@@ -219,7 +193,7 @@ def update(
 
 @app.command()
 def stream(
-    state: StateFolder,
+    state: options.StateFolder,
     source: Annotated[
         Path,
         typer.Option(
@@ -238,25 +212,25 @@ def stream(
     poll: Annotated[
         float, typer.Option(min=0.001, metavar="SECONDS", help="Seconds between looks for new files.")
     ] = 0.5,
-    algorithm: UpdateAlgorithmOption = "auto",
-    engine: StateEngine = "memory",
-    master: Master = None,
-    conf: Conf = None,
-    scratch: ScratchFolder = None,
-    base: Base = None,
-    skip_malformed: SkipMalformed = False,
+    algorithm: options.UpdateAlgorithmOption = "auto",
+    engine: options.StateEngine = "memory",
+    master: options.Master = None,
+    conf: options.Conf = None,
+    scratch: options.ScratchFolder = None,
+    base: options.Base = None,
+    skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="For each version, write a file with its changes, derived facts included."),
     ] = None,
-    changes_format: ChangesFormatOption = "tsv",
+    changes_format: options.ChangesFormatOption = "tsv",
     stats: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Append a line with statistics for each version.")
     ] = None,
-    memory: Memory = "",
-    limit_rounds: LimitRounds = None,
-    limit_facts: LimitFacts = None,
-    limit_seconds: LimitSeconds = None,
+    memory: options.Memory = "",
+    limit_rounds: options.LimitRounds = None,
+    limit_facts: options.LimitFacts = None,
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Follow a directory: every change file in it becomes a version of a state, exactly once."""
     timer = _started_timer()
@@ -269,7 +243,7 @@ def stream(
         following = Following(
             source,
             algorithm,
-            LimitOptions(limit_rounds, limit_facts, limit_seconds, size),
+            options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size),
             marking,
             coalesce,
             once,
@@ -285,32 +259,40 @@ def stream(
 
 @app.command()
 def query(
-    state: StateFolder,
+    state: options.StateFolder,
     text: Annotated[
         str, typer.Argument(metavar="QUERY", help='Atoms and comparisons, such as \'path("a", x), x != "b"\'.')
     ],
     version: Annotated[int | None, typer.Option(metavar="N", help="Query an old version.")] = None,
-    format_: AnswerFormatOption = "table",
-    representatives: Representatives = False,
+    format_: options.AnswerFormatOption = "table",
+    representatives: options.Representatives = False,
 ) -> None:
     """Answer a query about a state."""
-    from evermat.cli.state import query_state
+    from evermat.cli.run import report_undefined, say
+    from evermat.runtime import announced_compilation
 
-    query_state(state, text, version, format_, representatives=representatives)
+    with announced_compilation(say):
+        answer = evermat.query(state, text, version, representatives=representatives)
+    answer.write(sys.stdout.buffer, format_)
+    if answer.undefined:
+        report_undefined("<query>", answer.undefined)
 
 
 @app.command()
 def export(
-    state: StateFolder,
+    state: options.StateFolder,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
-    facts: WhichTriples = "all",
+    facts: options.WhichTriples = "all",
     version: Annotated[int | None, typer.Option(metavar="N", help="Export an old version.")] = None,
-    representatives: Representatives = False,
+    representatives: options.Representatives = False,
 ) -> None:
     """Write the triples of a state to an RDF file."""
-    from evermat.cli.ontology import export_state
+    from evermat.cli.ontology import report_left_out
 
-    export_state(state, file, facts, version, representatives=representatives)
+    with evermat.open(state, version) as opened:
+        written = opened.export(file, facts, representatives=representatives)
+    report_left_out(file, written.left_out)
+    print(f"{written.written:,} triples", file=sys.stderr)
 
 
 @app.command()
@@ -323,17 +305,21 @@ def translate(
         Path | None,
         typer.Option("-o", "--output", metavar="RULES.dl", help="File for the rules; default: standard output."),
     ] = None,
-    base: Base = None,
-    ignore_imports: IgnoreImports = False,
+    base: options.Base = None,
+    ignore_imports: options.IgnoreImports = False,
 ) -> None:
     """Translate ontologies to rules, and list what rules cannot express."""
-    from evermat.cli.ontology import translate_ontologies
-
-    translate_ontologies(ontology, output, base, ignore_imports=ignore_imports)
+    translation = evermat.translate(ontology, base=base, ignore_imports=ignore_imports)
+    if output is None:
+        sys.stdout.write(translation.text(facts=True))
+    else:
+        translation.write(output)
+    for note in translation.notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 @app.command()
-def log(state: StateFolder) -> None:
+def log(state: options.StateFolder) -> None:
     """Show the versions of a state: time, facts inserted and deleted, algorithm, seconds."""
     from evermat.cli.state import show_log
 
@@ -342,26 +328,25 @@ def log(state: StateFolder) -> None:
 
 @app.command()
 def vacuum(
-    state: StateFolder,
+    state: options.StateFolder,
     keep: Annotated[int, typer.Option(min=1, metavar="N", help="How many versions to keep.", show_default=False)],
 ) -> None:
     """Remove all but the newest versions of a state, and the files that only they need."""
-    from evermat.cli.state import vacuum_state
-
-    vacuum_state(state, keep)
+    files, size = evermat.vacuum(state, keep)
+    print(f"{files:,} files with {size:,} bytes removed", file=sys.stderr)
 
 
 def _resources(
     engine: EngineName, master: str | None, memory: str, conf: list[str] | None, scratch: Path | None
 ) -> tuple[int, SparkOptions | None]:
     """The memory that is left for this process, and how Spark is started, if it is."""
-    size = parse_size(memory)
+    size = options.parse_size(memory)
     if engine == "memory":
         return size, None
     from evermat.runtime import SparkOptions
 
-    options = SparkOptions(master, size, parse_settings(conf or []), scratch)
-    return options.process_memory, options
+    spark = SparkOptions(master, size, options.parse_settings(conf or []), scratch)
+    return spark.process_memory, spark
 
 
 def _started_timer() -> PhaseTimer:

@@ -1,4 +1,4 @@
-"""Programs with ontologies and RDF on the command line: `run --rdf --ontology`, `translate`, `export`."""
+"""Programs with ontologies and RDF on the command line, and what is said about them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import evermat
 from evermat.cli.options import wrong
-from evermat.core import Which
 
 
 def read_program(
@@ -50,24 +49,3 @@ def report_left_out(path: Path | str, left_out: int) -> None:
     if left_out:
         facts = "1 fact is" if left_out == 1 else f"{left_out:,} facts are"
         print(f"warning: {path}: {facts} not RDF and left out (a literal as subject, …)", file=sys.stderr)
-
-
-def export_state(state: Path, file: Path, facts: Which, version: int | None, *, representatives: bool) -> None:
-    """Writes the triples of a version of a state."""
-    with evermat.open(state, version) as opened:
-        written = opened.export(file, facts, representatives=representatives)
-    report_left_out(file, written.left_out)
-    print(f"{written.written:,} triples", file=sys.stderr)
-
-
-def translate_ontologies(
-    ontology: Sequence[Path], output: Path | None, base: str | None, *, ignore_imports: bool
-) -> None:
-    """Prints the rules of ontologies, and on standard error what rules cannot express."""
-    translation = evermat.translate(ontology, base=base, ignore_imports=ignore_imports)
-    if output is None:
-        sys.stdout.write(translation.text(facts=True))
-    else:
-        translation.write(output)
-    for note in translation.notes:
-        print(f"note: {note}", file=sys.stderr)

@@ -7,71 +7,45 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import evermat
 from evermat.cli.ontology import report_left_out, report_skipped
 from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core import PhaseTimer, Problem, ResourceError, Which
-from evermat.core import error_catalogue as errors
-from evermat.runtime import SparkOptions, announced_compilation, spark_session
+from evermat.core import PhaseTimer, Which
+from evermat.runtime import SparkOptions, announced_compilation, reported, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True)
-class Targets:
-    """What a run writes: outputs to a directory, triples to a file, all facts to a state directory, statistics to a file."""
-
-    directory: Path
-    export: Path | None
-    facts: Which
-    state: Path | None
-    stats: Path | None
-    representatives: bool
-
-    @classmethod
-    def of(
-        cls,
-        directory: str,
-        program: evermat.Program,
-        export: Path | None,
-        facts: Which,
-        state: Path | None,
-        stats: Path | None,
-        *,
-        representatives: bool,
-    ) -> Self:
-        """As the command line says.
-
-        Raises:
-            ProgramError: an output would be a URI, which would become a directory of that name.
-        """
-        for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
-            if "://" in place:
-                raise wrong(f"outputs are not written to `{place}`: give a directory")
-        return cls(Path(directory), export, facts, state, stats, representatives)
-
-
 def run_program(
     program: evermat.Program,
-    targets: Targets,
     spark: SparkOptions | None,
     timer: PhaseTimer,
     *,
+    directory: str,
+    export: Path | None,
+    export_facts: Which,
+    representatives: bool,
+    state: Path | None,
+    stats: Path | None,
     limits: LimitOptions,
     rdf: Sequence[str],
     **options: Any,
 ) -> None:
-    """Does the whole job. Nothing is written unless everything went well.
+    """Does the whole job: outputs go to a directory, triples, all facts and statistics to a place of their own if there is one.
 
-    A state is going to be updated: its derivations are counted. `options` are those of `evermat.Program.materialise`.
+    Nothing is written unless everything went well, and nothing to a URI, which would become a directory of that name. A state is
+    going to be updated: its derivations are counted. `options` are those of `evermat.Program.materialise`.
     """
+    for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
+        if "://" in place:
+            raise wrong(f"outputs are not written to `{place}`: give a directory")
     with ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))
@@ -87,7 +61,7 @@ def run_program(
         m = program.materialise(
             engine=engine,
             rdf=rdf,
-            counters="none" if targets.state is None else "both",
+            counters="none" if state is None else "both",
             progress=progress,
             timer=timer,
             **asdict(limits),
@@ -102,21 +76,21 @@ def run_program(
         report_skipped(m.skipped)
 
         def save() -> None:
-            if targets.state is not None:
-                m.save(targets.state)
+            if state is not None:
+                m.save(state)
                 say_when_stopped(f"the state is at version {m.version}")
 
         left_out = m.write_outputs(
-            targets.directory,
-            export=targets.export,
-            facts=targets.facts,
-            representatives=targets.representatives,
+            directory,
+            export=export,
+            facts=export_facts,
+            representatives=representatives,
             before_commit=save,
         )
         for path, count in left_out.items():
             report_left_out(path, count)
-        if targets.stats is not None:
-            write_stats(m.stats, targets.stats)
+        if stats is not None:
+            write_stats(m.stats, stats)
 
 
 @contextmanager
@@ -149,14 +123,10 @@ def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other output
     special = target.exists() and not target.is_file()
     part = target if special else target.parent / f".{target.name}.part"
     try:
-        part.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
-        if not special:
-            part.replace(target)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        details = {"path": path, "why": error.strerror or str(error), "rest": rest}
-        raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None
+        with reported(path, rest):
+            part.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
+            if not special:
+                part.replace(target)
     finally:
         if not special:
             with suppress(OSError):

@@ -1,8 +1,7 @@
-"""`evermat update`, `query`, `log` and `vacuum`: commands over a state directory."""
+"""`evermat update` and `log`: commands over a state directory."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -12,9 +11,9 @@ import evermat
 from evermat.cli.ontology import report_skipped
 from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
-from evermat.cli.run import report_undefined, say, started_spark, write_stats
+from evermat.cli.run import say, started_spark, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core import AnswerFormat, DataError, PhaseTimer, ResourceError, UpdateAlgorithm
+from evermat.core import DataError, EvermatError, PhaseTimer, ResourceError, UpdateAlgorithm
 from evermat.runtime import SparkOptions, announced_compilation
 
 
@@ -81,17 +80,12 @@ def _after_commit(committed: str) -> Iterator[None]:
     try:
         yield
     except (ResourceError, DataError) as error:
-        problems = [replace(problem, help=problem.help or committed) for problem in error.problems]
-        raise type(error)(problems) from None
+        raise with_help(error, committed) from None
 
 
-def query_state(state: Path, text: str, version: int | None, format_: AnswerFormat, *, representatives: bool) -> None:
-    """Answers a query about a version."""
-    with announced_compilation(say):
-        answer = evermat.query(state, text, version, representatives=representatives)
-    answer.write(sys.stdout.buffer, format_)
-    if answer.undefined:
-        report_undefined("<query>", answer.undefined)
+def with_help(error: EvermatError, help_: str) -> EvermatError:
+    """The error, whose problems say what is true of the state."""
+    return type(error)(replace(problem, help=problem.help or help_) for problem in error.problems)
 
 
 def show_log(state: Path) -> None:
@@ -109,9 +103,3 @@ def _line(version: evermat.Version) -> tuple[str, ...]:
     time = version.time.astimezone().isoformat(sep=" ", timespec="seconds")
     counts = (f"{n:,}" for n in (version.inserted, version.deleted, version.facts))
     return str(version.number), time, version.algorithm, *counts, f"{version.seconds:.3f}"
-
-
-def vacuum_state(state: Path, keep: int) -> None:
-    """Removes old versions."""
-    files, size = evermat.vacuum(state, keep)
-    say(f"{files:,} files with {size:,} bytes removed")

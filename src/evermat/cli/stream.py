@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,7 +16,7 @@ from evermat.cli.ontology import report_skipped
 from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
-from evermat.cli.state import opened_state, report_version
+from evermat.cli.state import opened_state, report_version, with_help
 from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm
 from evermat.runtime import (
     ChangeFolder,
@@ -117,7 +117,7 @@ def _changes(
         except EvermatError as error:
             # A file that cannot be read is named by the error, and comes after all that could be.
             about = f"this happened with `{source.path / read[0].files[0]}`; " if read else ""
-            raise _with_help(error, about + _reached(m)) from None
+            raise with_help(error, about + _reached(m)) from None
         if change is None:
             return
         yield change, [read.popleft() for _ in range(change.stats["updates"])]
@@ -140,7 +140,7 @@ def _report(
             with reported(Path(log.name), _reached(m)):
                 log.write(json.dumps(line).encode() + b"\n")
     except EvermatError as error:
-        raise _with_help(error, _reached(m)) from None
+        raise with_help(error, _reached(m)) from None
     for update in updates:
         report_skipped(update.skipped)
     name = " ".join(updates[0].files)
@@ -186,8 +186,3 @@ def _appended(path: Path) -> Iterator[BinaryIO]:
         file = path.open("ab", buffering=0)
     with file:
         yield file
-
-
-def _with_help(error: EvermatError, help_: str) -> EvermatError:
-    """The error, whose problems say what is true of the state."""
-    return type(error)(replace(problem, help=problem.help or help_) for problem in error.problems)

@@ -13,12 +13,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeAlias
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
-
-
 Deliver: TypeAlias = Callable[[], None]
 
-
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _checks: list[Callable[[], None]] = []
 
 

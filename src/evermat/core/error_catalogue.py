@@ -37,9 +37,7 @@ BAD_QUALIFIER = _kind(212, "`{name}` is not a qualifier of a relation", "the kno
 MORE_ERRORS = _kind(213, "and more: only the first {limit} errors are shown")
 EMPTY_QUERY = _kind(214, "the query is empty", 'a query is written like the body of a rule: `path("a", x), x != "b"`')
 MORE_THAN_A_QUERY = _kind(
-    215,
-    "there is text after the end of the query",
-    "a query is the body of one rule: join its literals by `,`",
+    215, "there is text after the end of the query", "a query is the body of one rule: join its literals by `,`"
 )
 UNBOUND_HEAD = _kind(
     220,
@@ -143,9 +141,7 @@ NOT_NONRECURSIVE = _kind(
     "use dred-c, which counts wherever there is no recursion",
 )
 NO_SUCH_RULE = _kind(
-    272,
-    "the program has no rule `{rule}`",
-    "write the rule as it was added; names of variables do not matter",
+    272, "the program has no rule `{rule}`", "write the rule as it was added; names of variables do not matter"
 )
 NEEDS_SPARK = _kind(273, "relation `{name}` is read from {what}, which needs Spark", "use `--engine spark`")
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
@@ -158,9 +154,7 @@ NO_FILE = _kind(300, "there is no file `{path}`", "{what} read from it")
 CANNOT_READ = _kind(301, "cannot read `{path}`: {why}", "{what} read from it")
 IS_FOLDER = _kind(302, "`{path}` is a folder, not a file", "{why}")
 RDF_INPUT = _kind(
-    303,
-    "`{path}` is an ontology in {form}, not RDF data",
-    "use `--ontology {path}` to translate its axioms to rules",
+    303, "`{path}` is an ontology in {form}, not RDF data", "use `--ontology {path}` to translate its axioms to rules"
 )
 TOO_FEW_COLUMNS = _kind(304, "{what} has {found}, but `{relation}` has {expected}", "{missing} missing")
 TOO_MANY_COLUMNS = _kind(305, "{what} has {found}, but `{relation}` has {expected}", "{why}")
@@ -200,11 +194,7 @@ NOT_PLAIN_TEXT = _kind(
 SAME_FILE = _kind(
     325, "`{first}` and `{second}` would both be written to `{path}`", "each relation needs a file of its own"
 )
-RDF_OUTPUT = _kind(
-    326,
-    "`{path}` cannot be written: {why}",
-    "{rule}",
-)
+RDF_OUTPUT = _kind(326, "`{path}` cannot be written: {why}", "{rule}")
 BAD_TRIPLE = _kind(
     327,
     "this line is not {form}: {why}",

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
@@ -70,10 +69,16 @@ class Outputs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._clean_up()
+    def __exit__(self, *_error: object) -> None:
+        """Removes what was not given a name, and folders that were made for it and are still empty."""
+        for temporary in self._temporary:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
+            with suppress(OSError):
+                folder.rmdir()
+        for waiting in (self._temporary, self._folders, self._staged, self._printed):
+            waiting.clear()
 
     def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> int:
         """Prepares the output of a relation; nothing is seen of it before `commit`.
@@ -177,19 +182,6 @@ class Outputs:
         missing = [part for part in (folder, *folder.parents) if not part.exists()]
         folder.mkdir(parents=True, exist_ok=True)
         self._folders += missing
-
-    def _clean_up(self) -> None:
-        """Removes what was not given a name, and folders that were made for it and are still empty."""
-        for temporary in self._temporary:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-        for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
-            with suppress(OSError):
-                folder.rmdir()
-        self._temporary.clear()
-        self._folders.clear()
-        self._staged.clear()
-        self._printed.clear()
 
 
 @contextmanager

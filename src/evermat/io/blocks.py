@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
@@ -82,13 +83,11 @@ def read_blocks(
         size=min(size, reader.size),
     )
     parts: list[pa.Table] = []
-    try:
+    with suppress(FullError):
         for block in text:
             part = reader.read(block)
             if not findings.problems:
                 parts.append(part)
-    except FullError:
-        pass
     return table_of(relation, parts)
 
 

@@ -8,6 +8,8 @@ only there. `relocate` and `merge_findings` then make of the errors of the parts
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -69,12 +71,9 @@ def relocate(problem: Problem, lines: int) -> Problem:
 def merge_findings(path: str | Path, parts: Iterable[Sequence[Problem]]) -> list[Problem]:
     """The errors of a file from those of its parts, in their order: as many as `Findings` would have kept."""
     merged = Findings(str(path))
-    try:
-        for part in parts:
-            for problem in part:
-                merged.add(problem)
-    except FullError:
-        pass
+    with suppress(FullError):
+        for problem in chain.from_iterable(parts):
+            merged.add(problem)
     return merged.all()
 
 

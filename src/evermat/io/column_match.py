@@ -7,6 +7,7 @@ stands at another position than in the relation. Rows are counted from 1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.error_report import Findings, FullError
+from evermat.io.error_report import Findings
 from evermat.io.error_text import RANGE_TEXTS, column_text, name_list, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language import RANGES, Relation, Type
@@ -43,35 +44,27 @@ def conform(
     return _Conforming(table, relation, Findings(name), row_name, encoded=encoded).table()
 
 
+@dataclass(frozen=True)
 class _Conforming:
     """Notes what is wrong with the columns of one table."""
 
-    def __init__(
-        self,
-        found: pa.Table,
-        relation: Relation,
-        findings: Findings,
-        row_name: Callable[[int], str],
-        *,
-        encoded: bool,
-    ) -> None:
-        self.found, self.relation, self.findings, self.row_name = found, relation, findings, row_name
-        self.encoded = encoded
+    found: pa.Table
+    relation: Relation
+    findings: Findings
+    row_name: Callable[[int], str]
+    encoded: bool
 
     def table(self) -> pa.Table:
         """The facts."""
         if not self.relation.columns:
             return nullary(present=self.found.num_rows > 0)
         columns: list[Any] = []
-        try:
+        with self.findings:
             order, matched = self._order()
             for position, index in enumerate(order):
                 self._check_type(position, self.found.schema.field(index), matched)
             if not self.findings.problems:
                 columns = [self._column(position, self.found.column(index)) for position, index in enumerate(order)]
-        except FullError:
-            pass
-        self.findings.raise_if_any()
         if self.encoded:
             fields = [field.with_type(c.type) for field, c in zip(arrow_schema(self.relation), columns, strict=True)]
             return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -103,13 +96,8 @@ class _Conforming:
         type_ = self.relation.columns[position].type
         test, accepted = _ACCEPTED[type_]
         if not test(field.type) and not pa.types.is_null(field.type):  # of no value, or of NULLs, the type is not known
-            details = {
-                "where": column_text(self.relation, position),
-                "found": field.type,
-                "type": type_,
-                "accepted": accepted,
-            }
-            self.findings.whole(errors.COLUMN_TYPE, matched, **details)
+            details = {"where": column_text(self.relation, position), "found": field.type, "type": type_}
+            self.findings.whole(errors.COLUMN_TYPE, matched, accepted=accepted, **details)
 
     def _column(self, position: int, column: Any) -> Any:
         """The values of a column in the relation's type; what does not fit is noted."""
@@ -139,14 +127,11 @@ class _Conforming:
         """Notes the first integer that the column's type cannot hold."""
         type_ = self.relation.columns[position].type
         low, high = RANGES[type_]
-        row = 0
-        for chunk in column.chunks:
-            for value in chunk.to_pylist():
-                if not low <= value <= high:
-                    kind = errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
-                    return self._bad_value(kind, position, row, value)
-                row += 1
-        return None
+        for row, value in enumerate(value for chunk in column.chunks for value in chunk.to_pylist()):
+            if not low <= value <= high:
+                kind = errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
+                self._bad_value(kind, position, row, value)
+                return
 
     def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
         """Notes a value; its position is told by row and column."""

@@ -19,10 +19,19 @@ class Findings:
     A position is given by one line of the file, never by the whole text: files may be larger than memory.
     """
 
+    count = 0  # mistakes that are only counted, see `Skipped`
+
     def __init__(self, path: str) -> None:
         self.path = path
         self.problems: list[Problem] = []
         self._more = 0
+
+    def __enter__(self) -> None:
+        """What is found in the block is raised at its end."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_error: object) -> None:
+        if kind in (None, FullError):
+            self.raise_if_any()
 
     def at(self, kind: Kind, line: str, number: int, span: Span, help: str = "", **details: object) -> None:  # noqa: A002
         """Notes an error in line `number`, whose text is `line`; `span` counts its characters."""
@@ -55,15 +64,11 @@ class Findings:
     def raise_if_any(self) -> None:
         """Raises one `DataError` with everything found."""
         if self.problems:
-            raise DataError(self.all())
+            raise DataError(self.all()) from None
 
 
 class Skipped(Findings):
     """Only counts mistakes: the reader leaves out what has one."""
-
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.count = 0
 
     def add(self, _problem: Problem) -> None:
         """Counts a problem."""

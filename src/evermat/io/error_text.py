@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from evermat.core import Kind, count_of
+from evermat.core import error_catalogue as errors
 from evermat.language import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Relation, Type
 
 _SHOWN = 40  # characters of a value that a message shows
@@ -27,6 +30,18 @@ def column_text(relation: Relation, position: int) -> str:
 def name_list(items: Sequence[str]) -> str:
     """Names in backticks, separated by commas."""
     return ", ".join(f"`{item}`" for item in items) or "none"
+
+
+def wrong_count(
+    relation: Relation, count: int, what: str, found: str, surplus: str = "its fact has no values"
+) -> tuple[Kind, dict[str, Any]]:
+    """The error of a record with too few or too many values; `surplus` is what is said of a relation without columns."""
+    expected = count_of(relation.arity, "column")
+    details: dict[str, Any] = {"what": what, "found": found, "relation": relation.name, "expected": expected}
+    if count < relation.arity:
+        return errors.TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
+    why = f"the last column is `{relation.columns[-1].name}`" if relation.arity else surplus
+    return errors.TOO_MANY_COLUMNS, details | {"why": why}
 
 
 def missing_columns(relation: Relation, count: int) -> str:

@@ -86,10 +86,8 @@ def input_files(io: Io, folder: Path) -> list[FileRef]:
         raise fail(errors.CANNOT_READ, path=error.filename or folder / written, what=what, why=why) from error
     refs = [file_ref(path) for path in paths]
     problems: dict[str, Problem] = {}
-    for ref in refs:
-        if problem := ref.format.refusal(
-            ref, io.relation
-        ):  # the columns are wrong for all files alike: it is said once
+    for ref in refs:  # where the columns are wrong for all files alike, it is said once
+        if problem := ref.format.refusal(ref, io.relation):
             problems.setdefault(problem.details.get("why") or problem.message, problem)
     if problems:
         raise DataError(problems.values())

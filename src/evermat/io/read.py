@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.core import DataError, Problem
+from evermat.core import DataError, collected_errors
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.formats.registry import TEXT, InputFile
@@ -47,22 +47,14 @@ def read_relation(
     if blanks is None:
         blanks = blank_prefixes(ref.path for ref in refs if ref.is_rdf)
     parts: list[pa.Table] = []
-    problems: list[Problem] = []
-    for ref in refs:
-        findings = Skipped(str(ref.path)) if options.skip and ref.is_rdf else Findings(str(ref.path))
-        own = replace(options, blank=options.blank + blanks.get(ref.path, ""))
-        try:
-            part = read_file(ref, io, own, findings)
-        except DataError as error:
-            problems += error.problems
-            parts.clear()
-        else:
-            if not problems:
-                parts.append(part)
-        if skipped is not None and isinstance(findings, Skipped) and findings.count:
-            skipped[findings.path] = findings.count
-    if problems:
-        raise DataError(problems)
+    with collected_errors() as collecting:
+        for ref in refs:
+            findings = Skipped(str(ref.path)) if options.skip and ref.is_rdf else Findings(str(ref.path))
+            own = replace(options, blank=options.blank + blanks.get(ref.path, ""))
+            with collecting():
+                parts.append(read_file(ref, io, own, findings))
+            if skipped is not None and findings.count:
+                skipped[findings.path] = findings.count
     return parts[0] if len(parts) == 1 else table_of(io.relation, parts)
 
 
@@ -103,8 +95,7 @@ def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, opti
     Raises:
         DataError: with everything that is wrong with the file, which errors call `findings.path`.
     """
-    problem = ref.format.refusal(ref, io.relation)
-    if problem is not None:
+    if problem := ref.format.refusal(ref, io.relation):
         raise DataError(problem)
     file = InputFile(ref, io, findings, options)
     if ref.format.random_access:
@@ -118,6 +109,5 @@ def _read(source: Any, file: InputFile) -> pa.Table:
     if form.block_reader is None:
         assert form.read is not None
         return form.read(source, file)
-    table = read_blocks(source, form.block_reader(file), file.io.relation, file.findings)
-    file.findings.raise_if_any()
-    return table
+    with file.findings:
+        return read_blocks(source, form.block_reader(file), file.io.relation, file.findings)

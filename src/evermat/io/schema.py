@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from evermat.language import Relation, Type
@@ -42,3 +43,10 @@ def table_from_values(relation: Relation, columns: Sequence[Sequence[object]]) -
     schema = arrow_schema(relation)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def bytes_of(texts: Any) -> bytes:
+    """All texts of an Arrow array of large strings, one behind the other."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    text: bytes = texts.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]]
+    return text

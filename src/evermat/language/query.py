@@ -63,9 +63,8 @@ class Queries:
     def __init__(self, program: Program) -> None:
         self.program = program
         text = program.source.text
-        self._prefixes = (
-            "".join(f".prefix {name}: {iri}\n" for name, iri in _prefixes(text)) if ".prefix" in text else ""
-        )
+        prefixes = _prefixes(text) if ".prefix" in text else ()
+        self._prefixes = "".join(f".prefix {name}: {iri}\n" for name, iri in prefixes)
         self._types: list[TypeDeclaration | Unread] = []
         if ".type" in text or "_type" in text:
             statements = parse(program.source, Problems(program.source))
@@ -240,12 +239,8 @@ def _columns(asked: list[Var], rules: list[Rule], problems: Problems) -> Iterato
         first = found[0] if found else Type.SYMBOL
         for other in dict.fromkeys(found):
             if other is not first:
-                details = {
-                    "what": f"variable `{variable.name}`",
-                    "found": type_names(other),
-                    "expected": type_names(first),
-                }
+                types = {"found": type_names(other), "expected": type_names(first)}
                 why = "a variable has the same type in every alternative of a query"
-                problems.add(errors.TYPE_CLASH, variable.span, **details, why=why)
+                problems.add(errors.TYPE_CLASH, variable.span, what=f"variable `{variable.name}`", why=why, **types)
         yield Column(variable.name, first, str(first))
     problems.raise_if_any()

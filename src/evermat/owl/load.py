@@ -25,6 +25,7 @@ _OTHERS = (
     (re.compile(r"\s*(?:Prefix|Ontology):"), "it is in Manchester syntax"),
     (re.compile(r"\s*format-version:"), "it is in OBO format"),
 )
+_BUILT_IN = {namespace.rstrip("#") for namespace in BUILT_IN}
 _FORMS = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 
 
@@ -76,7 +77,7 @@ def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -
         loaded.prefixes += file.prefixes
         loaded.triples += _relabelled(file.triples, numbers, blank)
         for iri in file.imports:
-            if _is_built_in(iri) or any(_bare(f"<{iri}>") in other.names for other in waiting):
+            if iri.rstrip("#") in _BUILT_IN or any(_bare(f"<{iri}>") in other.names for other in waiting):
                 continue
             found, tried = _beside(iri, file.path)
             if found is None and imports == "ignore":
@@ -154,10 +155,6 @@ def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _
 def _bare(term: str) -> str:
     """An IRI as ontologies are called: a `#` at its end says nothing."""
     return term[1:-1].rstrip("#")
-
-
-def _is_built_in(iri: str) -> bool:
-    return iri.rstrip("#") in {namespace.rstrip("#") for namespace in BUILT_IN}
 
 
 def _identity(path: Path) -> Path:

@@ -52,15 +52,7 @@ CLASS_TYPES = frozenset({owl("Class"), rdfs("Class"), owl("DeprecatedClass")})
 DATATYPE_TYPES = frozenset({rdfs("Datatype"), owl("DataRange")})
 CHARACTERISTICS = {
     owl(f"{name}Property"): name
-    for name in (
-        "Functional",
-        "InverseFunctional",
-        "Symmetric",
-        "Asymmetric",
-        "Transitive",
-        "Reflexive",
-        "Irreflexive",
-    )
+    for name in ("Functional", "InverseFunctional", "Symmetric", "Asymmetric", "Transitive", "Reflexive", "Irreflexive")
 }
 # What only a property between individuals can be.
 OBJECT_TYPES = frozenset(

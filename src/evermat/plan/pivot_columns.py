@@ -14,9 +14,7 @@ comes near. Then there may be a pivot that is not found, which costs speed, neve
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from evermat.language import Atom, Rule, Stratum, Variable
+from evermat.language import Atom, Stratum, Variable
 
 Columns = frozenset[int]
 Pairs = frozenset[tuple[int, int]]
@@ -36,7 +34,7 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
     columns: dict[str, Columns] = {}
     links: dict[tuple[str, str], Pairs] = {}
     for rule in stratum.recursive:
-        for atom in _recursive_atoms(rule, members):
+        for atom in (a for a in rule.body if isinstance(a, Atom) and a.relation.name in members):
             for relation in (rule.head.relation, atom.relation):
                 columns.setdefault(relation.name, frozenset(range(relation.arity)))
             ends = (rule.head.relation.name, atom.relation.name)
@@ -44,10 +42,6 @@ def pivots(stratum: Stratum) -> dict[str, int] | None:
             links[ends] = links[ends] & pairs if ends in links else pairs
     order = [name for name in stratum.relations if name in columns]
     return _Search(order, columns, links).first()
-
-
-def _recursive_atoms(rule: Rule, members: set[str]) -> Iterator[Atom]:
-    return (a for a in rule.body if isinstance(a, Atom) and a.relation.name in members)
 
 
 def _pairs(head: Atom, atom: Atom) -> Pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from json.encoder import encode_basestring
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,22 +28,19 @@ from evermat.io.formats.jsonl_reader import (
     read_lines,
 )
 from evermat.io.formats.jsonl_writer import SPELL
-from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
 from evermat.language import Relation
 
 NAMES = ("op", "relation", "values")
 
 
-def read_changed_jsonl(update: UpdateFiles) -> list[ChangedRows]:
-    """The changes of a file."""
-    return read_text_changes(update, read_block)
-
-
 def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block, relations)
     yield from read_slowly(block, relations, findings) if found is None else found
+
+
+read_changed_jsonl = partial(read_text_changes, read=read_block)
 
 
 def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
@@ -122,24 +120,16 @@ class _Line:
 
     def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
         """The relation of a change, or None, noted, where that or the sign is wrong."""
-        for name, kind in (("op", errors.CHANGE_SIGN), ("relation", errors.NO_SUCH_RELATION)):
-            span, value = self.spans[name], record[name]
-            written = self.text[span.start : span.end]
-            if kind is errors.CHANGE_SIGN and not (isinstance(value, str) and value in SIGNS):
-                self._wrong(kind, span, value=shown(written))
-                return None
-            if kind is errors.NO_SUCH_RELATION and not isinstance(value, str):
-                self._wrong(errors.CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(value)}")
-                return None
-        name = record["relation"]
-        if name not in relations:
-            self._wrong(
-                errors.NO_SUCH_RELATION,
-                self.spans["relation"],
-                help=did_you_mean(name, relations),
-                name=shown(name)[1:-1],
-            )
-        return relations.get(name)
+        sign, name, at, span = record["op"], record["relation"], self.spans["op"], self.spans["relation"]
+        if not (isinstance(sign, str) and sign in SIGNS):
+            self._wrong(errors.CHANGE_SIGN, at, value=shown(self.text[at.start : at.end]))
+        elif not isinstance(name, str):
+            self._wrong(errors.CHANGE_RECORD, span, found=f"an object whose `relation` is {kind_of(name)}")
+        elif name in relations:
+            return relations[name]
+        else:
+            self._wrong(errors.NO_SUCH_RELATION, span, did_you_mean(name, relations), name=shown(name)[1:-1])
+        return None
 
     def _wrong(self, kind: Kind, span: Span, help: str = "", **details: object) -> bool:  # noqa: A002
         """Notes an error and returns False."""

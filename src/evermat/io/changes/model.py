@@ -1,19 +1,16 @@
-"""What the readers of changes share: the changes of one relation, and messages about signs and relations."""
+"""What the readers of changes share: the changes of one relation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core import Kind, count_of
-from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, blocks
-from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import missing_columns
+from evermat.io.error_report import Findings
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.locate import file_ref
 from evermat.io.open import failing, open_text
@@ -58,29 +55,12 @@ def read_block_changes(
 ) -> list[ChangedRows]:
     """The changes of all blocks, in their order."""
     found: list[ChangedRows] = []
-    try:
+    with findings:
         for block in text:
             part = list(read(block, relations, findings))
             if not findings.problems:
                 found += part
-    except FullError:
-        pass
-    findings.raise_if_any()
     return found
-
-
-def wrong_count(what: str, count: int, relation: Relation) -> tuple[Kind, dict[str, Any]]:
-    """The error of a change with too few or too many values."""
-    details = {
-        "what": what,
-        "found": count_of(count, "value"),
-        "relation": relation.name,
-        "expected": count_of(relation.arity, "column"),
-    }
-    if count < relation.arity:
-        return errors.TOO_FEW_COLUMNS, details | {"missing": missing_columns(relation, count)}
-    why = f"the last column is `{relation.columns[-1].name}`" if relation.arity else "its fact has no values"
-    return errors.TOO_MANY_COLUMNS, details | {"why": why}
 
 
 class Grouped:

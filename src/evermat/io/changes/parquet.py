@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core import DataError, Kind, did_you_mean
+from evermat.core import DataError, Kind, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows, wrong_count
+from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows
 from evermat.io.column_match import conform, is_text
-from evermat.io.error_report import Findings, FullError
-from evermat.io.error_text import shown
+from evermat.io.error_report import Findings
+from evermat.io.error_text import shown, wrong_count
 from evermat.io.formats.csv_exact import number_details
 from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.csv_writer import spell
@@ -77,15 +77,12 @@ class ChangedTable:
     def facts(self) -> Iterator[ChangedRows]:
         """The changes by relation; everything that is wrong with any of them is raised at once."""
         found: list[ChangedRows] = []
-        try:
+        with self._findings:
             insert = self._signs()
             groups = list(self._groups())
             if not self._findings.problems:
                 rest = self._rest()
                 found = [self._read(relation, rest, rows, insert) for relation, rows in groups]
-        except FullError:
-            pass
-        self._findings.raise_if_any()
         return iter(found)
 
     # --- signs and relations ---
@@ -224,7 +221,7 @@ class ChangedTable:
         if count < 0:
             self._findings.whole(errors.NULL_VALUE, where=f"{at}, column `values`")
             return
-        kind, details = wrong_count(f"the change in {at}", count, relation)
+        kind, details = wrong_count(relation, count, f"the change in {at}", count_of(count, "value"))
         self._findings.whole(kind, **details)
 
 

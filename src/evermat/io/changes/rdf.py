@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core import DataError, Problem, did_you_mean
+from evermat.core import collected_errors, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import ChangedRows
-from evermat.io.error_report import Findings, FullError, Skipped, fail
+from evermat.io.error_report import Findings, Skipped, fail
 from evermat.io.error_text import shown
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.locate import FileRef, file_ref
@@ -72,23 +72,17 @@ def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
     """
     router = Router.of(update.relations)
     found: dict[bool, list[ChangedRows]] = {False: [], True: []}
-    problems: list[Problem] = []
-    for path in update.paths:
-        change = rdf_change(path)
-        if change is None:
-            raise fail(errors.CHANGE_NAME, path=path)
-        try:
-            triples = _read(change, update.options, update.skipped)
-            facts, nowhere = router.route(triples)
-            _refuse(nowhere, router, str(path))
-        except DataError as error:
-            problems += error.problems
-            continue
-        for name, table in facts.items():
-            signs = np.full(table.num_rows, change.insert)
-            found[change.insert].append(ChangedRows(update.relations[name], table, signs))
-    if problems:
-        raise DataError(problems)
+    with collected_errors() as collecting:
+        for path in update.paths:
+            change = rdf_change(path)
+            if change is None:
+                raise fail(errors.CHANGE_NAME, path=path)
+            with collecting():
+                facts, nowhere = router.route(_read(change, update.options, update.skipped))
+                _refuse(nowhere, router, str(path))
+                for name, table in facts.items():
+                    signs = np.full(table.num_rows, change.insert)
+                    found[change.insert].append(ChangedRows(update.relations[name], table, signs))
     return found[False] + found[True]
 
 
@@ -98,7 +92,7 @@ def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None
     with failing(path, "changes are"), open_text(change.ref) as text:
         findings = Skipped(str(path)) if options.skip else Findings(str(path))
         quads = _labelled(text, change, options, findings)
-    if skipped is not None and isinstance(findings, Skipped) and findings.count:
+    if skipped is not None and findings.count:
         skipped[str(path)] = findings.count
     return triples_table(quads)
 
@@ -143,10 +137,7 @@ def _refuse(nowhere: pa.Table, router: Router, path: str) -> None:
     typed = pc.equal(nowhere.column("p").cast(pa.string()), RDF_TYPE)
     classes = pc.unique(nowhere.column("o").filter(typed).cast(pa.string())).to_pylist()
     properties = pc.unique(nowhere.column("p").filter(pc.invert(typed)).cast(pa.string())).to_pylist()
-    try:
+    with findings:
         for kind, names, known in (("class", classes, router.classes), ("property", properties, router.properties)):
             for name in names:
                 findings.whole(errors.CHANGE_NOWHERE, did_you_mean(name, known), what=f"the {kind} {shown(name)}")
-    except FullError:
-        pass
-    findings.raise_if_any()

@@ -12,7 +12,7 @@ The last line about a fact counts: `+` and then `-` deletes it. So no fact is bo
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -52,43 +52,27 @@ def read_update(
     program: Program,
     options: RdfOptions = AS_IT_IS,
     skipped: dict[str, int] | None = None,
+    *,
+    size: int = BLOCK,
 ) -> FileChanges:
-    """The changes of one of the updates that `updates_of` finds: a file, or two of RDF.
+    """The changes of one of the updates that `updates_of` finds: a file, two of RDF, or with `-` the text on standard input.
 
     Args:
         paths: the files.
         program: whose relations change.
         options: how RDF is read; labels of blank nodes are always those of the state.
         skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
+        size: how many bytes of a text are read at a time.
 
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    return _read(UpdateFiles(paths, _relations(program), options, skipped))
-
-
-def read_changes(path: Path, program: Program, *, size: int = BLOCK) -> FileChanges:
-    """The changes in a file, or with `-` the text on standard input.
-
-    Everything that is wrong with the file is raised as one `DataError` with its positions.
-    """
-    relations = _relations(program)
-    if str(path) != "-":
-        return _read(UpdateFiles([path], relations, size=size))
-    text = blocks(sys.stdin.buffer, size=size)
-    return _resolved(read_block_changes(text, relations, Findings(STDIN), read_block), relations)
-
-
-def _read(update: UpdateFiles) -> FileChanges:
-    return _resolved(file_ref(update.paths[0]).format.read_changes(update), update.relations)
-
-
-def _relations(program: Program) -> dict[str, Relation]:
-    return {name: relation for name, relation in program.relations.items() if not relation.hidden}
-
-
-def _resolved(found: Iterable[ChangedRows], relations: Mapping[str, Relation]) -> FileChanges:
-    """What is left to do when all lines have had their say."""
+    relations = {name: relation for name, relation in program.relations.items() if not relation.hidden}
+    found: Iterable[ChangedRows]
+    if str(paths[0]) == "-":
+        found = read_block_changes(blocks(sys.stdin.buffer, size=size), relations, Findings(STDIN), read_block)
+    else:
+        found = file_ref(paths[0]).format.read_changes(UpdateFiles(paths, relations, options, skipped, size))
     by_name: dict[str, list[ChangedRows]] = {}
     for part in found:
         by_name.setdefault(part.relation.name, []).append(part)

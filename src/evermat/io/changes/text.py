@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -11,27 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core import Span, did_you_mean
+from evermat.core import Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, pieces
-from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes, wrong_count
+from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
 from evermat.io.error_report import Findings
-from evermat.io.error_text import shown
+from evermat.io.error_text import shown, wrong_count
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
 from evermat.io.formats.csv_writer import write_rows
-from evermat.io.formats.registry import UpdateFiles
 from evermat.io.schema import nullary
 from evermat.language import Io, Relation
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
-
-
-def read_changed_text(update: UpdateFiles) -> list[ChangedRows]:
-    """The changes of a file."""
-    return read_text_changes(update, read_block)
 
 
 def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
@@ -44,6 +39,9 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
     else:
         for piece in pieces(block, quoted=False, size=len(block.data) // 8 + 1):
             yield from read_block(piece, relations, findings)
+
+
+read_changed_text = partial(read_text_changes, read=read_block)
 
 
 # --- as a whole ----------------------------------------------------------------------------------------------
@@ -166,11 +164,9 @@ def _value_fields(record: Record, relation: Relation) -> list[Field]:
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a change with too few or too many values."""
     fields, end = record.fields, len(record.text)
-    kind, details = wrong_count("this change", len(fields), relation)
-    if len(fields) < relation.arity:
-        span = Span(end, end + 1)
-    else:
-        span = Span(fields[relation.arity].span.start, fields[-1].span.end)
+    kind, details = wrong_count(relation, len(fields), "this change", count_of(len(fields), "value"))
+    few = len(fields) < relation.arity
+    span = Span(end, end + 1) if few else Span(fields[relation.arity].span.start, fields[-1].span.end)
     note(record, span, kind, findings, **details)
 
 

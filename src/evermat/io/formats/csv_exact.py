@@ -20,7 +20,7 @@ from evermat.core import Kind, Span, count_of
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
 from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, SPELLING_TEXTS, column_text, missing_columns, shown
+from evermat.io.error_text import RANGE_TEXTS, SPELLING_TEXTS, column_text, shown, wrong_count
 from evermat.io.number_text import number
 from evermat.io.schema import TEXTS
 from evermat.language import Io, Relation, Value
@@ -63,14 +63,9 @@ def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
         if line in ("", NULLARY):
             found += 1
         else:
-            details = {
-                "what": "this line",
-                "found": "1 column",
-                "expected": "no columns",
-                "relation": relation.name,
-            }
             why = "the fact of a relation without columns is written `()`"
-            findings.at(errors.TOO_MANY_COLUMNS, line, line_number, Span(0, len(line)), **details, why=why)
+            kind, details = wrong_count(relation, 1, "this line", "1 column", why)
+            findings.at(kind, line, line_number, Span(0, len(line)), **details)
     return found
 
 
@@ -93,34 +88,18 @@ def number_details(relation: Relation, position: int, text: str, kind: Kind) -> 
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
     why = "the field is empty" if kind is errors.NOT_A_NUMBER and not text else SPELLING_TEXTS[type_]
-    value = shown(text)
-    return {
-        "where": column_text(relation, position),
-        "value": value,
-        "type": type_,
-        "why": why,
-        "range": RANGE_TEXTS[type_],
-    }
+    where = column_text(relation, position)
+    return {"where": where, "value": shown(text), "type": type_, "why": why, "range": RANGE_TEXTS[type_]}
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
     """Notes a record with too few or too many columns."""
-    fields, arity = record.fields, relation.arity
-    found = "no columns" if len(fields) == 1 and not record.text.rstrip("\r\n") else count_of(len(fields), "column")
-    details: dict[str, Any] = {
-        "what": "this line",
-        "relation": relation.name,
-        "found": "nothing in it" if found == "no columns" else found,
-        "expected": count_of(arity, "column"),
-    }
-    if len(fields) < arity:
-        missing = missing_columns(relation, 0 if found == "no columns" else len(fields))
-        end = fields[-1].span.end
-        note(record, Span(end, end + 1), errors.TOO_FEW_COLUMNS, findings, **details, missing=missing)
-    else:
-        span = Span(fields[arity].span.start, fields[-1].span.end)
-        why = f"the last column is `{relation.columns[-1].name}`"
-        note(record, span, errors.TOO_MANY_COLUMNS, findings, **details, why=why)
+    fields, end = record.fields, record.fields[-1].span.end
+    empty = len(fields) == 1 and not record.text.rstrip("\r\n")
+    found = "nothing in it" if empty else count_of(len(fields), "column")
+    kind, details = wrong_count(relation, 0 if empty else len(fields), "this line", found)
+    few = len(fields) < relation.arity
+    note(record, Span(end, end + 1) if few else Span(fields[relation.arity].span.start, end), kind, findings, **details)
 
 
 def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str = "", **details: object) -> None:  # noqa: A002

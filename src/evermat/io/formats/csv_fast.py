@@ -19,7 +19,7 @@ from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
-from evermat.language import Io, Relation, Type
+from evermat.language import Io, Type
 
 _PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]
@@ -28,17 +28,8 @@ _INFINITIES = ["inf", "+inf", "-inf"]
 def block_reader(file: InputFile) -> BlockReader:
     """How a text is read, as its `.input` describes it."""
     io = file.io
-    return BlockReader(
-        lambda block: read_block(block, io, file.findings),
-        quoted=io.rfc4180,
-        headers=io.headers,
-        keep_empty=_may_be_empty(io.relation),
-    )
-
-
-def _may_be_empty(relation: Relation) -> bool:
-    """Whether an empty line is a fact, also at the end of a file."""
-    return relation.arity == 0 or (relation.arity == 1 and relation.columns[0].type in TEXTS)
+    is_fact = io.relation.types in ((), (Type.SYMBOL,), (Type.TERM,))  # an empty line, also at the end of a file
+    return BlockReader(lambda block: read_block(block, io, file.findings), io.rfc4180, io.headers, is_fact)
 
 
 def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
@@ -71,8 +62,8 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
         data = BOM + data  # Arrow takes one away, and here it belongs to a value
     if b"\r" in data and (data.endswith(b"\r") or data.count(b"\r") != data.count(b"\r\n")):
         return None
-    texts_only = all(type_ in TEXTS for type_ in relation.types)
-    if relation.arity > 1 and texts_only and _has_empty_line(data):
+    filled_up = relation.arity > 1 and all(type_ in TEXTS for type_ in relation.types)  # empty lines
+    if filled_up and (data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data):
         return None
     if quotes and not _well_quoted(data, io.delimiter):
         return None
@@ -112,10 +103,6 @@ def _arrow_owned(data: bytes) -> Any:
     buffer = pa.allocate_buffer(len(data))
     np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(data, np.uint8)
     return buffer
-
-
-def _has_empty_line(data: bytes) -> bool:
-    return data.startswith((b"\n", b"\r\n")) or b"\n\n" in data or b"\n\r\n" in data
 
 
 def _well_quoted(data: bytes, delimiter: str) -> bool:

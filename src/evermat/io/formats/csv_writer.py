@@ -18,7 +18,7 @@ from pyarrow import csv
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.csv_exact import NULLARY
-from evermat.io.schema import TEXTS
+from evermat.io.schema import TEXTS, bytes_of
 from evermat.language import Io, Type, format_float, quote
 
 _BOM = "\ufeff"
@@ -65,8 +65,7 @@ def _lines(batch: pa.RecordBatch, io: Io, path: Path) -> bytes:
     lines = pc.binary_join_element_wise(fields[-1], _text(""), _text("\n"))
     if len(fields) > 1:
         lines = pc.binary_join_element_wise(*fields[:-1], lines, _text(io.delimiter))
-    offsets = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
-    text: bytes = lines.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]]
+    text = bytes_of(lines)
     if not io.rfc4180:
         delimiters = text.count(io.delimiter.encode())
         if b"\r" in text or text.count(b"\n") != len(batch) or delimiters != len(batch) * (len(fields) - 1):
@@ -111,9 +110,6 @@ def _refuse(fields: list[Any], io: Io, path: Path) -> None:
             delimiter = "a tab" if io.delimiter == "\t" else f"the delimiter `{io.delimiter}`"
             what = delimiter if io.delimiter in value else "a newline" if "\n" in value else "a carriage return"
             short = value if len(value) <= 40 else value[:40] + "…"
-            details: dict[str, Any] = {
-                "value": f"`{quote(short)}`",
-                "position": position + 1,
-                "column": io.relation.columns[position].name,
-            }
-            raise fail(errors.NOT_PLAIN_TEXT, **details, relation=io.relation.name, what=what, path=path)
+            place: dict[str, Any] = {"position": position + 1, "column": io.relation.columns[position].name}
+            about = {"value": f"`{quote(short)}`", "relation": io.relation.name, "what": what}
+            raise fail(errors.NOT_PLAIN_TEXT, path=path, **place, **about)

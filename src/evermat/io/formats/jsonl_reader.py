@@ -204,13 +204,8 @@ class JsonFact:
         if record.twice is not None:
             span = [span for name, span in elements(self.text, self.span.start) if name == record.twice][-1]
             return self._wrong(errors.NOT_A_RECORD, span, found=f"an object with two values for `{record.twice}`")
-        if len(record) == len(columns):
-            try:
-                values = [record[name] for name in columns]
-            except KeyError:
-                pass
-            else:
-                return self._values(values, columns)
+        if record.keys() == {*columns}:
+            return self._values([record[name] for name in columns], columns)
         for name, span in elements(self.text, self.span.start):
             if name not in columns:
                 self._wrong(errors.ADDITIONAL_COLUMN, span, name=name, expected=name_list(columns))

@@ -54,7 +54,7 @@ def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: 
         graphs: whether braces enclose graphs, as in TriG.
     """
     at, declared, lead, tail = 0, b"", b"", b""
-    while (begin := _after(_BETWEEN, text, at)) < len(text):
+    while (begin := _BETWEEN.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches nothing, too
         directive = _DIRECTIVE.match(text, begin)
         if directive is not None:
             at, sign = directive.end(), "dot"
@@ -77,11 +77,6 @@ def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: 
             yield Statement(begin, at, lead, tail)
     if tail:
         yield Statement(len(text), len(text), lead)
-
-
-def _after(pattern: re.Pattern[bytes], text: bytes, at: int) -> int:
-    match = pattern.match(text, at)
-    return match.end() if match is not None else at
 
 
 def _end(text: bytes, begin: int, *, graphs: bool, inside: bool) -> tuple[int, str]:

@@ -229,15 +229,11 @@ def _with_small_languages(objects: Any) -> Any:
     large = pc.match_substring_regex(some, '^".*"@[a-z-]*[A-Z]')
     if not pc.any(large).as_py():
         return objects
-    changed = [_with_small_language(text) for text in some.filter(large).to_pylist()]
+    split = (text.rpartition("@") for text in some.filter(large).to_pylist())
+    changed = [f"{text}@{language.lower()}" for text, _, language in split]
     mask = np.zeros(len(objects), np.bool_)
     mask[rows[large.to_numpy(zero_copy_only=False)]] = True
     return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, pa.string()))
-
-
-def _with_small_language(literal: str) -> str:
-    text, _, language = literal.rpartition("@")
-    return f"{text}@{language.lower()}"
 
 
 # --- lines with other blanks ---------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BOM, blocks
-from evermat.io.error_report import Findings, FullError, Skipped, fail
+from evermat.io.error_report import Findings, Skipped, fail
 from evermat.io.formats.registry import FORMATS, InputFile
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
@@ -38,7 +38,7 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
     findings = Skipped(str(path)) if options.skip else Findings(str(path))
     with failing(path, "triples are"), open_text(rdf_ref(path)) as text:
         parts = read_rdf(text, path.name, options, findings, lambda quads: quads)
-    return Triples(triples_table(parts), findings.count if isinstance(findings, Skipped) else 0)
+    return Triples(triples_table(parts), findings.count)
 
 
 def rdf_ref(path: Path) -> FileRef:
@@ -87,20 +87,16 @@ def read_rdf(
     syntax = _syntax(stream, name)
     if syntax in _ONTOLOGIES:
         raise fail(errors.RDF_INPUT, path=findings.path, form=_ONTOLOGIES[syntax])
-    kept: list[_T] = []
-    try:
-        if syntax in ("nt", "nq"):
-            called = labels() if labels is not None else Prefixed(options.blank)
-            for block in blocks(stream, size=size):
-                quads = read_block(block, findings, graphs=syntax == "nq")
-                if not findings.problems:
-                    kept.append(keep(called.rename(quads)))
-        else:
-            kept = _read_parsed(stream, syntax, options, findings, keep, labels or (lambda: Numbered(options.blank)))
-    except FullError:
-        pass
-    findings.raise_if_any()
-    return kept
+    with findings:
+        if syntax not in ("nt", "nq"):
+            return _read_parsed(stream, syntax, options, findings, keep, labels or (lambda: Numbered(options.blank)))
+        kept: list[_T] = []
+        called = labels() if labels is not None else Prefixed(options.blank)
+        for block in blocks(stream, size=size):
+            quads = read_block(block, findings, graphs=syntax == "nq")
+            if not findings.problems:
+                kept.append(keep(called.rename(quads)))
+        return kept
 
 
 def _read_parsed(

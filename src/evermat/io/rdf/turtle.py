@@ -39,7 +39,7 @@ from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
 from evermat.language import quote, unescape
 
 if TYPE_CHECKING:
-    from pyoxigraph import Quad, RdfFormat
+    from pyoxigraph import Quad
 
 FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
 _BLOCK = 1 << 14  # triples that are yielded at a time
@@ -114,17 +114,11 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
     import pyoxigraph as rdf  # noqa: PLC0415
 
     try:
-        return iter(rdf.parse(source, format=_format(syntax), base_iri=base))
+        return iter(rdf.parse(source, format=rdf.RdfFormat.from_extension(syntax), base_iri=base))
     except ValueError as error:
         if isinstance(error, SyntaxError):
             raise
         raise fail(errors.BAD_BASE, base=base, why=in_our_words(str(error).rpartition(", ")[2])) from error
-
-
-def _format(syntax: str) -> RdfFormat:
-    import pyoxigraph as rdf  # noqa: PLC0415
-
-    return {"ttl": rdf.RdfFormat.TURTLE, "trig": rdf.RdfFormat.TRIG, "rdf": rdf.RdfFormat.RDF_XML}[syntax]
 
 
 def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
@@ -241,17 +235,15 @@ class Careful:
                 pass
         except SyntaxError as error:
             if self._syntax == "rdf" and statement.start and pieces.last[1] <= len(statement.lead):
-                raise DataError(
-                    self._problem(error, self._in_xml(statement, pieces))
-                ) from error  # it would be so for all
+                # It would be so for all.
+                raise DataError(self._problem(error, self._in_xml(statement, pieces))) from error
             position = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
             self._findings.add(self._problem(error, position))
         except UnsupportedError as error:
             why, sign = error.args
             at = statement.start + max(text.rfind(sign.encode()), 0)
-            self._findings.add(
-                self._at(self._between(at, at + len(sign)), errors.BAD_RDF, form=FORMS[self._syntax], why=why)
-            )
+            position = self._between(at, at + len(sign))
+            self._findings.add(self._at(position, errors.BAD_RDF, form=FORMS[self._syntax], why=why))
 
     def _between(self, start: int, end: int) -> _Position:
         """The position of some bytes, as far as they are in one line."""

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from evermat.io.locate import file_ref
 from evermat.io.rdf.ntriples import GRAPH, NODE, OBJECT, PROPERTY, is_plain
 from evermat.io.rdf.terms import BLANK, DEFAULT_GRAPH, WITH_GRAPHS, with_terms
+from evermat.io.schema import bytes_of
 from evermat.language import RDF_TYPE, BadEscapeError, Io, Relation, unescape
 
 _BATCH = 1 << 17  # triples that are written at a time
@@ -100,16 +101,16 @@ class _Writer:
         if not count:
             return b""
         if self._xml:
-            columns = [_with_names(column) for column in columns]
+            columns = [with_terms(column, _with_names) for column in columns]
             columns[1] = with_terms(columns[1], _without_types)
         if len(columns) == 4:
-            columns[3] = _without_default(columns[3])
+            columns[3] = with_terms(columns[3], _ends_of_lines)
         texts = [pc.cast(column, pa.large_string()) for column in columns]
         end = pa.scalar(".\n" if len(texts) == 3 else "", pa.large_string())
         joined = pc.binary_join_element_wise(*texts[:3], end, pa.scalar(" ", pa.large_string()))
         if len(texts) == 4:  # the graph with the dot behind it
             joined = pc.binary_join_element_wise(joined, texts[3], pa.scalar("", pa.large_string()))
-        return _bytes_of(joined)
+        return bytes_of(joined)
 
     def _fits(self, terms: Any, position: int) -> Mask:
         """Which terms can stand at a position of a triple in this format."""
@@ -135,18 +136,10 @@ def _encoded(column: Any) -> Any:
     return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
 
 
-def _without_default(graphs: Any) -> Any:
-    """The ends of lines: graphs with a dot behind each, or only the dot for the default graph."""
-    terms = graphs.dictionary
-    ends = pc.binary_join_element_wise(terms, ".\n", " ")
-    ends = pc.if_else(pc.is_in(terms, pa.array(["", DEFAULT_GRAPH])), ".\n", ends)
-    return pa.DictionaryArray.from_arrays(graphs.indices, ends)
-
-
-def _bytes_of(lines: Any) -> bytes:
-    offsets = np.frombuffer(lines.buffers()[1], np.int64)[lines.offset : lines.offset + len(lines) + 1]
-    text: bytes = lines.buffers()[2].to_pybytes()[offsets[0] : offsets[-1]]
-    return text
+def _ends_of_lines(graphs: Any) -> Any:
+    """Graphs with a dot behind each, or only the dot for the default graph."""
+    default = pc.is_in(graphs, pa.array(["", DEFAULT_GRAPH]))
+    return pc.if_else(default, ".\n", pc.binary_join_element_wise(graphs, ".\n", " "))
 
 
 # --- terms ---------------------------------------------------------------------------------------------------
@@ -219,10 +212,9 @@ def _is_xml(literal: str) -> bool:
         return False
 
 
-def _with_names(column: Any) -> Any:
-    """The column with labels of blank nodes that are names in XML: those may begin with a digit here."""
-    labelled = pc.replace_substring_regex(column.dictionary, f"^{BLANK}", f"{BLANK}b")
-    return pa.DictionaryArray.from_arrays(column.indices, labelled)
+def _with_names(terms: Any) -> Any:
+    """The terms with labels of blank nodes that are names in XML: those may begin with a digit here."""
+    return pc.replace_substring_regex(terms, f"^{BLANK}", f"{BLANK}b")
 
 
 # --- formats without lines -----------------------------------------------------------------------------------
@@ -232,16 +224,12 @@ def _write_parsed(sink: BinaryIO, texts: Iterator[bytes], syntax: str) -> None:
     """Writes lines in another format."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
-    forms = {"ttl": rdf.RdfFormat.TURTLE, "trig": rdf.RdfFormat.TRIG, "rdf": rdf.RdfFormat.RDF_XML}
     first = next(texts, b"")
     quads = (quad for text in chain([first], texts) for quad in rdf.parse(text, format=rdf.RdfFormat.N_QUADS))
-    if syntax != "rdf":
-        rdf.serialize(quads, sink, format=forms[syntax], prefixes=prefixes_of(first))
-        return
-    mended = _Mended(sink)
-    target: Any = mended
-    rdf.serialize(quads, target, format=forms[syntax], prefixes=prefixes_of(first))
-    mended.close()
+    target: Any = _Mended(sink) if syntax == "rdf" else sink
+    rdf.serialize(quads, target, format=rdf.RdfFormat.from_extension(syntax), prefixes=prefixes_of(first))
+    if isinstance(target, _Mended):
+        target.close()
 
 
 # pyoxigraph makes an element of the class of a node, also where the class has no name in XML, so it does not get to see `rdf:type`.

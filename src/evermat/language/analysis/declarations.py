@@ -74,14 +74,8 @@ class Uses:
             self.report_unknown(atom.name)
             return False
         if relation.arity != found:
-            self.problems.add(
-                errors.ARITY,
-                atom.span,
-                name=name,
-                expected=count_of(relation.arity, "column"),
-                found=str(found),
-                place=self.where_declared(relation),
-            )
+            details = {"expected": count_of(relation.arity, "column"), "place": self.where_declared(relation)}
+            self.problems.add(errors.ARITY, atom.span, name=name, found=str(found), **details)
         return relation.arity == found
 
     def _relation_of(self, atom: ast.Atom) -> Relation | None:
@@ -178,29 +172,21 @@ class Names(Uses):
         for attribute in declaration.attributes:
             primitive = types.primitive(attribute.type.text, attribute.type.span)
             if attribute.name in seen:
-                self.problems.add(
-                    errors.COLUMN_TWICE, attribute.span, relation=declaration.names[0].text, name=attribute.name
-                )
+                relation_name = declaration.names[0].text
+                self.problems.add(errors.COLUMN_TWICE, attribute.span, relation=relation_name, name=attribute.name)
             seen.add(attribute.name)
             columns.append(Column(attribute.name, primitive or ANY, attribute.type.text))
         qualifiers = {q.text for q in declaration.qualifiers}
         for name in declaration.names:
             if first := self.relations.get(name.text):
-                self.problems.add(
-                    errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=self.where_declared(first)
-                )
+                place = self.where_declared(first)
+                self.problems.add(errors.DECLARED_TWICE, name.span, what="relation", name=name.text, place=place)
                 continue
             has_pairs = len(columns) == 2 and columns[0].declared == columns[1].declared
             if "eqrel" in qualifiers and not has_pairs:
                 self.problems.add(errors.EQREL_SHAPE, name.span, name=name.text)
-            equivalence = "eqrel" in qualifiers and has_pairs
-            relation = Relation(
-                name.text,
-                tuple(columns),
-                equivalence=equivalence,
-                forbidden="forbidden" in qualifiers,
-                span=name.span,
-            )
+            equivalence, forbidden = "eqrel" in qualifiers and has_pairs, "forbidden" in qualifiers
+            relation = Relation(name.text, tuple(columns), equivalence, forbidden, span=name.span)
             self.relations[name.text] = relation
             if "input" in qualifiers:
                 self.inputs.append(Io(relation))
@@ -233,13 +219,8 @@ class Names(Uses):
             if parameter.key in known:
                 values[parameter.key] = parameter
             else:
-                self.problems.add(
-                    errors.UNKNOWN_PARAMETER,
-                    parameter.span,
-                    did_you_mean(parameter.key, known),
-                    name=parameter.key,
-                    directive=directive.keyword,
-                )
+                hint, details = did_you_mean(parameter.key, known), {"directive": directive.keyword}
+                self.problems.add(errors.UNKNOWN_PARAMETER, parameter.span, hint, name=parameter.key, **details)
         for names in _NEEDED.get(medium, ()):
             if not values.keys() & set(names):
                 self._bad(values["IO"], f"it needs {' or '.join(f'`{name}`' for name in names)}")

@@ -118,15 +118,7 @@ def _group(
     rules_of: dict[str, list[Rule]] = {}
     for rule in program.rules:
         rules_of.setdefault(rule.head.relation.name, []).append(rule)
-    same = next(
-        (
-            u.relation
-            for found in uses.values()
-            for u in found
-            if u.rule is None and u.relation != EQUALITY_CLASSES.name
-        ),
-        None,
-    )
+    same = {use.relation for found in uses.values() for use in found if use.rule is None} - {EQUALITY_CLASSES.name}
     strata = []
     for key in sorted(groups):
         names = sorted(groups[key], key=position.__getitem__)
@@ -136,8 +128,9 @@ def _group(
         nonrecursive_rules = tuple(rule for rule, is_recursive in split if not is_recursive)
         recursive_rules = tuple(rule for rule, is_recursive in split if is_recursive)
         # Where terms become equal, graphs of closures would have to be renamed all the time.
-        closures = find_closures(recursive_rules, members) if same not in members else ()
-        strata.append(Stratum(tuple(names), nonrecursive_rules, recursive_rules, closures, same in members))
+        closures = find_closures(recursive_rules, members) if members.isdisjoint(same) else ()
+        equality = not members.isdisjoint(same)
+        strata.append(Stratum(tuple(names), nonrecursive_rules, recursive_rules, closures, equality))
     return tuple(strata)
 
 

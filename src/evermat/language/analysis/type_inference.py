@@ -16,16 +16,7 @@ from evermat.core import error_catalogue as errors
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping
-from evermat.language.builtins import (
-    AGGREGATES,
-    ANY,
-    FUNCTIONS,
-    NUMERIC,
-    RANGES,
-    TESTS,
-    Type,
-    fault_of_pattern,
-)
+from evermat.language.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type, fault_of_pattern
 from evermat.language.model import ANYTHING, Relation
 from evermat.language.syntax.ast import Atom, Call, Cast, Compare, Expression, Literal, Not, Var, Wildcard
 from evermat.language.terms import literal_term
@@ -142,13 +133,8 @@ class _Inference:
         self.failed = True
         texts = [r.text(self.problems, expression.span) for r in (reason, use) if r is not None]
         why = next(filter(None, texts), "")
-        details = {
-            "what": _describe(expression),
-            "found": type_names(found),
-            "expected": type_names(expected),
-            "why": why,
-        }
-        self.problems.add(errors.TYPE_CLASH, expression.span, **details)
+        details = {"what": _describe(expression), "found": type_names(found), "expected": type_names(expected)}
+        self.problems.add(errors.TYPE_CLASH, expression.span, **details, why=why)
 
     # --- collecting what is known ---
 
@@ -244,16 +230,14 @@ class _Inference:
             if not isinstance(literal, Atom):
                 continue
             for argument, column in zip(literal.arguments, self.relations[literal.name.text].columns, strict=True):
-                if isinstance(argument, Var) and self.types.knows(column.declared):
-                    before = declared.get(argument.name, column.declared)
-                    narrower = self.types.meet(before, column.declared)
+                if isinstance(argument, Var) and self.types.knows(second := column.declared):
+                    name = argument.name
+                    first = declared.get(name, second)
+                    narrower = self.types.meet(first, second)
                     if narrower is None:
                         self.failed = True
-                        first, second = before, column.declared
-                        self.problems.add(
-                            errors.DISJOINT_TYPES, argument.span, name=argument.name, first=first, second=second
-                        )
-                    declared[argument.name] = narrower or before
+                        self.problems.add(errors.DISJOINT_TYPES, argument.span, name=name, first=first, second=second)
+                    declared[name] = narrower or first
         relation = self.relations[rule.head.name.text]
         for argument, column in zip(rule.head.arguments, relation.columns, strict=True):
             found = declared.get(argument.name) if isinstance(argument, Var) else None
@@ -261,15 +245,9 @@ class _Inference:
                 continue
             if not self.types.is_subtype(found, column.declared):
                 self.failed = True
-                self.problems.add(
-                    errors.NOT_A_SUBTYPE,
-                    argument.span,
-                    what=_describe(argument),
-                    found=found,
-                    expected=column.declared,
-                    column=column.name,
-                    relation=relation.name,
-                )
+                details = {"what": _describe(argument), "found": found, "expected": column.declared}
+                where = {"column": column.name, "relation": relation.name}
+                self.problems.add(errors.NOT_A_SUBTYPE, argument.span, **details, **where)
 
     # --- the typed rule ---
 

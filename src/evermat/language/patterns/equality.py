@@ -20,18 +20,11 @@ EQUALITY_PRAGMA = "equality"  # the name of the pragma
 EQUALITY_AUTO = "auto"
 REWRITE, AXIOMATISE, EQUALITY_OFF = EQUALITIES = ("rewrite", "axiomatise", "off")
 
-EQUALITY_CLASSES = model.Relation(
-    "owl:sameAs#classes",
-    (model.Column("name", Type.TERM, "term"), model.Column("representative", Type.TERM, "term")),
-    hidden=True,
-    origin=SAME_AS,
+_NAME_COLUMN, _TERM_COLUMN, _NORMAL_COLUMN = (
+    model.Column(name, Type.TERM, "term") for name in ("name", "term", "representative")
 )
-TERM_NAMES = model.Relation(
-    "owl:sameAs#names",
-    (model.Column("term", Type.TERM, "term"), model.Column("name", Type.TERM, "term")),
-    hidden=True,
-    origin=SAME_AS,
-)
+EQUALITY_CLASSES = model.Relation("owl:sameAs#classes", (_NAME_COLUMN, _NORMAL_COLUMN), hidden=True, origin=SAME_AS)
+TERM_NAMES = model.Relation("owl:sameAs#names", (_TERM_COLUMN, _NAME_COLUMN), hidden=True, origin=SAME_AS)
 
 Normal: TypeAlias = Callable[[str], str]
 """The representative of a term."""

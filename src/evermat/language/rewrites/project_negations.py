@@ -1,4 +1,4 @@
-"""Negated atoms with `_`: `!edge(x, _)` becomes `!edge[x](x)` with `edge[x](x) :- edge(x, _)`.
+"""Negated atoms with `_`: `!edge(x, _)` becomes `!p(x)` with `p(x) :- edge(x, _)`; `p` is called `edge[x]`.
 
 Afterwards a negated atom stands for exactly one fact under every binding, as the maintenance algorithms need it.
 """

@@ -59,7 +59,6 @@ class Automaton:
                 states.append(action[0])
                 values.append(token)
                 return
-            # As in `_reduce`, written out: this is the innermost loop.
             size, callback, name = action
             if size:
                 parts = values[-size:]
@@ -76,20 +75,16 @@ class Automaton:
         Raises:
             Rejected: something is missing.
         """
-        actions, states = self._actions, self._states
+        actions, states, values = self._actions, self._states, self._values
         while states[-1] != self._last:
             action = actions[states[-1]].get("$END")
             if action is None:
                 raise Rejected
-            self._reduce(*action)
-        return self._values[-1]
-
-    def _reduce(self, size: int, callback: Any, name: str) -> None:
-        states, values = self._states, self._values
-        parts: list[Any] = []
-        if size:
-            parts = values[-size:]
-            del values[-size:]
-            del states[-size:]
-        states.append(self._actions[states[-1]][name][0])
-        values.append(callback(parts))
+            size, callback, name = action
+            begin = len(values) - size
+            parts = values[begin:]
+            del values[begin:]
+            del states[len(states) - size :]
+            states.append(actions[states[-1]][name][0])
+            values.append(callback(parts))
+        return values[-1]

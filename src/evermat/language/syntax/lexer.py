@@ -19,20 +19,8 @@ from evermat.language.syntax.tokens import Token
 
 QUALIFIERS = frozenset(
     [
-        "btree",
-        "btree_delete",
-        "brie",
-        "eqrel",
-        "forbidden",
-        "inline",
-        "no_inline",
-        "magic",
-        "no_magic",
-        "override",
-        "overridable",
-        "input",
-        "output",
-        "printsize",
+        *("btree", "btree_delete", "brie", "eqrel", "forbidden", "input", "output", "printsize"),
+        *("inline", "no_inline", "magic", "no_magic", "override", "overridable"),
     ]
 )
 RESERVED = {

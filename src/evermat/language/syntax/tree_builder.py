@@ -158,13 +158,8 @@ class Builder(Transformer[Token, Any]):
         digits = text.rstrip("u")
         base = {"0x": 16, "0b": 2}.get(digits[:2].lower(), 10)
         if len(digits) > 80:
-            raise SyntaxProblem(
-                errors.OUT_OF_RANGE,
-                span_of(token),
-                value=digits[:20] + "…",
-                type="number",
-                range="it has too many digits",
-            )
+            details = {"value": digits[:20] + "…", "type": "number", "range": "it has too many digits"}
+            raise SyntaxProblem(errors.OUT_OF_RANGE, span_of(token), **details)
         return ast.Literal("unsigned" if text.endswith("u") else "integer", int(digits, base), span_of(token))
 
     def string(self, token: Token, suffix: Token | None = None) -> ast.Literal:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 _DIGIT = "[0-9]"
+_NONZERO = r"(?:0*[1-9][0-9]*(?:\.[0-9]*)?|0*\.[0-9]*[1-9][0-9]*)"
 
 
 def integers_between(low: int | None, high: int | None) -> str:
@@ -68,30 +69,22 @@ def between(low: Decimal | None = None, high: Decimal | None = None, *, open_: b
     """The decimal numbers from `low` on, or up to `high`, or those equal to both; `open_` leaves the bound itself out."""
     if low is not None and high is not None:
         assert low == high
-        return _sign(low) + _exactly(abs(low))
+        return ("[+-]?" if low == 0 else _plus(low > 0)) + _exactly(abs(low))
     bound = low if low is not None else high
     assert bound is not None
     upwards = low is not None
     zero = r"[+-]?(?:0+(?:\.0*)?|\.0+)"
     if bound == 0:
-        away = rf"{_plus(upwards)}{_nonzero()}"
+        away = rf"{_plus(upwards)}{_NONZERO}"
         return away if open_ else _any([zero, away])
     if (bound > 0) == upwards:  # away from zero
         return _plus(upwards) + _from(abs(bound), open_=open_)
-    other = _plus(upwards) + _nonzero()
+    other = _plus(upwards) + _NONZERO
     return _any([other, zero, _plus(not upwards) + _up_to(abs(bound), open_=open_)])
 
 
 def _plus(positive: bool) -> str:
     return r"\+?" if positive else "-"
-
-
-def _sign(number: Decimal) -> str:
-    return "[+-]?" if number == 0 else _plus(number > 0)
-
-
-def _nonzero() -> str:
-    return r"(?:0*[1-9][0-9]*(?:\.[0-9]*)?|0*\.[0-9]*[1-9][0-9]*)"
 
 
 def _parts(number: Decimal) -> tuple[int, str]:

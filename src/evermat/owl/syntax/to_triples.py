@@ -62,8 +62,8 @@ _LISTS = {
     "DifferentIndividuals": (vocab.DIFFERENT, owl("AllDifferent")),
 }
 _TYPES = {
-    f"{name}{side}Property": owl(f"{name}Property")
-    for name in ("Functional", "InverseFunctional", "Reflexive", "Irreflexive", "Symmetric", "Asymmetric", "Transitive")
+    f"{name}{side}Property": type_
+    for type_, name in vocab.CHARACTERISTICS.items()
     for side in (("Object", "Data") if name == "Functional" else ("Object",))
 }
 _DECLARED = {
@@ -275,11 +275,9 @@ class _Mapping:
             return self._described(type_, (property_, self._list(terms) if many else terms[0]))
         if name in _RESTRICTIONS:
             *properties, filler = self.terms(part, 2, _MANY if name.startswith("Data") else 2)
-            if len(properties) == 1:
-                return self._described(_RESTRICTION, (owl("onProperty"), properties[0]), (_RESTRICTIONS[name], filler))
-            return self._described(
-                _RESTRICTION, (owl("onProperties"), self._list(properties)), (_RESTRICTIONS[name], filler)
-            )
+            several = len(properties) > 1
+            on = (owl("onProperties"), self._list(properties)) if several else (owl("onProperty"), properties[0])
+            return self._described(_RESTRICTION, on, (_RESTRICTIONS[name], filler))
         if name in _CARDINALITIES:
             return self._cardinality(part)
         match name:
@@ -305,11 +303,9 @@ class _Mapping:
         count = f'"{number.text}"^^{xsd("nonNegativeInteger")}'
         stem = {"Min": "min", "Max": "max", "Exact": ""}[how]
         about = [(owl("onProperty"), self.term(property_))]
+        about.append((owl(_small(f"{stem}{'Qualified' * len(filler)}Cardinality")), count))
         if filler:
-            about.append((owl(_small(f"{stem}QualifiedCardinality")), count))
             about.append((owl("onClass" if side == "Object" else "onDataRange"), self.term(filler[0])))
-        else:
-            about.append((owl(_small(f"{stem}Cardinality")), count))
         return self._described(_RESTRICTION, *about)
 
     def _restricted(self, tree: Tree) -> str:
