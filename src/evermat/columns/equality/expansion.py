@@ -8,7 +8,7 @@ import numpy as np
 
 from evermat.columns.equality.rewritten_facts import RewrittenFacts
 from evermat.columns.equality.union_find import Changed, Ids, UnionFind
-from evermat.columns.state.datasets import Dataset
+from evermat.columns.state.datasets import Dataset, contains_facts
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 
@@ -147,19 +147,10 @@ class ExpandedChange:
 
     def _is_in(self, view: View, name: str, batch: Batch, columns: Numbers, *, old: bool) -> Mask:
         """Whether the normal forms of facts, the old or the new ones, are in a view."""
-        if not batch.shape[1]:
-            return np.zeros(0, np.bool_)
-        normal = batch.copy()
-        for column in columns:
-            terms = normal[column]
-            normal[column] = (
-                self._changed.old_of(terms, self._rewritten.union_find) if old else self._rewritten.union_find.of(terms)
-            )
-        rows = self._rewritten.schema.tables[name].find(normal)
-        found = np.zeros(len(rows), np.bool_)
-        known = rows >= 0
-        found[known] = view.mask(name, rows[known])
-        return found
+        normal, now = batch.copy(), self._rewritten.union_find
+        for column in columns if batch.shape[1] else ():
+            normal[column] = self._changed.old_of(normal[column], now) if old else now.of(normal[column])
+        return contains_facts(view, name, normal)
 
 
 class _Before:

@@ -20,7 +20,7 @@ from evermat.columns.equality.expansion import expand_names
 from evermat.columns.equality.union_find import UnionFind
 from evermat.columns.evaluation.aggregates import AggregatePipeline
 from evermat.columns.evaluation.buffers import Buffers, EvaluationContext, borrowed_buffers
-from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.operators import Sink, appending
 from evermat.columns.evaluation.pipeline import Pipeline
 from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.datasets import facts_in
@@ -181,7 +181,7 @@ class _Evaluation:
 
     def derive(self, rule: Rule) -> None:
         """Adds what a rule derives to the table of its head; what it reads is complete."""
-        self.send(rule, self._sink(self._made[rule.head.relation.name]))
+        self.send(rule, appending(self._made[rule.head.relation.name], 0, self._store.jobs))
 
     def send(self, rule: Rule, sink: Sink) -> None:
         """Sends what a rule derives to a sink."""
@@ -210,16 +210,6 @@ class _Evaluation:
     def _select(self, _role: Role, relation: Relation) -> Selection:
         table = self._made.get(relation.name)
         return self._facts.read(relation.name) if table is None else Selection(0, table.count)
-
-    def _sink(self, table: Table) -> Sink:
-        run = self._store.jobs.run
-
-        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
-            del weights
-            table.add_new(batch, 0, n)
-            run.derived(n)
-
-        return sink
 
     def _scanning(self, plan: Plan) -> Plan:
         """The plan with its first atom scanned, where it has constants and an index for them does not pay yet.

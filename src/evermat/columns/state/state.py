@@ -189,7 +189,7 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                         rules
                         and now
                         and now.sources == union.sources
-                        and shared.issuperset([union.relation, *now.sources])
+                        and shared.issuperset({*now.sources, now.relation})
                     ):
                         going_on.append(partial(rules.store_union, now))
                     else:
