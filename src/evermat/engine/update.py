@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeV
 
 from evermat.algebra import Counters, OwnView, TooManyInstancesError
 from evermat.engine.run import Run
-from evermat.engine.state import BaseState, StratumRulesT
+from evermat.engine.state import StateT, StratumRulesT
 from evermat.language import Stratum
 
 if TYPE_CHECKING:  # limits and runs are loaded without numpy
@@ -65,9 +65,6 @@ class Journal:
         for restored, rows, values in reversed(entries):
             self.note(restored, rows, restored.get(rows))
             restored.restore(rows, values)
-
-
-StateT = TypeVar("StateT", bound=BaseState[Any, Any, Any, Any])
 
 
 class _WorkingSet(Protocol):

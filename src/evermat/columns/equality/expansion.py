@@ -136,7 +136,7 @@ class ExpandedChange:
         if not len(staying) and not before.concerns(lost_facts, columns) and not before.concerns(gained_facts, columns):
             return lost_facts, gained_facts
         kept = table.take(staying)
-        losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
+        losing, gaining = (kept[:, some[kept[columns]].any(axis=0)] for some in (before.loses, before.gains))
         old = [*expand_names(lost_facts, columns, before), *_differing(losing, columns, before, before.lost)]
         new = [*expand_names(gained_facts, columns, now), *_differing(gaining, columns, now, before.gained)]
         deleted, inserted = np.concatenate([empty, *old], axis=1), np.concatenate([empty, *new], axis=1)
@@ -184,10 +184,8 @@ class _Before:
         touched = self._is_touched[representatives]
         if not touched.any():
             return self._now.names(representatives)
-        (old, old_starts), (same, same_starts) = (
-            self._union_find.names(representatives[touched]),
-            self._now.names(representatives[~touched]),
-        )
+        old, old_starts = self._union_find.names(representatives[touched])
+        same, same_starts = self._now.names(representatives[~touched])
         counts = np.empty(len(representatives), np.int64)
         counts[touched], counts[~touched] = np.diff(old_starts), np.diff(same_starts)
         from_old = np.repeat(touched, counts)
@@ -202,10 +200,6 @@ class _Before:
     def gained(self, representatives: Ids) -> Names:
         """The names that each gains."""
         return _listed(self._changed.new, self._changed.terms, representatives)
-
-
-def _mentioning(batch: Batch, columns: Numbers, marked: Mask) -> Batch:
-    return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 
 def _differing(

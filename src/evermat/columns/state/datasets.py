@@ -54,6 +54,11 @@ class Dataset(View):
         domain = 0 if scheme is None else scheme.domain(self.truth)
         return scheme.count(domain) if scheme is not None and domain else self.sizes[name]  # E has rows in any case
 
+    def recount(self, name: str) -> None:
+        """Counts the rows of a table that are in the set, after states have been set from outside."""
+        table = self.tables[name]
+        self.sizes[name] = int(np.count_nonzero(table.state[: table.count] & np.uint16(self.bit)))
+
     def holds_all(self, name: str) -> bool:
         """Whether every row of a table is in the set."""
         return self.sizes[name] == self.tables[name].count
