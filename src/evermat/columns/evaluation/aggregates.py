@@ -173,12 +173,12 @@ class _Sum(_Accumulator):
         return totals
 
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
-        if self.type is Type.FLOAT and self._has_infinity():
+        if any(bool(np.isinf(values).any()) for _, values, _ in self.floats):
             return self._with_infinities(size)
-        return _as_integers([_rounded(total, result) for total in self.sums(size)])
+        return _as_integers(self._values(size, result))
 
-    def _has_infinity(self) -> bool:
-        return any(bool(np.isinf(values).any()) for _, values, _ in self.floats)
+    def _values(self, size: int, result: Type) -> list[int | float | None]:
+        return [_rounded(total, result) for total in self.sums(size)]
 
     def _with_infinities(self, size: int) -> tuple[Numbers, Mask]:
         """Infinity absorbs everything but its opposite, with which it has no sum."""
@@ -190,14 +190,9 @@ class _Sum(_Accumulator):
 
 
 class _Mean(_Sum):
-    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
-        del result
-        if self.type is Type.FLOAT and self._has_infinity():
-            return self._with_infinities(size)
-        counts = grown(self.counts, size).tolist()
-        totals = self.sums(size)
-        means = [_rounded(Fraction(t) / n, Type.FLOAT) if n else None for t, n in zip(totals, counts, strict=True)]
-        return _as_integers(means)
+    def _values(self, size: int, result: Type) -> list[int | float | None]:
+        counts = grown(self.counts, size)[:size].tolist()
+        return [_rounded(Fraction(t) / n, result) if n else None for t, n in zip(self.sums(size), counts, strict=True)]
 
 
 class _Extreme(_Accumulator):
