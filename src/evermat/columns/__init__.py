@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     from evermat.columns.state.snapshot import Scans, Snapshot, Solutions, evaluate, rows_of
     from evermat.columns.state.state import State
     from evermat.columns.state.stratum import StratumRules
-    from evermat.columns.state.update import ChangedRows, Update
+    from evermat.columns.state.update import Update
     from evermat.columns.state.views import Difference, Intersection, Listed, Union, View
+    from evermat.columns.state.working_sets import ChangedRows
     from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows, grown
     from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.dictionary import Dictionary

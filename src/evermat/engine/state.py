@@ -6,14 +6,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evermat.algebra import Counters, OwnView, View
-from evermat.engine.rules import BaseStratumRules
+from evermat.algebra import Counters, OwnView
 from evermat.engine.run import Jobs, Run
 from evermat.language import Program, Stratum
 
 
+class _Facts(Protocol):
+    def count(self, name: str, /) -> int: ...
+    def about(self, name: str, /) -> int: ...
+
+
 class _Counter(Protocol):
     def drop(self, name: str, /) -> None: ...
+
+
+class _StratumRules(Protocol):
+    def refresh(self) -> bool: ...
 
 
 class _UnionFind(Protocol):
@@ -29,9 +37,9 @@ class _Representatives(Protocol):
     def settle_update(self, update: Any, /) -> None: ...
 
 
-FactsT = TypeVar("FactsT", bound=View)
+FactsT = TypeVar("FactsT", bound=_Facts)
 CounterT = TypeVar("CounterT", bound=_Counter)
-StratumRulesT = TypeVar("StratumRulesT", bound=BaseStratumRules[Any])
+StratumRulesT = TypeVar("StratumRulesT", bound=_StratumRules)
 RepresentativesT = TypeVar("RepresentativesT", bound=_Representatives)
 
 

@@ -1,70 +1,18 @@
-"""One update of a state, for any engine: limits, attempts, rollback, and an undo log whose entries a later update can undo."""
+"""One update of a state, for any engine: limits, attempts, rollback, and journal entries that a later update can undo."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evermat.algebra import Counters, OwnView, TooManyInstancesError
+from evermat.algebra import OwnView, TooManyInstancesError
+from evermat.engine.journal import Doubtful, Entry, Journal
 from evermat.engine.run import Run
 from evermat.engine.state import StateT, StratumRulesT
 from evermat.language import Stratum
-
-if TYPE_CHECKING:  # limits and runs are loaded without numpy
-    import numpy as np
-    import numpy.typing as npt
-
-Rows: TypeAlias = "npt.NDArray[np.int32]"
-"""Row ids of a table."""
-
-
-class Restored(Protocol):
-    """Values by row that can be restored: the counts of a counter, the states of edges."""
-
-    def restore(self, rows: Rows, values: Any, /) -> None: ...
-
-
-class Doubtful:
-    """The counters of a stratum that an update has counted: they become invalid if the update is undone."""
-
-    def __init__(self, state: Any, stratum: Stratum) -> None:
-        self._state, self._stratum = state, stratum
-
-    def get(self, rows: Rows) -> None:
-        """None: there is no value to restore."""
-        del rows
-
-    def restore(self, rows: Rows, values: None) -> None:
-        del rows, values
-        self._state.record_counters(self._stratum, Counters.NONE)
-
-
-Entry: TypeAlias = "tuple[Restored, Rows, Any]"
-
-
-@dataclass(slots=True)
-class Journal:
-    """The values that rows had before they were touched."""
-
-    entries: list[Entry] = field(default_factory=list)
-
-    def note(self, restored: Restored, rows: Rows, values: Any) -> None:
-        self.entries.append((restored, rows, values))
-
-    def undo(self, first: int = 0) -> None:
-        """Restores the values that all rows had before the entries from `first` on."""
-        for restored, rows, values in reversed(self.entries[first:]):
-            restored.restore(rows, values)
-        del self.entries[first:]
-
-    def take_back(self, entries: Sequence[tuple[Any, Rows, Any]]) -> None:
-        """Restores the values that all rows had before some entries of an earlier journal; that, too, can be undone."""
-        for restored, rows, values in reversed(entries):
-            self.note(restored, rows, restored.get(rows))
-            restored.restore(rows, values)
 
 
 class _WorkingSet(Protocol):
@@ -199,4 +147,6 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
         return self
 
     @abstractmethod
-    def __exit__(self, *error: object) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...

@@ -15,8 +15,9 @@ from evermat.columns.evaluation.rules import Bag, Rules
 from evermat.columns.state.datasets import AppendedRows
 from evermat.columns.state.state import State
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.update import Update, WorkingSet
+from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
+from evermat.columns.state.working_sets import WorkingSet
 from evermat.columns.storage.arrays import NO_ROWS, Numbers, Rows, grown
 from evermat.engine import NormalRules
 

@@ -21,13 +21,12 @@ from evermat.columns.evaluation.operators import (
     Facts,
     FilterRows,
     Join,
-    JoinWithScheme,
     Operation,
     Scan,
-    SchemeFacts,
     Sink,
     TableFacts,
 )
+from evermat.columns.evaluation.scheme_operators import JoinWithScheme, SchemeFacts
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
 from evermat.language import Relation, Variable, variables_of

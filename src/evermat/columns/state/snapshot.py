@@ -115,7 +115,13 @@ def _has_distinct_bindings(query: Query, state: State) -> bool:
 
 
 def evaluate(
-    query: Query, state: State, facts: View, run: Run, scans: Scans | None = None, *, representatives: bool = False
+    query: Query,
+    state: State,
+    facts: View,
+    run: Run,
+    scans: Scans | None = None,
+    *,
+    representatives: bool = False,
 ) -> Solutions:
     """The answer to a query over some facts of a state; `scans` counts how often relations were scanned for other queries.
 
@@ -169,7 +175,12 @@ def _table(arity: int, batches: Iterable[Batch]) -> Table:
 
 class _Evaluation:
     def __init__(
-        self, state: State, facts: View, store: EvaluationContext, made: Mapping[str, Table], scans: Scans
+        self,
+        state: State,
+        facts: View,
+        store: EvaluationContext,
+        made: Mapping[str, Table],
+        scans: Scans,
     ) -> None:
         self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
         self.undefined = 0

@@ -12,7 +12,14 @@ from evermat.columns.graph.closure_access import TableAccess
 from evermat.columns.graph.closure_module import ClosureModule, closure_modules
 from evermat.columns.schemes.interval_scheme import ClosedPairs
 from evermat.columns.schemes.lifecycle import RoundsOfClosure, StoredClosure
-from evermat.columns.schemes.policy import PLAIN, Decision, decide_closure, decide_union, look_both_ways, may_be_large
+from evermat.columns.schemes.policy import (
+    PLAIN,
+    Decision,
+    decide_closure,
+    decide_union,
+    look_both_ways,
+    may_be_large,
+)
 from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.columns.state.views import View
 from evermat.engine import BaseStratumRules, NormalRules

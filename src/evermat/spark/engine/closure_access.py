@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from evermat.columns import Batch, Connections, Dictionary, Table
 from evermat.language import Closure
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
-from evermat.spark.engine.job_runner import EngineContext, Found, Job
+from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.scan import facts_of
 from evermat.spark.engine.tasks.expand_closure import ExpandClosureTask, ExpandLocallyTask, GraphFile
 from evermat.spark.engine.tasks.merge import Target

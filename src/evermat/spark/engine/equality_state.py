@@ -44,8 +44,9 @@ from evermat.language import (
     Wildcard,
     terms_of,
 )
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import FactSet, View
-from evermat.spark.engine.job_runner import EngineContext, Found, Job
+from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.scan import facts_of
 from evermat.spark.engine.tasks.merge import Target

@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evermat.language import Stratum
-from evermat.spark.engine.job_runner import EngineContext, Found, total_rows
+from evermat.spark.engine.context import EngineContext
+from evermat.spark.engine.job_runner import Found, total_rows
 from evermat.spark.engine.tasks.serialization import FactFile
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, combined, files_of, most
 

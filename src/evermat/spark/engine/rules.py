@@ -10,8 +10,9 @@ from evermat.columns import listing_plan, lists_groups
 from evermat.engine import BaseRules, limited_to
 from evermat.language import Atom, Relation, Rule
 from evermat.plan import Check, Match, Plan, Roles, Sizes, Start, plan_from
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
-from evermat.spark.engine.job_runner import EngineContext, Found, Job
+from evermat.spark.engine.job_runner import Found, Job
 from evermat.spark.engine.tasks.derive import Derivation, Read
 from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import Shape

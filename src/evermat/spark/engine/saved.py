@@ -21,7 +21,8 @@ from evermat.core import EvermatError, Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 from evermat.engine import Op
 from evermat.language import Relation
-from evermat.spark.engine.job_runner import EngineContext, Stage
+from evermat.spark.engine.context import EngineContext
+from evermat.spark.engine.job_runner import Stage
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import (
     Amounts,

@@ -17,8 +17,9 @@ from evermat.columns import saved_numbers
 from evermat.core import StateError
 from evermat.engine import Difference, SavedRows, saved_rows
 from evermat.language import Program, Type
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet
-from evermat.spark.engine.job_runner import EngineContext, total_rows
+from evermat.spark.engine.job_runner import total_rows
 from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, describe, restore
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
@@ -142,7 +143,12 @@ def _restored(
 
 
 def _stored(
-    store: VersionReader, number: int, program: Program, name: str, shape: Shape, counters: Counters = Counters.NONE
+    store: VersionReader,
+    number: int,
+    program: Program,
+    name: str,
+    shape: Shape,
+    counters: Counters = Counters.NONE,
 ) -> Stored:
     """A relation in a version of a state directory."""
     files, folder = [], Path()

@@ -12,14 +12,15 @@ from evermat.engine import BaseState, BaseStratumRules, Run
 from evermat.language import Program, Rule, Stratum, changed_rules, shared_relations
 from evermat.plan import pivots
 from evermat.spark.engine.closure_access import ClusterAccess
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
-from evermat.spark.engine.job_runner import Cluster, EngineContext
+from evermat.spark.engine.job_runner import Cluster
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.tasks.serialization import Shape
 
 if TYPE_CHECKING:
-    from evermat.spark.engine.update import StateEquality
+    from evermat.spark.engine.equality import StateEquality
 
 
 class StratumRules(BaseStratumRules[Rules]):
@@ -128,7 +129,7 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
     @property
     def equality(self) -> StateEquality:
         """The state while terms become equal, from scratch."""
-        from evermat.spark.engine.update import StateEquality  # noqa: PLC0415  (it is made of states)
+        from evermat.spark.engine.equality import StateEquality  # noqa: PLC0415  (it is made of states)
 
         return StateEquality(self)
 

@@ -10,8 +10,9 @@ from evermat.columns import Rows, facts_in
 from evermat.columns import State as ColumnsState
 from evermat.columns import View as ColumnsView
 from evermat.language import Relation
+from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import FactSet
-from evermat.spark.engine.job_runner import EngineContext, Job
+from evermat.spark.engine.job_runner import Job
 from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.derive import InputFile
 from evermat.spark.engine.tasks.merge import Target

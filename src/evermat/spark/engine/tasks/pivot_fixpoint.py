@@ -171,7 +171,13 @@ class PivotTask:
         return {name: state.tables[name].count for name in stratum.relations}, AppendedRows(state.tables, ranges)
 
     def _written(
-        self, state: ColumnsState, target: int, name: str, rows: Rows, what: str, amounts: Amounts | None = None
+        self,
+        state: ColumnsState,
+        target: int,
+        name: str,
+        rows: Rows,
+        what: str,
+        amounts: Amounts | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Writes facts to files of their buckets."""
         shape, dictionary = self.shapes[name], state.dictionary
