@@ -150,15 +150,44 @@ def _holds(stack, runs, depth, top, number):
 
 
 @compiled()
+def _recompute_reach(
+    c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
+    starts, counts, own, home, low, high, stack, runs,
+):  # fmt: skip
+    """Puts all that a component reaches onto the stack; returns the runs, where they end, and the room that is wanted if there is not enough."""
+    room = stack.shape[1]
+    depth = top = np.int64(0)
+    if cyclic[c]:
+        for i in range(bounds[c], bounds[c + 1]):
+            if top == room:
+                return depth, top, top + 1
+            node = nodes[members[i]]
+            depth, top = _push_one(own[node], home[node], stack, runs, depth, top)
+    for e in range(inner_starts[c], inner_starts[c + 1]):
+        node = nodes[members[bounds[inner[e]]]]
+        # Whatever reaches a node reaches all that it reaches.
+        if not _holds(stack, runs, depth, top, home[node]):
+            if top + counts[node] >= room:
+                return depth, top, top + counts[node] + 1
+            depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
+    for e in range(outer_starts[c], outer_starts[c + 1]):
+        node = outer[e]
+        if not _holds(stack, runs, depth, top, home[node]):
+            if top + counts[node] >= room:
+                return depth, top, top + counts[node] + 1
+            depth, top = _push_node(node, starts, counts, own, home, low, high, stack, runs, depth, top)
+    return depth, top, np.int64(0)
+
+
+@compiled()
 def _reach_more(
     c, is_seed, first, end, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
     starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
 ):  # fmt: skip
-    """Puts what a component may reach in addition to its intervals first … end, of which there may be none, onto the stack.
+    """Puts what a component may reach in addition to its intervals first … end onto the stack, when it can only have grown; returns as `_recompute_reach`.
 
     It reaches what successors have gained; and where edges are new, which they are for seeds only, all that is reached over them. What is on the
-    stack is reached by nodes that it reaches now: if a node is there, all that this reaches is there, or was reached before. Returns the runs,
-    where they end, and the room that is wanted if there is not enough.
+    stack is reached by nodes that it reaches now: if a node is there, all that this reaches is there, or was reached before.
     """
     room = stack.shape[1]
     depth = top = np.int64(0)
@@ -261,13 +290,17 @@ def close(
                 alike = False
         grows = (how & SHRANK) == 0
         adds = grows and alike
-        end = first + count if adds else first  # all is computed again unless it only grows
-        depth, top, wanted = _reach_more(
-            c, seeds[c] != 0 or not adds, first, end, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
-            starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
-        )  # fmt: skip
         if adds:
+            depth, top, wanted = _reach_more(
+                c, seeds[c] != 0, first, first + count, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic, changed,
+                starts, counts, own, home, low, high, gain_starts, gain_counts, gain_low, gain_high, stack, runs,
+            )  # fmt: skip
             wanted = max(wanted, top + count)  # so many pieces may be left by `_subtract`
+        else:
+            depth, top, wanted = _recompute_reach(
+                c, bounds, members, nodes, inner_starts, inner, outer_starts, outer, cyclic,
+                starts, counts, own, home, low, high, stack, runs,
+            )  # fmt: skip
         if wanted > stack.shape[1]:
             progress[0], progress[1], progress[2], progress[5] = c, used, wanted, gained
             return

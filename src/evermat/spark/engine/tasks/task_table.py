@@ -51,13 +51,8 @@ class TaskTable:
         wanted = list(expressions)
         generating = {id(leaf): leaf for expression in wanted for leaf in generators(expression)}
         for leaf in generating.values():
-            if isinstance(leaf, Files) and id(leaf) not in self._sets:
-                bit, fresh = self._set(leaf).bit, self.table.count == 0
-                for batch, _ in self._read(leaf, buckets):
-                    if fresh:  # no fact is in two files, so rows are not needed
-                        self.table.add_new(batch, bit)
-                    else:
-                        self.table.set_bits(self.table.locate(batch), bit)
+            if isinstance(leaf, Files):
+                self._load_facts(leaf, buckets)
         for leaf in {id(leaf): leaf for expression in wanted for leaf in leaves(expression)}.values():
             if id(leaf) in generating or isinstance(leaf, Arrived) or id(leaf) in self._sets:
                 continue
@@ -95,6 +90,16 @@ class TaskTable:
             assert number < _MOST_LEAVES, "an expression over too many sets"
             found = self._sets[id(leaf)] = Dataset(str(number), 1 << number, self._tables)
         return found
+
+    def _load_facts(self, leaf: Files, buckets: Container[int]) -> None:
+        if id(leaf) in self._sets:
+            return
+        bit, fresh = self._set(leaf).bit, self.table.count == 0
+        for batch, _ in self._read(leaf, buckets):
+            if fresh:  # no fact is in two files, so rows are not needed
+                self.table.add_new(batch, bit)
+            else:
+                self.table.set_bits(self.table.locate(batch), bit)
 
     def all_sums(self, leaf: Counted, buckets: Container[int]) -> Amounts:
         """As `sums`, for all facts that have amounts: they get rows."""
