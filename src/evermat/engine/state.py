@@ -60,6 +60,7 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
     explicit: FactsT
     given: FactsT
     materialised: FactsT
+    dictionary: Any
     nonrecursive_counter: CounterT
     recursive_counter: CounterT
     strata: Sequence[StratumRulesT]
@@ -114,3 +115,32 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
     @abstractmethod
     def row_count(self) -> int:
         """Number of facts, as limits count them."""
+
+
+StateT = TypeVar("StateT", bound=BaseState[Any, Any, Any, Any])
+
+
+class BaseSnapshot(Generic[StateT]):
+    """The facts of a state as they are now: valid until the next update is committed."""
+
+    def __init__(self, state: StateT) -> None:
+        self._state, self._facts = state, state.materialised
+
+    @property
+    def dictionary(self) -> Any:
+        """The dictionary that batches are encoded with."""
+        return self._state.dictionary
+
+    @property
+    def union_find(self) -> Any:
+        """Which term represents which; None if every term represents itself."""
+        names = self._state.representatives
+        return None if names is None else names.union_find
+
+    def count(self, name: str, *, expanded: bool = True) -> int:
+        """How many facts a relation has."""
+        return self._state.count_facts_of(name) if expanded else self._facts.count(name)
+
+    def count_explicit(self, name: str) -> int:
+        """How many explicit facts a relation has."""
+        return int(self._state.given.count(name))

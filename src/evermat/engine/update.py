@@ -11,10 +11,8 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from evermat.algebra import OwnView, TooManyInstancesError
 from evermat.engine.journal import Doubtful, Entry, Journal
 from evermat.engine.run import Run
-from evermat.engine.state import BaseState, StratumRulesT
+from evermat.engine.state import StateT, StratumRulesT
 from evermat.language import Stratum
-
-StateT = TypeVar("StateT", bound=BaseState[Any, Any, Any, Any])
 
 
 class _WorkingSet(Protocol):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,6 +13,7 @@ from uuid import uuid4
 
 from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
+from evermat.spark.scratch import no_exchange
 
 _Result = TypeVar("_Result")
 
@@ -97,9 +98,7 @@ def run_watched(
 
     context = _context(spark)
     tag = f"evermat-{uuid4().hex}"
-    ended = threading.Event()
-    results: list[_Result] = []
-    raised: list[BaseException] = []
+    ended: Future[_Result] = Future()
 
     def run() -> None:
         try:
@@ -108,35 +107,30 @@ def run_watched(
             else:
                 context.addJobTag(tag)
                 context.setInterruptOnCancel(True)  # or tasks would go on to their end
-            results.append(action())
+            ended.set_result(action())
         except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
-            raised.append(error)
-        finally:
-            ended.set()
+            ended.set_exception(error)
 
     tasks = _Tasks(context) if context is not None and progress is not None else None
     thread = InheritableThread(target=run, session=spark, name="evermat-spark", daemon=True)
     thread.start()
     try:
         reported = time.monotonic()
-        while not ended.wait(_GLANCE):
+        while not wait([ended], _GLANCE).done:
             check()
             if tasks is not None and progress is not None and time.monotonic() - reported >= _REPORT:
                 reported = time.monotonic()
-                text = tasks.text()
-                if text:
+                if text := tasks.text():
                     progress(text)
     except BaseException:
         until = time.monotonic() + _FAREWELL
-        while not ended.is_set() and time.monotonic() < until:
+        while not ended.done() and time.monotonic() < until:
             with suppress(Exception):  # again and again: the action may only be about to start a job
                 spark.interruptTag(tag) if context is None else context.cancelJobsWithTag(tag)
-            ended.wait(_GLANCE)
+            wait([ended], _GLANCE)
         raise
     thread.join(_FAREWELL)
-    if raised:
-        raise raised[0]
-    return results[0]
+    return ended.result()
 
 
 class _Tasks:
@@ -228,8 +222,7 @@ def is_full_disk(error: BaseException) -> bool:
 def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
     """The error for a job that failed; a full disk is reported as such."""
     if is_full_disk(error):
-        details = {"path": scratch, "why": "No space left on device", "rest": "it is needed to exchange facts"}
-        return ResourceError(Problem(errors.CANNOT_WRITE, details))
+        return no_exchange(scratch, "No space left on device")
     return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
 
 

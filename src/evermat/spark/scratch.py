@@ -41,9 +41,7 @@ class Scratch:
         try:
             yield
         except OSError as error:
-            why = error.strerror or str(error)
-            details = {"path": self.path, "why": why, "rest": "it is needed to exchange facts"}
-            raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from error
+            raise no_exchange(self.path, error.strerror or str(error)) from error
 
     def close(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -53,6 +51,12 @@ class Scratch:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def no_exchange(path: Path | str, why: str) -> ResourceError:
+    """The error for a folder to which facts that are to be exchanged cannot be written."""
+    details = {"path": path, "why": why, "rest": "it is needed to exchange facts"}
+    return ResourceError(Problem(errors.CANNOT_WRITE, details))
 
 
 def temporary_folder(prefix: str, within: Path | None = None) -> Path:

@@ -119,16 +119,12 @@ class Representatives:
         found: dict[str, list[Rows]] = {}
         for name in list(front.names):
             homes = front.rows(name)
-            parts = [homes, *self._given_elsewhere(name, homes)]
+            parts = [homes]
+            if (pairs := self._elsewhere.get(name)) is not None:
+                joined = pairs.index((0,)).join(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
+                parts += [pairs.rows[rows, 1].astype(np.int32) for _, rows in joined]
             found[name] = [rows[left.mask(name, rows)] for rows in parts]
         return Listed(self.schema.tables, found)
-
-    def _given_elsewhere(self, name: str, homes: Rows) -> list[Rows]:
-        pairs = self._elsewhere.get(name)
-        if pairs is None or not pairs.count:
-            return []
-        found = pairs.index((0,)).join(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
-        return [pairs.rows[rows, 1].astype(np.int32) for _, rows in found]
 
     # --- changes in an update ------------------------------------------------------------------------------------
     def merge(self, facts: View, journal: Journal | None = None) -> Merged | None:
@@ -181,7 +177,7 @@ class Representatives:
         affected = np.unique(np.concatenate([old_homes, homes]))
         still = state.given.mask(name, affected) & ~np.isin(affected, deleted) | np.isin(affected, inserted)
         still &= self.rewritten.is_normal(name, affected)
-        still |= self._has_elsewhere(name, affected)
+        still |= self._elsewhere[name].index((0,)).exists(affected[np.newaxis], _IS_LIVE)
         was = state.explicit.mask(name, affected)
         update.deleted.put(name, affected[was & ~still])
         update.inserted.put(name, affected[still & ~was])
@@ -206,12 +202,6 @@ class Representatives:
                 pairs.set_bits(rows, _LIVE)
             else:
                 pairs.clear_bits(rows, _LIVE)
-
-    def _has_elsewhere(self, name: str, homes: Rows) -> Any:
-        pairs = self._elsewhere[name]
-        if not pairs.count:
-            return np.zeros(len(homes), np.bool_)
-        return pairs.index((0,)).exists(homes.astype(np.int64)[np.newaxis], _IS_LIVE)
 
     def _settle_classes(self, update: Update, changed: Changed) -> None:
         table = self.schema.tables[EQUALITY_CLASSES.name]

@@ -18,7 +18,7 @@ from evermat.columns.state.stratum import StratumRules
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.state.working_sets import WorkingSet
-from evermat.columns.storage.arrays import Numbers, Rows
+from evermat.columns.storage.arrays import NO_ROWS, Numbers, Rows, grown
 from evermat.engine import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
@@ -224,9 +224,8 @@ class Proofs:
         self._delta = _Delta(update.new("ΔP"))
         self.facts: View = self._proved | below
         self._counts: dict[str, npt.NDArray[np.int32]] = {}
-        self._merged = np.zeros(
-            len(schema.dictionary), np.int32
-        )  # how many merges there were among the names of a term
+        # How many merges there were among the names of a term.
+        self._merged = np.zeros(len(schema.dictionary), np.int32)
         self._delayed: dict[str, list[tuple[Rows, Rows]]] = {}
 
     def begin(self, front: View) -> View:
@@ -292,14 +291,8 @@ class Proofs:
         return self._delta.renew(delta, moved, new)
 
     def _count(self, name: str, homes: Rows, amount: int) -> None:
-        counts = self._counts.get(name)
-        size = self._schema.tables[name].count
-        if counts is None or len(counts) < size:
-            grown = np.zeros(2 * size, np.int32)  # pages that are not written to cost nothing
-            if counts is not None:
-                grown[: len(counts)] = counts
-            counts = self._counts[name] = grown
-        np.add.at(counts, homes, amount)
+        self._counts[name] = grown(self._counts.get(name, NO_ROWS), self._schema.tables[name].count)
+        np.add.at(self._counts[name], homes, amount)
 
     def _complete(self, proved: View) -> None:
         """Finds out whether what represents some proved facts is complete."""

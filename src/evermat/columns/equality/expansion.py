@@ -8,7 +8,7 @@ import numpy as np
 
 from evermat.columns.equality.rewritten_facts import RewrittenFacts
 from evermat.columns.equality.union_find import Changed, Ids, UnionFind
-from evermat.columns.state.datasets import Dataset
+from evermat.columns.state.datasets import Dataset, contains_facts
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 
@@ -136,7 +136,7 @@ class ExpandedChange:
         if not len(staying) and not before.concerns(lost_facts, columns) and not before.concerns(gained_facts, columns):
             return lost_facts, gained_facts
         kept = table.take(staying)
-        losing, gaining = (_mentioning(kept, columns, some) for some in (before.loses, before.gains))
+        losing, gaining = (kept[:, some[kept[columns]].any(axis=0)] for some in (before.loses, before.gains))
         old = [*expand_names(lost_facts, columns, before), *_differing(losing, columns, before, before.lost)]
         new = [*expand_names(gained_facts, columns, now), *_differing(gaining, columns, now, before.gained)]
         deleted, inserted = np.concatenate([empty, *old], axis=1), np.concatenate([empty, *new], axis=1)
@@ -147,19 +147,10 @@ class ExpandedChange:
 
     def _is_in(self, view: View, name: str, batch: Batch, columns: Numbers, *, old: bool) -> Mask:
         """Whether the normal forms of facts, the old or the new ones, are in a view."""
-        if not batch.shape[1]:
-            return np.zeros(0, np.bool_)
-        normal = batch.copy()
-        for column in columns:
-            terms = normal[column]
-            normal[column] = (
-                self._changed.old_of(terms, self._rewritten.union_find) if old else self._rewritten.union_find.of(terms)
-            )
-        rows = self._rewritten.schema.tables[name].find(normal)
-        found = np.zeros(len(rows), np.bool_)
-        known = rows >= 0
-        found[known] = view.mask(name, rows[known])
-        return found
+        normal, now = batch.copy(), self._rewritten.union_find
+        for column in columns if batch.shape[1] else ():
+            normal[column] = self._changed.old_of(normal[column], now) if old else now.of(normal[column])
+        return contains_facts(view, name, normal)
 
 
 class _Before:
@@ -193,10 +184,8 @@ class _Before:
         touched = self._is_touched[representatives]
         if not touched.any():
             return self._now.names(representatives)
-        (old, old_starts), (same, same_starts) = (
-            self._union_find.names(representatives[touched]),
-            self._now.names(representatives[~touched]),
-        )
+        old, old_starts = self._union_find.names(representatives[touched])
+        same, same_starts = self._now.names(representatives[~touched])
         counts = np.empty(len(representatives), np.int64)
         counts[touched], counts[~touched] = np.diff(old_starts), np.diff(same_starts)
         from_old = np.repeat(touched, counts)
@@ -211,10 +200,6 @@ class _Before:
     def gained(self, representatives: Ids) -> Names:
         """The names that each gains."""
         return _listed(self._changed.new, self._changed.terms, representatives)
-
-
-def _mentioning(batch: Batch, columns: Numbers, marked: Mask) -> Batch:
-    return np.ascontiguousarray(batch[:, marked[batch[columns]].any(axis=0)])
 
 
 def _differing(

@@ -33,34 +33,32 @@ class TermSchema:
             if (columns := rewritten_columns(relation))
         }
 
-    def equalities(self, view: View) -> tuple[Ids, Ids]:
-        """The pairs of different terms of which some facts say that they are equal."""
+    def _said(self, view: View) -> tuple[Ids, Ids]:
+        """The pairs of terms of which some facts say that they are equal."""
         if self.same not in view.names:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         batch = self.tables[self.same].take(view.rows(self.same))
-        left, right = batch[0], batch[-1]
-        differ = left != right
         if self.same == TRIPLE:
-            differ &= batch[1] == self.dictionary.lookup(SAME_AS)
+            batch = batch[:, batch[1] == self.dictionary.lookup(SAME_AS)]
+        return batch[0], batch[-1]
+
+    def equalities(self, view: View) -> tuple[Ids, Ids]:
+        """The pairs of different terms of which some facts say that they are equal."""
+        left, right = self._said(view)
+        differ = left != right
         return left[differ], right[differ]
 
     def reflexive(self, terms: Ids) -> Listed:
         """The facts t ≈ t of some terms."""
-        columns = [terms, terms] if self.same != TRIPLE else [terms, np.full_like(terms, self._same_term()), terms]
+        columns = [terms, terms]
+        if self.same == TRIPLE:
+            columns.insert(1, np.full_like(terms, self.dictionary.encode([SAME_AS])[0]))
         return Listed(self.tables, {self.same: [self.tables[self.same].locate(np.array(columns))]})
 
     def reflexive_terms(self, view: View) -> Ids:
         """The terms t for which t ≈ t is among some facts."""
-        if self.same not in view.names:
-            return np.empty(0, np.int64)
-        batch = self.tables[self.same].take(view.rows(self.same))
-        equal = batch[0] == batch[-1]
-        if self.same == TRIPLE:
-            equal &= batch[1] == self.dictionary.lookup(SAME_AS)
-        return np.unique(batch[0][equal])
-
-    def _same_term(self) -> int:
-        return int(self.dictionary.encode([SAME_AS])[0])
+        left, right = self._said(view)
+        return np.unique(left[left == right])
 
     def mentioning(self, view: View, terms: Ids) -> Listed:
         """Those of some facts in which one of some terms occurs."""

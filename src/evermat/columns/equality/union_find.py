@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import union_find as kernels
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.language import SAME_AS
 
@@ -78,13 +78,7 @@ class UnionFind:
         return self.count > 0
 
     def _make_room(self) -> None:
-        size = len(self._dictionary)
-        if len(self._shift) < size:
-            for name in ("_shift", "_link", "_more"):
-                old = getattr(self, name)
-                grown = np.zeros(max(size, 2 * len(old)), np.int32)  # pages that are not written to cost nothing
-                grown[: len(old)] = old
-                setattr(self, name, grown)
+        self._shift, self._link, self._more = (grown(a, self.terms) for a in (self._shift, self._link, self._more))
 
     # --- reading -------------------------------------------------------------------------------------------------
     def of(self, terms: npt.NDArray[np.integer[Any]]) -> Ids:

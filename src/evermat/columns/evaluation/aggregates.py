@@ -16,7 +16,7 @@ import numpy.typing as npt
 from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink, locating
 from evermat.columns.evaluation.pipeline import Pipeline, Select
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, lengthened
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown
 from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import as_typed
@@ -122,7 +122,7 @@ class _Accumulator(ABC):
 
     def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
         del values
-        self.counts = _grown(self.counts, size)
+        self.counts = grown(self.counts, size)
         np.add.at(self.counts, groups, weights)
 
     @abstractmethod
@@ -133,7 +133,7 @@ class _Accumulator(ABC):
 class _Count(_Accumulator):
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
-        return _grown(self.counts, size)[:size], np.ones(size, np.bool_)
+        return grown(self.counts, size)[:size], np.ones(size, np.bool_)
 
 
 class _Sum(_Accumulator):
@@ -157,14 +157,14 @@ class _Sum(_Accumulator):
             for group, value, weight in zip(groups[heavy].tolist(), exact, weights[heavy].tolist(), strict=True):
                 self.extra[group] = self.extra.get(group, 0) + value * weight
             groups, values = groups[~heavy], values[~heavy]
-        self.high, self.low = _grown(self.high, size), _grown(self.low, size)
+        self.high, self.low = grown(self.high, size), grown(self.low, size)
         np.add.at(self.high, groups, (as_typed(values, self.type) >> _HALF).view(np.int64))
         np.add.at(self.low, groups, values & _LOW)
 
     def sums(self, size: int) -> list[Fraction | int]:
         """The exact sum of each group."""
         if self.type is not Type.FLOAT:
-            high, low = _grown(self.high, size).tolist(), _grown(self.low, size).tolist()
+            high, low = grown(self.high, size).tolist(), grown(self.low, size).tolist()
             return [(high[g] << _HALF) + low[g] + self.extra.get(g, 0) for g in range(size)]
         totals: list[Fraction | int] = [0] * size
         for groups, values, weights in self.floats:
@@ -173,12 +173,12 @@ class _Sum(_Accumulator):
         return totals
 
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
-        if self.type is Type.FLOAT and self._has_infinity():
+        if any(bool(np.isinf(values).any()) for _, values, _ in self.floats):
             return self._with_infinities(size)
-        return _as_integers([_rounded(total, result) for total in self.sums(size)])
+        return _as_integers(self._values(size, result))
 
-    def _has_infinity(self) -> bool:
-        return any(bool(np.isinf(values).any()) for _, values, _ in self.floats)
+    def _values(self, size: int, result: Type) -> list[int | float | None]:
+        return [_rounded(total, result) for total in self.sums(size)]
 
     def _with_infinities(self, size: int) -> tuple[Numbers, Mask]:
         """Infinity absorbs everything but its opposite, with which it has no sum."""
@@ -190,14 +190,9 @@ class _Sum(_Accumulator):
 
 
 class _Mean(_Sum):
-    def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
-        del result
-        if self.type is Type.FLOAT and self._has_infinity():
-            return self._with_infinities(size)
-        counts = _grown(self.counts, size).tolist()
-        totals = self.sums(size)
-        means = [_rounded(Fraction(t) / n, Type.FLOAT) if n else None for t, n in zip(totals, counts, strict=True)]
-        return _as_integers(means)
+    def _values(self, size: int, result: Type) -> list[int | float | None]:
+        counts = grown(self.counts, size)[:size].tolist()
+        return [_rounded(Fraction(t) / n, result) if n else None for t, n in zip(self.sums(size), counts, strict=True)]
 
 
 class _Extreme(_Accumulator):
@@ -212,7 +207,7 @@ class _Extreme(_Accumulator):
 
     def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
         super().add(groups, values, weights, size)
-        self.best, self.seen = _grown(self.best, size), _grown(self.seen, size)
+        self.best, self.seen = grown(self.best, size), grown(self.seen, size)
         order = np.lexsort((self._keys(values), groups))
         first = order[np.concatenate([[True], groups[order][1:] != groups[order][:-1]])]
         group, value = groups[first], values[first]
@@ -234,7 +229,7 @@ class _Extreme(_Accumulator):
 
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:
         del result
-        return _grown(self.best, size)[:size], _grown(self.seen, size)[:size] != 0
+        return grown(self.best, size)[:size], grown(self.seen, size)[:size] != 0
 
 
 class _Greatest(_Extreme):
@@ -248,11 +243,6 @@ _ACCUMULATORS: dict[str, type[_Accumulator]] = {
     "min": _Extreme,
     "max": _Greatest,
 }
-
-
-def _grown(array: Numbers, size: int) -> Numbers:
-    larger: Numbers = array if len(array) >= size else lengthened(array, max(size, 2 * len(array)))
-    return larger
 
 
 def _rounded(total: Fraction | int, type_: Type) -> int | float | None:

@@ -74,17 +74,18 @@ class EvaluationContext:
     jobs: Jobs
 
 
+def constants_in(terms: Iterable[tuple[int, object]], dictionary: Dictionary) -> list[tuple[int, int]]:
+    """Those of some numbered terms that are constants, as integers."""
+    return [(i, encode(term.value, term.type, dictionary)) for i, term in terms if isinstance(term, Constant)]
+
+
 class Layout:
     """How the head (or the keys and value of an aggregate) lies in the last buffer."""
 
     def __init__(self, output: tuple[Expression, ...], dictionary: Dictionary) -> None:
         self.output = output
         self.size = len(output)
-        self.constants = [
-            (row, encode(term.value, term.type, dictionary))
-            for row, term in enumerate(output)
-            if isinstance(term, Constant)
-        ]
+        self.constants = constants_in(enumerate(output), dictionary)
 
     def rows_of(self, variable: Variable) -> list[int]:
         return [row for row, term in enumerate(self.output) if term == variable]
@@ -164,15 +165,9 @@ class Keys:
         self._level = level
         rows = level.first_row
         self._sources = [(i, rows[known]) for i, (_, known) in enumerate(key) if isinstance(known, Variable)]
-        self._constants = [
-            (i, encode(known.value, known.type, level.dictionary))
-            for i, (_, known) in enumerate(key)
-            if isinstance(known, Constant)
-        ]
+        self._constants = constants_in(((i, known) for i, (_, known) in enumerate(key)), level.dictionary)
         wanted = [row for _, row in self._sources]
-        self._adjacent = (
-            not self._constants and wanted == list(range(wanted[0], wanted[0] + len(wanted))) if wanted else False
-        )
+        self._adjacent = bool(wanted) and not self._constants and wanted == [*range(wanted[0], wanted[0] + len(wanted))]
         self._batch: Batch | None = None
 
     def batch(self, n: int) -> Batch:

@@ -156,14 +156,8 @@ def _unsigned_multiply(a: Any, b: Any) -> tuple[Any, Any]:
     return r, (b == 0) | (r // np.where(b == 0, 1, b).astype(np.uint64) == a)
 
 
-def _unsigned_divide(a: Any, b: Any) -> tuple[Any, Any]:
-    safe = np.where(b == 0, 1, b).astype(np.uint64)
-    return a // safe, b != 0
-
-
-def _unsigned_remainder(a: Any, b: Any) -> tuple[Any, Any]:
-    safe = np.where(b == 0, 1, b).astype(np.uint64)
-    return a % safe, b != 0
+def _unless_zero(operation: Callable[..., Any]) -> _Operation:
+    return lambda a, b: (operation(a, np.where(b == 0, 1, b).astype(np.uint64)), b != 0)
 
 
 def _total(operation: Callable[..., Any]) -> _Operation:
@@ -182,8 +176,8 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
     ("+", Type.UNSIGNED): _unsigned(lambda a, b: (a + b, a + b >= a)),
     ("-", Type.UNSIGNED): _unsigned(lambda a, b: (a - b, a >= b)),
     ("*", Type.UNSIGNED): _unsigned(_unsigned_multiply),
-    ("/", Type.UNSIGNED): _unsigned(_unsigned_divide),
-    ("%", Type.UNSIGNED): _unsigned(_unsigned_remainder),
+    ("/", Type.UNSIGNED): _unsigned(_unless_zero(np.floor_divide)),
+    ("%", Type.UNSIGNED): _unsigned(_unless_zero(np.remainder)),
     ("min", Type.UNSIGNED): _unsigned(_total(np.minimum)),
     ("max", Type.UNSIGNED): _unsigned(_total(np.maximum)),
     ("+", Type.FLOAT): _float(lambda a, b: a + b),
@@ -248,19 +242,14 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
+    if operator not in _COMPARE:
+        return _text_test(operator, dictionary)
+    compare = _COMPARE[operator]
     if operator in ("=", "!="):
-        return _COMPARE[operator]
-    if operator in _COMPARE:
-        compare = _COMPARE[operator]
-        if type_ is Type.SYMBOL:
-
-            def by_rank(a: Numbers, b: Numbers) -> Any:
-                rank = dictionary.rank()
-                return compare(rank[a], rank[b])
-
-            return by_rank
-        return lambda a, b: compare(as_typed(a, type_), as_typed(b, type_))
-    return _text_test(operator, dictionary)
+        return compare
+    if type_ is Type.SYMBOL:
+        return lambda a, b: compare(dictionary.rank()[a], dictionary.rank()[b])
+    return lambda a, b: compare(as_typed(a, type_), as_typed(b, type_))
 
 
 def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation import buffers
-from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level
+from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level, constants_in
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
-from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
+from evermat.engine import Jobs
 from evermat.language import Constant, Relation, Variable
 from evermat.plan import Check, Compute, Filter, Match, Role
 
@@ -32,6 +32,17 @@ def locating(table: Table) -> Sink:
     def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
         del weights
         table.locate(batch, n)
+
+    return sink
+
+
+def appending(table: Table, bits: int, jobs: Jobs) -> Sink:
+    """A sink that appends tuples which are not in a table, with state `bits`, and reports all to the run."""
+
+    def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
+        del weights
+        table.add_new(batch, bits, n)
+        jobs.run.derived(n)
 
     return sink
 
@@ -247,11 +258,7 @@ class Scan(MatchOperation):
         super().__init__(step, level, inner, pipeline, first=first)
         self._table, self._first = table, first
         # Known columns of an atom that is scanned are constants, tested on the row itself.
-        self._keys = [
-            (column, encode(known.value, known.type, level.dictionary))
-            for column, known in step.key
-            if isinstance(known, Constant)
-        ]
+        self._keys = constants_in(step.key, level.dictionary)
         assert len(self._keys) == len(step.key)
 
     def push(self, n: int) -> None:

@@ -11,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.evaluation.aggregates import AggregatePipeline
-from evermat.columns.evaluation.buffers import EvaluationContext
+from evermat.columns.evaluation.buffers import EvaluationContext, constants_in
 from evermat.columns.evaluation.operators import Sink, locating
 from evermat.columns.evaluation.pipeline import Pipeline
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import NO_ROWS, Rows
-from evermat.columns.storage.encoding import encode
 from evermat.columns.storage.selection import ANY, Selection
 from evermat.columns.storage.table import Table
 from evermat.engine import BaseRules, limited_to
-from evermat.language import Atom, Constant, Relation, Rule
+from evermat.language import Atom, Relation, Rule
 from evermat.plan import STARTING, Extent, Role, Roles, Start, plan_from
 
 _MANY_STARTS, _FEW_FACTS = 16, 10_000
@@ -87,12 +86,8 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         """The columns of the atom that a start reads from which are constants, with their values."""
         known = self._constants.get(start)
         if known is None:
-            atom = self._starts.read_first(start)
-            known = self._constants[start] = [
-                (column, encode(term.value, term.type, self.context.dictionary))
-                for column, term in enumerate(atom.terms)
-                if isinstance(term, Constant)
-            ]
+            terms = enumerate(self._starts.read_first(start).terms)
+            known = self._constants[start] = constants_in(terms, self.context.dictionary)
         return known
 
     # ── Aggregates ───────────────────────────────────────────────────────────────────────────────────────────────

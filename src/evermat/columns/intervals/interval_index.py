@@ -56,14 +56,13 @@ class _Arena:
 
 
 class _Draft:
-    """A version that is being made: arrays of its own for the properties of nodes, and the arena, to which it appends."""
+    """A version that is being made: arrays of its own for the properties of nodes."""
 
-    def __init__(self, version: Version, nodes: int, arena: _Arena) -> None:
+    def __init__(self, version: Version, nodes: int) -> None:
         self.component = np.arange(nodes, dtype=np.int32)
         self.component[: version.n] = version.component
         self.starts, self.counts = lengthened(version.starts, nodes), lengthened(version.counts, nodes)
         self.own, self.home = lengthened(version.own, nodes, -1), lengthened(version.home, nodes, -1)
-        self.arena = arena
 
 
 class Intervals:
@@ -172,7 +171,7 @@ class Intervals:
     def _number(self, n: int, tails: Nodes, heads: Nodes) -> None:
         """Numbers for nodes that have none, some of whose edges are given: all that are live. So far they reach nothing."""
         now, first = self.now, self.now.n
-        draft = _Draft(now, n, self._arena)
+        draft = _Draft(now, n)
         is_fresh = heads >= first
         tails, heads = tails[is_fresh], heads[is_fresh]
         is_old = tails < first
@@ -217,7 +216,7 @@ class Intervals:
         seeds = np.zeros(graph.components, np.uint8)
         seeds[graph.component[position[grown]]] |= np.uint8(kernels.GREW)
         seeds[graph.component[position[shrunk]]] |= np.uint8(kernels.SHRANK)
-        draft = _Draft(self.now, self.now.n, self._arena)
+        draft = _Draft(self.now, self.now.n)
         sources = nodes[self._are_sources(nodes)]
         seeds[graph.component[position[sources]]] = 0
         self._close(draft, self.now.own, self.now.home, graph, nodes, outer, seeds)
@@ -239,7 +238,7 @@ class Intervals:
         home[order] = homes
         own = home - np.int32((1 << shift) - 1)
         self._arena = _Arena()
-        draft = _Draft(EMPTY, n, self._arena)
+        draft = _Draft(EMPTY, n)
         outer = np.zeros(graph.components + 1, np.int32), NO_NODES
         seeds = np.full(graph.components, kernels.SHRANK, np.uint8)
         self._close(draft, own, home, graph, nodes, outer, seeds)

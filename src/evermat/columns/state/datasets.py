@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.operators import Sink, appending
 from evermat.columns.evaluation.rules import Bag
 from evermat.columns.schemes.scheme import in_domain
 from evermat.columns.state.views import NOTHING, Listed, View, truth_of
@@ -53,6 +53,11 @@ class Dataset(View):
         scheme = self.tables[name].scheme
         domain = 0 if scheme is None else scheme.domain(self.truth)
         return scheme.count(domain) if scheme is not None and domain else self.sizes[name]  # E has rows in any case
+
+    def recount(self, name: str) -> None:
+        """Counts the rows of a table that are in the set, after states have been set from outside."""
+        table = self.tables[name]
+        self.sizes[name] = int(np.count_nonzero(table.state[: table.count] & np.uint16(self.bit)))
 
     def holds_all(self, name: str) -> bool:
         """Whether every row of a table is in the set."""
@@ -125,8 +130,7 @@ class GrowingSet(Dataset):
 
     def __init__(self, name: str, bit: int, tables: Mapping[str, Table], jobs: Jobs) -> None:
         super().__init__(name, bit, tables)
-        self._jobs = jobs
-        self._sinks: dict[str, Sink] = {relation: self._sink(relation) for relation in tables}
+        self._sinks: dict[str, Sink] = {relation: appending(table, bit, jobs) for relation, table in tables.items()}
         # During a materialisation from scratch: so many rows at the beginning of a table are surely not in it.
         self.firsts: dict[str, int] = {}
 
@@ -153,11 +157,8 @@ class GrowingSet(Dataset):
             elif not selection.empty:
                 found[name] = [self.tables[name].claim(facts.rows(name), self.truth, self.bit)]
                 self.sizes[name] += len(found[name][0])
-        return (
-            AppendedRows(self.tables, ranges)
-            if not found
-            else AppendedRows(self.tables, ranges) | Listed(self.tables, found)
-        )
+        appended = AppendedRows(self.tables, ranges)
+        return appended | Listed(self.tables, found) if found else appended
 
     def _holds_any(self, name: str, rows: Selection) -> bool:
         return bool(self.sizes[name]) and bool((self.tables[name].state[rows.lo : rows.hi] & np.uint16(self.bit)).any())
@@ -166,16 +167,6 @@ class GrowingSet(Dataset):
         """Takes rows of a relation out, which are in it."""
         self.tables[name].clear_bits(rows, self.bit)
         self.sizes[name] -= len(rows)
-
-    def _sink(self, name: str) -> Sink:
-        table, bit, jobs = self.tables[name], self.bit, self._jobs
-
-        def sink(batch: Batch, n: int, weights: Weights | None) -> None:
-            del weights
-            table.add_new(batch, bit, n)
-            jobs.run.derived(n)
-
-        return sink
 
 
 def _as_range(facts: View, name: str) -> Selection:

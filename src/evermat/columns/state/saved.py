@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,7 @@ from evermat.columns.state.state import State
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Numbers, Rows
-from evermat.columns.storage.encoding import as_typed, encode_arrow
+from evermat.columns.storage.encoding import as_typed, encode_columns
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED
 from evermat.engine import Op, SavedRows, saved_rows
 from evermat.language import Relation, Type
@@ -34,9 +34,7 @@ def deleted_rows(state: State, name: str) -> SavedRows:
 
 def current_rows(state: State, name: str, saved: Iterable[SavedRows], counters: Counters) -> SavedRows:
     """What there is to say now about the facts of some saved rows."""
-    relation = state.program.relations[name]
-    found = [state.restore(name, encode_saved(state, relation, rows), distinct=False) for rows in saved]
-    rows = np.unique(np.concatenate(found))
+    rows = np.unique(np.concatenate([_located(state, name, rows) for rows in saved]))
     ops = np.where(_stored(state).mask(name, rows), Op.INSERTED, Op.DELETED).astype(np.int8)
     return _saved(state, name, rows, counters, ops)
 
@@ -70,10 +68,8 @@ def changed_rows(
 
 def different_rows(old: State, state: State, name: str, counters: Counters) -> SavedRows:
     """What turns the facts of a relation in an old state into those of a new one; what the old one has are of the same types."""
-    relation = state.program.relations[name]
     rows, before = _stored(state).rows(name), _stored(old).rows(name)
-    saved = _saved(old, name, before, Counters.NONE, Op.INSERTED)
-    found = state.restore(name, encode_saved(state, relation, saved), distinct=False)
+    found = _located(state, name, _saved(old, name, before, Counters.NONE, Op.INSERTED))
     kept = _stored(state).mask(name, found)
     new = np.setdiff1d(rows, found[kept], assume_unique=True).astype(np.int32, copy=False)
     every = np.concatenate([found, new]).astype(np.int32, copy=False)
@@ -86,7 +82,7 @@ def facts_gained(old: State, new: State, name: str) -> Iterator[pa.Table]:
     relation = new.program.relations[name]
     for batch in facts_in(new.materialised, name):
         columns = _columns(new, relation, batch)
-        known = _encode(old, relation, columns, batch.shape[1])
+        known = encode_columns(columns, batch.shape[1], relation, old.dictionary)
         facts = pa.table(columns, [column.name for column in relation.columns])
         yield facts.filter(pa.array(~contains_facts(old.materialised, name, known)))
 
@@ -99,8 +95,7 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
         (state.recursive_counter.counters[name], saved_rows.RECURSIVE),
     )
     for is_snapshot, saved in parts:
-        batch = encode_saved(state, state.program.relations[name], saved)
-        rows = state.restore(name, batch, distinct=is_snapshot)
+        rows = _located(state, name, saved, distinct=is_snapshot)
         deleted = saved.ops == Op.DELETED
         table.clear_bits(rows, EXPLICIT | MATERIALISED)
         table.set_bits(rows[~deleted], MATERIALISED)
@@ -112,30 +107,22 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
 
 def undo_rows(state: State, name: str, changes: SavedRows) -> None:
     """Undoes changes that were saved: then only which facts there are is right."""
-    rows = state.restore(name, encode_saved(state, state.program.relations[name], changes), distinct=False)
+    rows = _located(state, name, changes)
     state.tables[name].clear_bits(rows[changes.ops == Op.INSERTED], EXPLICIT | MATERIALISED)
     state.tables[name].set_bits(rows[changes.ops == Op.DELETED], MATERIALISED)
 
 
-def encode_saved(state: State, relation: Relation, saved: SavedRows) -> Batch:
-    """The facts of saved rows as a batch."""
-    return _encode(state, relation, saved.facts, len(saved.ops))
+def _located(state: State, name: str, saved: SavedRows, *, distinct: bool = False) -> Rows:
+    """The rows of saved facts, in a state; `distinct` if none of them is there yet."""
+    relation = state.program.relations[name]
+    batch = encode_columns(saved.facts, len(saved.ops), relation, state.dictionary)
+    return state.restore(name, batch, distinct=distinct)
 
 
 def saved_numbers(values: Numbers, type_: Type) -> pa.Array:
     """A column of numbers as a state directory has it."""
     column = pa.array(np.ascontiguousarray(as_typed(values, type_)))
     return column.cast(SAVED_UNSIGNED) if type_ is Type.UNSIGNED else column
-
-
-def _encode(state: State, relation: Relation, columns: Sequence[pa.Array | pa.ChunkedArray], count: int) -> Batch:
-    batch = np.empty((relation.arity, count), np.int64)
-    for i, (column, type_) in enumerate(zip(columns, relation.types, strict=True)):
-        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        if type_ is Type.UNSIGNED:
-            whole = whole.cast(pa.uint64())
-        batch[i] = encode_arrow(whole, type_, state.dictionary)
-    return batch
 
 
 def _stored(state: State) -> View:

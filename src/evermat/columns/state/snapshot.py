@@ -17,10 +17,9 @@ from typing import TypeAlias
 import numpy as np
 
 from evermat.columns.equality.expansion import expand_names
-from evermat.columns.equality.union_find import UnionFind
 from evermat.columns.evaluation.aggregates import AggregatePipeline
 from evermat.columns.evaluation.buffers import Buffers, EvaluationContext, borrowed_buffers
-from evermat.columns.evaluation.operators import Sink
+from evermat.columns.evaluation.operators import Sink, appending
 from evermat.columns.evaluation.pipeline import Pipeline
 from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.datasets import facts_in
@@ -31,7 +30,7 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Table
 from evermat.core import ASSERTED, INFERRED, Which, pulled
-from evermat.engine import Jobs, Run
+from evermat.engine import BaseSnapshot, Jobs, Run
 from evermat.language import (
     Atom,
     Constant,
@@ -146,9 +145,11 @@ def evaluate(
         table = made[query.answer.name]
         if names is not None and names.union_find:
             columns = np.array(rewritten_columns(query.answer), np.int64)
-            if representatives:
-                table = _renamed(table, columns, names.union_find) if query.about_names else table
-            elif not query.about_names:
+            if representatives and query.about_names:
+                batch = _all(table)
+                names.union_find.rename(batch, columns)
+                table = _table(table.arity, [batch])
+            elif not representatives and not query.about_names:
                 table = _table(query.answer.arity, expand_names(_all(table), columns, names.union_find))
         return Solutions(table, evaluation.undefined)
 
@@ -159,12 +160,6 @@ def _in_all_names(state: State, facts: View, name: str) -> Table:
     batch = state.tables[name].take(facts.rows(name))
     columns = state.representatives.schema.columns.get(name, np.empty(0, np.int64))
     return _table(state.tables[name].arity, expand_names(batch, columns, state.representatives.union_find))
-
-
-def _renamed(table: Table, columns: Numbers, union_find: UnionFind) -> Table:
-    batch = _all(table)
-    union_find.rename(batch, columns)
-    return _table(table.arity, [batch])
 
 
 def _all(table: Table) -> Batch:
@@ -192,7 +187,7 @@ class _Evaluation:
 
     def derive(self, rule: Rule) -> None:
         """Adds what a rule derives to the table of its head; what it reads is complete."""
-        self.send(rule, self._sink(self._made[rule.head.relation.name]))
+        self.send(rule, appending(self._made[rule.head.relation.name], 0, self._store.jobs))
 
     def send(self, rule: Rule, sink: Sink) -> None:
         """Sends what a rule derives to a sink."""
@@ -221,16 +216,6 @@ class _Evaluation:
     def _select(self, _role: Role, relation: Relation) -> Selection:
         table = self._made.get(relation.name)
         return self._facts.read(relation.name) if table is None else Selection(0, table.count)
-
-    def _sink(self, table: Table) -> Sink:
-        run = self._store.jobs.run
-
-        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
-            del weights
-            table.add_new(batch, 0, n)
-            run.derived(n)
-
-        return sink
 
     def _scanning(self, plan: Plan) -> Plan:
         """The plan with its first atom scanned, where it has constants and an index for them does not pay yet.
@@ -279,7 +264,7 @@ def without_unknown(
     return tuple(kept)
 
 
-class Snapshot:
+class Snapshot(BaseSnapshot[State]):
     """The facts of a state as they are now: valid until the next update is committed.
 
     Args:
@@ -288,28 +273,8 @@ class Snapshot:
     """
 
     def __init__(self, state: State, scans: Scans | None = None) -> None:
-        self._state, self._facts = state, state.materialised
+        super().__init__(state)
         self._scans: Scans = Counter() if scans is None else scans
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The dictionary that batches are encoded with."""
-        return self._state.dictionary
-
-    @property
-    def union_find(self) -> UnionFind | None:
-        """Which term represents which; None if equal terms are not represented by one."""
-        names = self._state.representatives
-        return None if names is None else names.union_find
-
-    def count(self, name: str, *, expanded: bool = True) -> int:
-        """How many facts a relation has."""
-        names = self._state.representatives
-        return self._facts.count(name) if names is None or not expanded else names.expansion.count(self._facts, name)
-
-    def count_explicit(self, name: str) -> int:
-        """How many explicit facts a relation has."""
-        return self._state.given.count(name)
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
         """The facts of a relation, some at a time; each batch is valid until the next step."""

@@ -91,9 +91,8 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
     def count_facts(self) -> None:
         """Counts the facts of E and I, after states have been set from outside."""
         for dataset in {self.given, self.explicit, self.materialised}:
-            for name, table in self.tables.items():
-                inside = table.state[: table.count] & np.uint16(dataset.bit)
-                dataset.sizes[name] = int(np.count_nonzero(inside))
+            for name in self.tables:
+                dataset.recount(name)
 
     def load(self, name: str, batch: Batch) -> None:
         """Adds explicit facts before the first run."""
@@ -189,7 +188,7 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                         rules
                         and now
                         and now.sources == union.sources
-                        and shared.issuperset([union.relation, *now.sources])
+                        and shared.issuperset({*now.sources, now.relation})
                     ):
                         going_on.append(partial(rules.store_union, now))
                     else:

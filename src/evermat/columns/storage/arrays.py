@@ -49,3 +49,8 @@ def lengthened(array: Any, size: int, filler: int = 0) -> Any:
     longer = np.zeros(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def grown(array: Any, size: int) -> Any:
+    """The array itself if it has so many elements, else a copy that has, twice as long at least: growing step by step costs little then."""
+    return array if len(array) >= size else lengthened(array, max(size, 2 * len(array)))

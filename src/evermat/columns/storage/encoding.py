@@ -98,19 +98,26 @@ def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -
     """A column of an Arrow table of the right type, without nulls, as integers."""
     if type_ in _BY_ID:
         return dictionary.encode_arrow(column).astype(np.int64)
+    if type_ is Type.UNSIGNED:
+        column = column.cast("uint64")  # files may have decimals
     return _as_integers(column.to_numpy(), type_)
 
 
-def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
-    """The facts in Arrow columns of a relation as a batch [arity, n]."""
+def encode_columns(columns: Iterable[Any], count: int, relation: Relation, dictionary: Dictionary) -> Batch:
+    """The facts in Arrow columns of a relation, chunked or not, as a batch [arity, count]."""
     import pyarrow as pa  # noqa: PLC0415
 
-    out = np.empty((relation.arity, facts.num_rows), np.int64)
-    for position, type_ in enumerate(relation.types):
-        column = facts.column(position)
-        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-        out[position] = encode_arrow(whole, type_, dictionary)
+    out = np.empty((relation.arity, count), np.int64)
+    for to, column, type_ in zip(out, columns, relation.types, strict=True):
+        to[:] = encode_arrow(
+            column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column]), type_, dictionary
+        )
     return out
+
+
+def encode_table(facts: pa.RecordBatch | pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
+    """The facts in the first columns of an Arrow table, which are those of a relation, as a batch [arity, n]."""
+    return encode_columns(facts.columns[: relation.arity], facts.num_rows, relation, dictionary)
 
 
 def decode_arrow(column: Numbers, type_: Type, dictionary: Dictionary) -> pa.ChunkedArray:

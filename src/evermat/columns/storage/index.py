@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_join as kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, lengthened
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, grown, lengthened
 from evermat.columns.storage.table import Table
 
 CHUNK = 1 << 16
@@ -28,7 +28,6 @@ MERGE_AT_LEAST = 4096
 DIRECT_ALWAYS = 1 << 16
 DIRECT_PER_ROW = 4
 
-_INT32_MAX = int(np.iinfo(np.int32).max)
 _INT64_MAX = int(np.iinfo(np.int64).max)
 _EVERY: Truth = np.empty(0, np.uint8)
 
@@ -151,8 +150,7 @@ class Index:
         """Groups of the rows not yet seen, into `row_groups`; room for the groups and, for chains, the rows."""
         recent, rows, first = self._recent, self.table.rows, self._seen
         size = end - recent.base
-        if size > len(recent.row_groups):
-            recent.row_groups = lengthened(recent.row_groups, max(size, 2 * len(recent.row_groups)))
+        recent.row_groups = grown(recent.row_groups, size)
         if size > len(recent.links) and not merge:
             recent.links = lengthened(recent.links, len(recent.row_groups))
         if self._direct:
@@ -167,8 +165,8 @@ class Index:
                 )  # fmt: skip
                 if first < end:
                     self._grow_hash()
-        if self._groups > len(recent.heads) and not merge:
-            recent.heads = lengthened(recent.heads, max(self._groups, 2 * len(recent.heads)))
+        if not merge:
+            recent.heads = grown(recent.heads, self._groups)
 
     def _grow_hash(self) -> None:
         capacity = max(64, 2 * self._groups)

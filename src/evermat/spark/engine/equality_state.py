@@ -111,7 +111,7 @@ class Representatives:
         return found
 
     # --- equalities --------------------------------------------------------------------------------------------------
-    def merge(self, facts: View, union_find: UnionFind) -> FactSet | None:
+    def merge(self, facts: View, union_find: UnionFind) -> Expression | None:
         """Merges terms by the equalities among some facts; None if nothing is new.
 
         Returns pairs: a term that is not a representative any more, and its representative now.
@@ -123,14 +123,14 @@ class Representatives:
             return None
         said = FactSet("equal terms", self._context)
         said.add(self._equations.consequences(facts))
-        pairs = self._read(said, _EQUAL)
+        pairs = read_pairs(facts_of(said, _EQUAL.name, self.schema.dictionary))
         if not pairs.shape[1]:
             return None
         merged = union_find.merge(pairs[0], pairs[1])
         if not len(merged.losers):
             return None
         RewrittenFacts(self.schema, union_find).refuse_different_values(merged)
-        return self._listed(_PAIRS, merged.losers, union_find.of(merged.losers))
+        return self._listed(_PAIRS, merged.losers, union_find.of(merged.losers)).expression(_PAIRS.name)
 
     def rename_to(self, union_find: UnionFind, journal: Journal) -> None:
         """Takes over the representatives of another renaming."""
@@ -144,14 +144,11 @@ class Representatives:
         self.union_find.take_back(values)
 
     # --- normal forms and expanded facts -----------------------------------------------------------------------------
-    def rewrite(self, facts: FactSet, names: Iterable[str], pairs: FactSet) -> tuple[FactSet, FactSet]:
+    def rewrite(self, facts: FactSet, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
         """Brings some relations of a set into normal form, and returns the facts removed from it, and those added to it.
 
         Only `FactSet.change` may add removed facts again: they mention a term that is not a representative any more.
         """
-        return self._rewrite(facts, names, pairs.expression(_PAIRS.name))
-
-    def _rewrite(self, facts: FactSet, names: Iterable[str], pairs: Expression | None) -> tuple[FactSet, FactSet]:
         moved, new = self._moved(facts, names, pairs)
         facts.remove(moved)
         for name in new.names:
@@ -227,10 +224,6 @@ class Representatives:
             found.append(relation.name, list(self._context.cluster.write(shape, pairs, self.schema.dictionary)))
         return found
 
-    def _read(self, facts: View, relation: Relation) -> Batch:
-        """Pairs of terms, in the driver."""
-        return read_pairs(facts_of(facts, relation.name, self.schema.dictionary))
-
     # --- the materialisation from scratch ------------------------------------------------------------------------
     def settle(self, state: State) -> None:
         """Writes CLASSES, and brings E and the rules into normal form, once the equalities are known."""
@@ -239,7 +232,8 @@ class Representatives:
 
     def take_over(self, state: State, *, stored: bool) -> None:
         """Reads π from loaded facts and computes E. `stored`: asserted facts that are not in normal form may be in I."""
-        give_representatives(self.union_find, self._read(state.materialised, EQUALITY_CLASSES))
+        classes = facts_of(state.materialised, EQUALITY_CLASSES.name, self.schema.dictionary)
+        give_representatives(self.union_find, read_pairs(classes))
         moved = self._settle_given(state)
         if stored:
             state.materialised.remove(moved)
@@ -247,7 +241,7 @@ class Representatives:
     def _settle_given(self, state: State) -> FactSet:
         """Brings E and the rules into normal form, and returns the asserted facts that are not."""
         state.explicit.take_over(state.given)
-        moved, _ = self._rewrite(state.explicit, state.explicit.names, _classes(state.materialised))
+        moved, _ = self.rewrite(state.explicit, state.explicit.names, _classes(state.materialised))
         state.refresh_rules()
         return moved
 

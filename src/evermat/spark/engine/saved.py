@@ -16,11 +16,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.columns import Batch, Dictionary, Rows, Table, encode_table
+from evermat.columns import Dictionary, Rows, Table, encode_table, grown
 from evermat.core import EvermatError, Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 from evermat.engine import Op
-from evermat.language import Relation, Type
+from evermat.language import Relation
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.job_runner import Stage
 from evermat.spark.engine.tasks import worker
@@ -166,7 +166,7 @@ class OpenTask:
         except StateError as error:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
-        batch = _encode(rows, stored.relation, dictionary)
+        batch = encode_table(rows, stored.relation, dictionary)
         flags, counts = _flags(rows), {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
         for bucket, positions in by_bucket(buckets_of(batch, stored.shape, self.buckets, dictionary)):
             for first in range(0, len(positions), _PACKED):
@@ -188,14 +188,6 @@ def _read(stored: Stored, file: Part) -> pa.Table:
     if rows.column_names != table_schema(stored.columns).names:
         raise damaged(stored.folder / file.path, "its columns are not those of the relation")
     return rows
-
-
-def _encode(rows: pa.Table, relation: Relation, dictionary: Dictionary) -> Batch:
-    facts = rows
-    for position, type_ in enumerate(relation.types):
-        if type_ is Type.UNSIGNED:
-            facts = facts.set_column(position, rows.column_names[position], rows.column(position).cast(pa.uint64()))
-    return encode_table(facts, relation, dictionary)
 
 
 def _flags(rows: pa.Table) -> Flags:
@@ -247,20 +239,15 @@ class _Newest:
         """Adds rows of one version, in which no fact is twice."""
         batch, _ = from_arrow(packed, self._stored.shape, self._dictionary)
         rows = self._table.locate(batch)
-        self._make_room()
+        count = self._table.count
+        self._versions, self._flags = grown(self._versions, count), grown(self._flags, count)
+        self._counts = {name: grown(counts, count) for name, counts in self._counts.items()}
         newer = np.flatnonzero(self._versions[rows] < version)
         rows = rows[newer]
         self._versions[rows] = version
         self._flags[rows] = packed[_FLAGS].to_numpy()[newer]
         for name, counts in self._counts.items():
             counts[rows] = packed[name].to_numpy()[newer]
-
-    def _make_room(self) -> None:
-        known, wanted = len(self._versions), self._table.count
-        if wanted > known:
-            more = max(wanted, 2 * known) - known
-            self._versions, self._flags = np.pad(self._versions, (0, more)), np.pad(self._flags, (0, more))
-            self._counts = {name: np.pad(counts, (0, more)) for name, counts in self._counts.items()}
 
     def results(self) -> Iterator[tuple[int, str, pa.Table]]:
         """The results: for target 0 or 1 `facts` or `amounts`."""

@@ -79,10 +79,8 @@ def difference(
     old = _restored(store, store.latest.number, before, shapes, state.context, {})
     described = {}
     for name, kept in wanted.items():
-        files, now = (
-            files_of(old[name].materialised if name in old and name not in dropped else []),
-            _facts(state, name),
-        )
+        files = files_of(old[name].materialised if name in old and name not in dropped else [])
+        now = _facts(state, name)
         deleted, inserted = combined("-", files, now), combined("-", now, files)
         unchanged = combined("&", now, files)
         described[name] = _described(state, name, kept, deleted=deleted, inserted=inserted, unchanged=unchanged)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evermat.columns import Batch, Dictionary, Solutions, Table, UnionFind, expand_names
+from evermat.columns import Batch, Solutions, Table, expand_names
 from evermat.core import ASSERTED, INFERRED, Which
-from evermat.engine import Run
+from evermat.engine import BaseSnapshot, Run
 from evermat.language import EQUALITY_CLASSES, Query, normal_rule, rewritten_columns
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
@@ -23,29 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-class Snapshot:
+class Snapshot(BaseSnapshot[State]):
     """The facts of a state as they are now."""
-
-    def __init__(self, state: State) -> None:
-        self._state, self._facts = state, state.materialised
-
-    @property
-    def dictionary(self) -> Dictionary:
-        """The dictionary of all batches that were read."""
-        return self._state.dictionary
-
-    @property
-    def union_find(self) -> UnionFind | None:
-        """The representatives of terms; None if every term represents itself."""
-        names = self._state.representatives
-        return None if names is None else names.union_find
-
-    def count(self, name: str, *, expanded: bool = True) -> int:
-        names = self._names(name) if expanded else None
-        return self._facts.count(name) if names is None else names.count(self._facts, name)
-
-    def count_explicit(self, name: str) -> int:
-        return self._state.given.count(name)
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
         """The facts of a relation; no more than a bucket is held at a time."""

@@ -33,7 +33,7 @@ from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.jobs import configured, essential, run_named
-from evermat.spark.scratch import Scratch
+from evermat.spark.scratch import Scratch, no_exchange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -229,8 +229,7 @@ class _Reading:
         outcomes = [Outcome.of(row["outcome"]) for row in rows]
         for outcome in outcomes:
             if outcome.failure:
-                details = {"path": outcome.file, "why": outcome.failure, "rest": "it is needed to exchange facts"}
-                raise ResourceError(Problem(errors.CANNOT_WRITE, details))
+                raise no_exchange(outcome.file, outcome.failure)
             if not outcome.problems and not all(map(os.path.exists, outcome.files)):
                 raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
         return outcomes

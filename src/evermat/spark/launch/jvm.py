@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
@@ -194,25 +195,20 @@ class Running:
 
         Outside the main thread PySpark also does not replace our signal handlers.
         """
-        results: list[Any] = []
-        raised: list[BaseException] = []
+        made: Future[Any] = Future()
 
         def run() -> None:
             try:
-                results.append(make())
+                made.set_result(make())
             except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
-                raised.append(error)
+                made.set_exception(error)
 
-        thread = threading.Thread(target=run, name="evermat-spark-start", daemon=True)
-        thread.start()
+        threading.Thread(target=run, name="evermat-spark-start", daemon=True).start()
         until = None if patience is None else time.monotonic() + patience
-        while thread.is_alive():
-            thread.join(_GLANCE)
+        while not wait([made], _GLANCE).done:
             if until is not None and time.monotonic() > until:
                 raise TimeoutError
-        if raised:
-            raise raised[0]
-        return results[0]
+        return made.result()
 
     def _not_started(self, master: str | None, conf: Mapping[str, str], why: str, text: str) -> EvermatError:
         """The error for a session that could not be started."""

@@ -12,7 +12,7 @@ from typing import BinaryIO, Self
 import numpy as np
 import pyarrow as pa
 
-from evermat.columns import Batch, Dictionary
+from evermat.columns import Batch, Dictionary, grown
 from evermat.spark.engine.tasks import worker
 from evermat.spark.engine.tasks.serialization import Amounts, Part, Shape, from_arrow, to_arrow, unpack, write_file
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, Files, generators
@@ -130,10 +130,7 @@ class TargetMerge:
     def receive(self, batch: Batch, amounts: Amounts | None) -> None:
         rows = self._holding.receive(batch)
         if self._target.sign:
-            count = self._holding.table.count
-            if len(self._amounts) < count:
-                more = max(count, 2 * len(self._amounts)) - len(self._amounts)
-                self._amounts = np.pad(self._amounts, (0, more))
+            self._amounts = grown(self._amounts, self._holding.table.count)
             add_amounts(self._amounts, rows, np.ones(len(rows), np.int64) if amounts is None else amounts)
 
     def results(self, part: Part) -> Iterator[tuple[str, int, pa.Table | None]]:

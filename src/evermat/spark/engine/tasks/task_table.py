@@ -64,8 +64,7 @@ class TaskTable:
                 rows = self.table.find(batch)
                 self.table.set_bits(rows[rows >= 0], bit)
         for dataset in self._sets.values():
-            inside = self.table.state[: self.table.count] & np.uint16(dataset.bit)
-            dataset.sizes[self.name] = int(np.count_nonzero(inside))
+            dataset.recount(self.name)
 
     def append(self, leaf: Files, part: Container[int]) -> None:
         """Reads the new files of the one set that is held, which has grown to `leaf`; none of their facts is held yet."""
@@ -164,10 +163,7 @@ def batches_of(
 def add_amounts(sums: Amounts, rows: Rows, amounts: Amounts) -> None:
     """Adds amounts to the sums of rows, which may be listed repeatedly; nothing wraps."""
     np.add.at(sums, rows, amounts)
-    if (
-        len(rows)
-        and max(np.abs(sums[rows].astype(np.float64)).max(), np.abs(amounts.astype(np.float64)).max()) > _LARGE
-    ):
+    if max(np.abs(some.astype(np.float64)).max(initial=0) for some in (sums[rows], amounts)) > _LARGE:
         raise OverflowError("more than 2^62 derivations of one fact")
 
 
