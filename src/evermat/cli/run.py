@@ -16,8 +16,8 @@ from evermat.cli.ontology import report_left_out, report_skipped
 from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core import PhaseTimer, Which
-from evermat.runtime import SparkOptions, announced_compilation, reported, spark_session
+from evermat.core import PhaseTimer, Which, reported
+from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

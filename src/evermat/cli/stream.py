@@ -17,7 +17,7 @@ from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version, with_help
-from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm
+from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported
 from evermat.runtime import (
     ChangeFolder,
     FileUpdate,
@@ -25,7 +25,6 @@ from evermat.runtime import (
     SparkOptions,
     announced_compilation,
     list_folder,
-    reported,
     stream_name,
 )
 

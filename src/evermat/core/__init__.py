@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from evermat.core.lazy import deferred, lazy_face
     from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
-    from evermat.core.problems import Problems
+    from evermat.core.problems import Problems, reported
     from evermat.core.pull_iterator import pulled
     from evermat.core.source import GENERATED, Source, Span
     from evermat.core.text import count_of

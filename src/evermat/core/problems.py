@@ -1,12 +1,14 @@
-"""The collector of everything that is wrong with one source."""
+"""The collector of everything that is wrong with one source; and what the system says about a file, as a problem."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
-from evermat.core.error_catalogue import MORE_ERRORS
-from evermat.core.errors import Kind, Problem, ProgramError, did_you_mean
+from evermat.core.error_catalogue import CANNOT_WRITE, MORE_ERRORS
+from evermat.core.errors import Kind, Problem, ProgramError, ResourceError, did_you_mean
 from evermat.core.source import Source, Span
 
 _LONG_NAME = 100  # longer ones are not mistyped
@@ -65,3 +67,15 @@ class Problems:
             errors[self.LIMIT :] = [Problem(MORE_ERRORS, {"limit": self.LIMIT}, self.source)]
         if errors:
             raise ProgramError(errors)
+
+
+@contextmanager
+def reported(path: Path, rest: str) -> Iterator[None]:
+    """Turns what the system says about a file that is written into an error that also says what is true of the rest."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        details = {"path": path, "why": error.strerror or str(error), "rest": rest}
+        raise ResourceError(Problem(CANNOT_WRITE, details)) from None

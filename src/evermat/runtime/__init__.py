@@ -9,7 +9,7 @@ from evermat.core import lazy_face
 if TYPE_CHECKING:
     from evermat.runtime.answer import Answer
     from evermat.runtime.change import Change
-    from evermat.runtime.change_folder import ChangeFolder, reported
+    from evermat.runtime.change_folder import ChangeFolder
     from evermat.runtime.change_history import changes_between
     from evermat.runtime.compose import ProgramSources, compose_program, with_triples
     from evermat.runtime.description import describe

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import ChangesFormat, Problem, ResourceError
-from evermat.core import error_catalogue as errors
+from evermat.core import ChangesFormat, reported
 from evermat.io import write_changes
 from evermat.runtime.change_history import changes_between
 from evermat.store import sync
@@ -86,15 +84,3 @@ class _Saved:
             }
 
         return cls(those("+"), those("-"))
-
-
-@contextmanager
-def reported(path: Path, rest: str) -> Iterator[None]:
-    """Turns what the system says about a file that is written into an error that also says what is true of the rest."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        details = {"path": path, "why": error.strerror or str(error), "rest": rest}
-        raise ResourceError(Problem(errors.CANNOT_WRITE, details)) from None
