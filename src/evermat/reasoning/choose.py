@@ -123,22 +123,10 @@ def _computes(test: Test) -> bool:
     return test.operator == "=" and (isinstance(test.left, Apply) or isinstance(test.right, Apply))
 
 
-def _relations(stratum: StratumRules) -> set[str]:
-    """Own relations and those that the rules read."""
-    names = set(stratum.stratum.relations)
-    for rule in stratum.stratum.rules:
-        for literal in rule.literals:
-            if isinstance(literal, Atom):
-                names.add(literal.relation.name)
-            elif isinstance(literal, Negation):
-                names.add(literal.atom.relation.name)
-    return names
-
-
 def _changed_share(update: Update, stratum: StratumRules) -> float:
     """How much of the facts that a stratum reads from below, or has explicitly, changes."""
     own = set(stratum.stratum.relations)
-    below = _relations(stratum) - own
+    below = stratum.stratum.reads - own
     changed = sum(s.about(n) for s in (update.overdeleted, update.added) for n in s.names if n in below)
     changed += sum(s.count(n) for s in (update.deleted, update.inserted) for n in s.names if n in own)
     total = sum(update.state.materialised.about(n) for n in below)

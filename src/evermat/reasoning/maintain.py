@@ -15,7 +15,7 @@ from typing import Any
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
 from evermat.core import UPDATE_ALGORITHMS, Problem, ProgramError
 from evermat.core import error_catalogue as errors
-from evermat.language import Atom, Negation, Stratum
+from evermat.language import Stratum
 from evermat.reasoning import (
     backward_forward,
     backward_forward_counting,
@@ -212,12 +212,7 @@ def is_reached(update: Update, stratum: Stratum) -> bool:
     if not relations.isdisjoint([*update.deleted.names, *update.inserted.names, *update.doubtful.names]):
         return True
     changed = {*update.overdeleted.names, *update.added.names}
-    return any(
-        (literal.relation.name if isinstance(literal, Atom) else literal.atom.relation.name) in changed
-        for rule in stratum.rules
-        for literal in rule.literals
-        if isinstance(literal, Atom | Negation)
-    )
+    return not changed.isdisjoint(stratum.reads)
 
 
 def recount(update: Update, stratum: StratumRules, counters: Counters) -> None:

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, Update, View
-from evermat.language import Atom, Negation, Rule, Stratum
+from evermat.language import Negation, Rule, Stratum
 from evermat.reasoning.insertion import Views, insert_only
 from evermat.reasoning.maintain import (
     ALGORITHMS,
@@ -225,14 +225,10 @@ def why_not(state: State, name: str, marked: Iterable[str]) -> str:
 def _concerned(stratum: Stratum, reached: set[str]) -> list[Rule]:
     """The rules of a stratum that read relations that are reached; what they derive is reached then."""
     found: list[Rule] = []
-    while new := [rule for rule in stratum.rules if rule not in found and not reached.isdisjoint(_read(rule))]:
+    while new := [rule for rule in stratum.rules if rule not in found and not reached.isdisjoint(rule.reads)]:
         found += new
         reached |= {rule.head.relation.name for rule in new}
     return found
-
-
-def _read(rule: Rule) -> set[str]:
-    return {atom.relation.name for atom in rule.literals if isinstance(atom, Atom)} | _negated([rule])
 
 
 def _negated(rules: Iterable[Rule]) -> set[str]:
@@ -240,7 +236,7 @@ def _negated(rules: Iterable[Rule]) -> set[str]:
 
 
 def _aggregated(rules: Iterable[Rule]) -> set[str]:
-    return {name for rule in rules if rule.aggregate is not None for name in _read(rule)}
+    return {name for rule in rules if rule.aggregate is not None for name in rule.reads}
 
 
 def _counts_in_files(state: State, stratum: StratumRules, name: str) -> bool:

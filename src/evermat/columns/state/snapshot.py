@@ -198,10 +198,8 @@ class _Evaluation:
 
     def _sizes(self, rule: Rule) -> Sizes:
         """About how many facts there are of each relation that a rule reads."""
-        atoms = (literal.atom if isinstance(literal, Negation) else literal for literal in rule.literals)
-        names = {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
         made, materialised = self._made, self._state.materialised
-        return {name: made[name].count if name in made else materialised.about(name) for name in names}
+        return {name: made[name].count if name in made else materialised.about(name) for name in rule.reads}
 
     def _compiled(self, rule: Rule, sizes: Sizes) -> Compiled | None:
         """The rule's pipeline, or None if it can derive nothing."""

@@ -38,6 +38,11 @@ class Stratum:
         return self.nonrecursive + self.recursive
 
     @property
+    def reads(self) -> set[str]:
+        """The relations that its rules read."""
+        return set[str]().union(*(rule.reads for rule in self.rules))
+
+    @property
     def plain(self) -> tuple[Rule, ...]:
         """The recursive rules of no closure."""
         closed = {rule for closure in self.closures for rule in closure.rules}
