@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from evermat.algebra.counters import Counter, Counters, UpdateCounter
 from evermat.algebra.equality import Equality, EqualityUpdate
-from evermat.algebra.rules import Rules, StratumRules
+from evermat.algebra.rules import StratumRules
 from evermat.algebra.sets import OwnView, Set, WorkingSet
 from evermat.language import Stratum
 
@@ -39,18 +39,6 @@ class State(Protocol):
     @property
     def sums_counts(self) -> bool:
         """Whether counters are sums of what updates have counted: those of an update cannot be taken out again."""
-
-    def settle_storage(self, stratum: Any) -> None:
-        """Decides how relations of a stratum are stored, all below it being complete, as far as that is known before its rules are evaluated."""
-
-    def hold_back_copies(self, stratum: Any) -> None:
-        """Leaves out nonrecursive rules of a stratum that a storage scheme might take for granted, until it is known whether it does."""
-
-    def give_back_copies(self, stratum: Any) -> Rules:
-        """The rules that were left out, which are rules of the stratum again: their consequences are still to be added."""
-
-    def store_closure(self, stratum: Any, external: OwnView) -> bool:
-        """Has a storage scheme hold the closure of some facts, if that is better: nothing is left to derive then."""
 
     @property
     def equality(self) -> Equality:

@@ -17,7 +17,6 @@ from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO_SCHEMES, Decision
 from evermat.columns.state.datasets import CountedSet, GrowingSet
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.views import View
 from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, NORMAL, Table
@@ -145,22 +144,6 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         return tables + stored + sum(c.nbytes for kind in counters for c in kind.values())
 
     # ── Storage schemes ──────────────────────────────────────────────────────────────────────────────────────────
-
-    def settle_storage(self, stratum: StratumRules) -> None:
-        """Decides how the relations of a stratum are stored, as far as that does not depend on their facts."""
-        stratum.store_unions(self.schemes, self.program)
-
-    def hold_back_copies(self, stratum: StratumRules) -> None:
-        """Leaves out rules of a stratum that only copy facts into a closure, if that may be stored as intervals."""
-        stratum.hold_back_copies(self.schemes, self.program, self.materialised)
-
-    def give_back_copies(self, stratum: StratumRules) -> Rules:
-        """The rules that were left out, which are rules of the stratum again."""
-        return stratum.give_back_copies()
-
-    def store_closure(self, stratum: StratumRules, external: View) -> bool:
-        """Whether what follows from some facts by the closure of a stratum is stored as intervals; then nothing is left to derive."""
-        return stratum.store_closures(self.schemes, self.program, external, self.materialised)
 
     def share_schemes(self, kept: State) -> None:
         """After a change of rules, relations are stored as before where the same rules concern them; others get rows first."""

@@ -42,6 +42,21 @@ class StratumRules(BaseStratumRules[Rules]):
         self.plain, self.closures = self.recursive, []
         self._normal[2:] = self._normal[1:2]  # if terms have representatives: `plain` follows `recursive`
 
+    # ── Storage schemes: on a cluster every fact is in a file ────────────────────────────────────────────────────
+
+    def settle_storage(self, state: State) -> None:
+        """Does nothing."""
+
+    def hold_back_copies(self, state: State) -> None:
+        """Does nothing."""
+
+    def give_back_copies(self) -> Rules:
+        return self._rules(())
+
+    def store_closure(self, state: State, external: View) -> bool:
+        del state, external
+        return False
+
 
 class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
     """All facts of a program, in files.
@@ -110,21 +125,6 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         if self.representatives is not None:
             self.given.add(self.representatives.names_of(given, self.program.rules))
             self.explicit.take_over(self.given)
-
-    # ── Storage schemes: on a cluster every fact is in a file ────────────────────────────────────────────────────
-
-    def settle_storage(self, stratum: StratumRules) -> None:
-        """Does nothing."""
-
-    def hold_back_copies(self, stratum: StratumRules) -> None:
-        """Does nothing."""
-
-    def give_back_copies(self, stratum: StratumRules) -> Rules:
-        return Rules((), frozenset(stratum.stratum.relations), self.context)
-
-    def store_closure(self, stratum: StratumRules, external: View) -> bool:
-        del stratum, external
-        return False
 
     @property
     def equality(self) -> StateEquality:
