@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from evermat.algebra.counters import Counter, Counters, UpdateCounter
-from evermat.algebra.equality import Equality, EqualityUpdate
+from evermat.algebra.equality import EqualityUpdate, Grown
 from evermat.algebra.rules import StratumRules
 from evermat.algebra.sets import OwnView, Set, WorkingSet
 from evermat.language import Stratum
@@ -40,9 +40,8 @@ class State(Protocol):
     def sums_counts(self) -> bool:
         """Whether counters are sums of what updates have counted: those of an update cannot be taken out again."""
 
-    @property
-    def equality(self) -> Equality:
-        """The state while a stratum with equality is materialised from scratch."""
+    def grown(self, stratum: Any) -> Grown:
+        """I of a stratum with equality, and π, while it is materialised from scratch."""
 
     @property
     def checks_equality(self) -> bool:

@@ -24,20 +24,6 @@ from evermat.engine import NormalRules
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 
 
-class StateEquality:
-    """A state with equality, while it is materialised from scratch."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def materialised(self, stratum: StratumRules) -> Materialised:
-        return Materialised(self._state, stratum)
-
-    def settle(self) -> None:
-        assert self._state.representatives is not None
-        self._state.representatives.settle(self._state)
-
-
 class _Delta:
     """Δ as rules need it: a set."""
 
@@ -84,6 +70,7 @@ class Materialised:
 
     def finish(self) -> None:
         self._delta.held.clear()
+        self._representatives.settle(self._state)
 
 
 class EqualityUpdate:

@@ -24,7 +24,7 @@ from evermat.engine import BaseState, Run
 from evermat.language import Program, Stratum, changed_rules, shared_relations
 
 if TYPE_CHECKING:
-    from evermat.columns.equality.equality_update import StateEquality
+    from evermat.columns.equality.equality_update import Materialised
 
 
 class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
@@ -99,11 +99,10 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         table.add_new(batch, EXPLICIT if self.representatives is None else EXPLICIT | NORMAL)
         self.given.sizes[name] = self.explicit.sizes[name] = table.count
 
-    @property
-    def equality(self) -> StateEquality:
-        from evermat.columns.equality.equality_update import StateEquality  # noqa: PLC0415  (it is made of states)
+    def grown(self, stratum: StratumRules) -> Materialised:
+        from evermat.columns.equality.equality_update import Materialised  # noqa: PLC0415  (it is made of states)
 
-        return StateEquality(self)
+        return Materialised(self, stratum)
 
     def put_last(self, name: str, rows: Rows) -> None:
         """Moves some given facts behind all others, before anything is derived: from there on rows are new facts only."""

@@ -20,7 +20,7 @@ from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.tasks.serialization import Shape
 
 if TYPE_CHECKING:
-    from evermat.spark.engine.equality import StateEquality
+    from evermat.spark.engine.equality import Materialised
 
 
 class StratumRules(BaseStratumRules[Rules]):
@@ -126,12 +126,10 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
             self.given.add(self.representatives.names_of(given, self.program.rules))
             self.explicit.take_over(self.given)
 
-    @property
-    def equality(self) -> StateEquality:
-        """The state while terms become equal, from scratch."""
-        from evermat.spark.engine.equality import StateEquality  # noqa: PLC0415  (it is made of states)
+    def grown(self, stratum: StratumRules) -> Materialised:
+        from evermat.spark.engine.equality import Materialised  # noqa: PLC0415  (it is made of states)
 
-        return StateEquality(self)
+        return Materialised(self, stratum)
 
     @property
     def nbytes(self) -> int:
