@@ -122,11 +122,9 @@ def maintain_ahead(
         choices += done
         if stratum.stratum.equality:
             update.settle_equality()
-    found = None
-    if last is not None:
-        found = last.finish()
-        if found is not None:
-            marks.implicit = (found.gained - found.inserted).size
+    found = None if last is None else last.finish()
+    if found is not None:
+        marks.implicit = (found.gained - found.inserted).size
     if taken_back is not None:
         update.overdeleted.add(taken_back)
         update.release(taken_back)
@@ -241,12 +239,8 @@ def _aggregated(rules: Iterable[Rule]) -> set[str]:
 
 def _counts_in_files(state: State, stratum: StratumRules, name: str) -> bool:
     """Whether derivations of a stratum are counted, and in such a way that they cannot be taken back."""
-    counted = state.valid_counters(stratum.stratum) > Counters.NONE or _needs_counters(state, stratum, name)
-    return state.sums_counts and counted
-
-
-def _needs_counters(state: State, stratum: StratumRules, name: str) -> bool:
-    """Whether an algorithm counts derivations of a stratum."""
+    if not state.sums_counts or state.valid_counters(stratum.stratum) > Counters.NONE:
+        return state.sums_counts
     if name == AUTO:
         return bool(stratum.closures)
     return ALGORITHMS[fixed_choice(state, stratum, name).algorithm].needs > Counters.NONE
