@@ -75,7 +75,6 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         return self._bag(starts, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: ViewT, positive: ViewT, negative: ViewT | None = None) -> BagT:
-        """The body facts, of the heads' own stratum, of all instances that derive some heads."""
         starts = self._asked(heads, self._starts.supports(set(heads.names)))
         return self._bag(starts, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
@@ -93,7 +92,6 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         return self._group([self.rules[number] for number in sorted(numbers)], self._own)
 
     def of(self, stratum: Stratum) -> Self:
-        """The rules that derive relations of a stratum."""
         own = frozenset(stratum.relations)
         return self._group([rule for rule in self.rules if rule.head.relation.name in own], own)
 
@@ -189,7 +187,6 @@ class NormalRules(Generic[RulesT]):
         self.refresh()
 
     def refresh(self) -> set[int]:
-        """Brings the rules into normal form again and returns the numbers of those that have changed."""
         moved = {term: found for term, known in self._known.items() if (found := self._normal(term)) != known}
         if not moved:
             return set()

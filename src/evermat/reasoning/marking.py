@@ -163,7 +163,6 @@ class LastStep:
         return getattr(self._update, name)
 
     def meet(self, heads: View) -> None:
-        """Takes note of facts that were derived, whether they are new or not."""
         self._met = (self._met | heads).listed()
 
     def process(self, stratum: StratumRules, name: str, done: list[Choice]) -> list[Choice]:

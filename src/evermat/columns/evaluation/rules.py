@@ -143,7 +143,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         return Pipeline(plan_from(rule, start, sizes), self.context, counted=counted)
 
     def forget_plans(self) -> None:
-        """Plans are made again when they are needed."""
         self.pipelines.clear()
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:

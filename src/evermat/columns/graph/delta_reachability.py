@@ -50,7 +50,6 @@ class Connections:
         return Pairs(more, less, self.sources, self.targets)
 
     def count(self) -> int:
-        """How many pairs there are."""
         return self._pairs.count() if self else 0
 
     def greatest(self) -> tuple[int, int]:

@@ -109,7 +109,6 @@ class Edges:
         return self._change(self.find(number, facts), number, present=False)
 
     def remove_all(self) -> Rows:
-        """Deletes all edges and returns them."""
         edges = self.everything()
         if self.noted is not None and len(edges):
             self.noted(self, edges, self.table.state[edges])
@@ -211,7 +210,6 @@ class Edges:
         return chosen, self.parts[number].oriented(self.values_of(self.table.rows[chosen].T))
 
     def everything(self) -> Rows:
-        """All edges that are there."""
         return np.flatnonzero(self.table.state[: self.table.count]).astype(np.int32)
 
     # ── Searches ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -162,7 +162,6 @@ class Pairs:
         self._bounds, self._targets = more.select(targets)
 
     def count(self) -> int:
-        """How many pairs there are."""
         return sum(
             kernels.count_pairs(
                 reached.active, reached.count, self._bounds, self._targets, reached.width, reached.rows, component, less

@@ -46,7 +46,6 @@ class _Arena:
             self.low, self.high = (lengthened(a[: self.used], room) for a in (self.low, self.high))
 
     def trim(self) -> None:
-        """Frees room that is not needed."""
         if self.used < len(self.low):
             self.low, self.high = self.low[: self.used].copy(), self.high[: self.used].copy()
 

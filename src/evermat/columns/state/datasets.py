@@ -60,7 +60,6 @@ class Dataset(View):
         self.sizes[name] = int(np.count_nonzero(table.state[: table.count] & np.uint16(self.bit)))
 
     def holds_all(self, name: str) -> bool:
-        """Whether every row of a table is in the set."""
         return self.sizes[name] == self.tables[name].count
 
 

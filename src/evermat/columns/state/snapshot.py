@@ -190,7 +190,6 @@ class _Evaluation:
         self.send(rule, appending(self._made[rule.head.relation.name], 0, self._store.jobs))
 
     def send(self, rule: Rule, sink: Sink) -> None:
-        """Sends what a rule derives to a sink."""
         pipeline = self._compiled(rule, self._sizes(rule))
         if pipeline is not None:
             pipeline.run(self._select, sink)
@@ -275,7 +274,6 @@ class Snapshot(BaseSnapshot[State]):
         self._scans: Scans = Counter() if scans is None else scans
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
-        """The facts of a relation, some at a time; each batch is valid until the next step."""
         columns = self._renamed_columns(name) if expanded else None
         table, explicit = self._state.tables[name], self._state.explicit if columns is None else self._state.given
         if which == ASSERTED:
@@ -298,7 +296,6 @@ class Snapshot(BaseSnapshot[State]):
             yield table.take(rows)
 
     def contains(self, name: str, fact: Batch, *, expanded: bool = True) -> bool:
-        """Whether a relation has a fact; of an expanded one, its terms are replaced by representatives in `fact`."""
         table, columns = self._state.tables[name], self._renamed_columns(name) if expanded else None
         if columns is not None and self.union_find is not None:
             self.union_find.rename(fact, columns)
@@ -320,5 +317,4 @@ class Snapshot(BaseSnapshot[State]):
         return evaluate(query, self._state, self._facts, run, self._scans, representatives=representatives)
 
     def stream(self, query: Query, run: Run) -> Solutions:
-        """The answer to a query, expanded; its rows are computed when they are read."""
         return stream(query, self._state, self._facts, run)

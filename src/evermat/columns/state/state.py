@@ -136,7 +136,6 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use by tables, indexes and counters."""
         counters = (self.nonrecursive_counter.counters, self.recursive_counter.counters)
         stored = sum(pairs.nbytes for rules in self.strata for pairs in rules.closed_pairs)
         tables = sum(t.nbytes for t in self.tables.values())

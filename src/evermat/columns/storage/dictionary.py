@@ -135,7 +135,6 @@ class Dictionary:
         return found
 
     def decode(self, ids: Ids) -> list[str]:
-        """Symbols of the ids."""
         return list(map(self._list().__getitem__, ids.tolist()))
 
     def decode_arrow(self, ids: Ids) -> pa.ChunkedArray:
