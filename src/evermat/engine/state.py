@@ -6,40 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evermat.algebra import Counters, OwnView
+from evermat.algebra import Counters, OwnView, View
+from evermat.engine.rules import BaseStratumRules
 from evermat.engine.run import Jobs, Run
 from evermat.language import Program, Stratum
-
-
-class _Facts(Protocol):
-    def count(self, name: str, /) -> int: ...
-    def about(self, name: str, /) -> int: ...
 
 
 class _Counter(Protocol):
     def drop(self, name: str, /) -> None: ...
 
 
-class _StratumRules(Protocol):
-    def refresh(self) -> bool: ...
-
-
-class _UnionFind(Protocol):
-    @property
-    def touched(self) -> bool: ...
-    def remember(self) -> None: ...
-
-
 class _Representatives(Protocol):
     @property
-    def union_find(self) -> _UnionFind: ...
+    def union_find(self) -> Any: ...
     def count(self, facts: OwnView, name: str, /) -> int: ...
     def settle_update(self, update: Any, /) -> None: ...
 
 
-FactsT = TypeVar("FactsT", bound=_Facts)
+FactsT = TypeVar("FactsT", bound=View)
 CounterT = TypeVar("CounterT", bound=_Counter)
-StratumRulesT = TypeVar("StratumRulesT", bound=_StratumRules)
+StratumRulesT = TypeVar("StratumRulesT", bound=BaseStratumRules[Any])
 RepresentativesT = TypeVar("RepresentativesT", bound=_Representatives)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ class Materialised:
         self._delta = _Delta(WorkingSet("Δ", _DELTA, state.tables, state.jobs.run))
 
     def add(self, *facts: View | Bag) -> View:
-        new = _together([self._state.materialised.add(some) for some in facts])
+        new: View = reduce(or_, map(self._state.materialised.add, facts))
         simple = isinstance(new, AppendedRows) and all(map(self._state.materialised.holds_all, new.names))
         return new if simple else self._delta.hold(new)
 
@@ -114,13 +115,6 @@ class EqualityUpdate:
         self.possible.refresh()
 
 
-def _together(views: Iterable[View]) -> View:
-    first, *rest = views
-    for view in rest:
-        first = first | view
-    return first
-
-
 class Grown:
     """(I ∖ D) ∪ A, to which facts are added while γ is π."""
 
@@ -168,7 +162,7 @@ class Again:
         self.rules = NormalRules(equality.stratum.written, self._rewritten.union_find.normal)
 
     def add(self, *facts: View | Bag) -> View:
-        return self._delta.hold(_together([self._held.add(some) for some in facts]))
+        return self._delta.hold(reduce(or_, map(self._held.add, facts)))
 
     def merge(self, delta: View) -> View | None:
         merged = self._rewritten.merge(delta)

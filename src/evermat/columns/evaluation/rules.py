@@ -58,7 +58,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
     def _asked(self, heads: View, starts: Sequence[Start]) -> list[Start]:
         by_relation: dict[str, list[Start]] = {}
         for start in starts:
-            by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
+            by_relation.setdefault(self.starts.read_first(start).relation.name, []).append(start)
         return [start for name, some in by_relation.items() for start in self._matching(heads.start(name), name, some)]
 
     def _matching(self, facts: Selection, name: str, starts: Sequence[Start]) -> Iterable[Start]:
@@ -86,7 +86,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         """The columns of the atom that a start reads from which are constants, with their values."""
         known = self._constants.get(start)
         if known is None:
-            terms = enumerate(self._starts.read_first(start).terms)
+            terms = enumerate(self.starts.read_first(start).terms)
             known = self._constants[start] = constants_in(terms, self.context.dictionary)
         return known
 
@@ -117,10 +117,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         return Listed(self.context.tables, found)
 
     # ── Plans ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def handed_out(self, start: Start) -> str:
-        """The relation whose facts a plan yields."""
-        return self._starts.handed_out(start)
 
     def compiled(self, number: int, start: int | None, *, counted: bool) -> Compiled:
         """The pipeline of a rule, started from a literal or from nothing."""
@@ -199,7 +195,7 @@ class Heads(Bag):
 
     @property
     def heads(self) -> dict[str, None]:
-        return dict.fromkeys(map(self._rules.handed_out, self._jobs))
+        return dict.fromkeys(map(self._rules.starts.handed_out, self._jobs))
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""

@@ -253,9 +253,9 @@ class ClosureUpdate:
     def add(self, delta: OwnView) -> Bag:
         return self._module.pairs(delta_graph.gained(self._edges, self._module.insert(delta)))
 
-    def _lose(self, facts: OwnView) -> Rows:
-        """Makes facts not external; returns the edges that are deleted by it."""
-        deleted = self._module.remove(facts)
+    def _lose(self, facts: OwnView, *, below: bool = False) -> Rows:
+        """Makes facts not external, or steps not there; returns the edges that are deleted by it."""
+        deleted = self._module.remove(facts, below=below)
         self._deleted_edges.append(deleted)
         return deleted
 
@@ -264,9 +264,7 @@ class ClosureUpdate:
         if self._has_lost_steps:
             return NO_ROWS
         self._has_lost_steps = True
-        deleted = self._module.remove(self._deleted_steps, below=True)
-        self._deleted_edges.append(deleted)
-        return deleted
+        return self._lose(self._deleted_steps, below=True)
 
 
 def _all(rows: Iterable[Rows]) -> Rows:

@@ -68,36 +68,6 @@ class Solutions:
     computed: Callable[[], Iterator[Batch]] | None = None
 
 
-def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
-    """The answer to a query, whose rows are computed when they are read: they are never all in memory.
-
-    Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
-    """
-    if not query.answer.columns:
-        return evaluate(query, state, facts, run)
-    solutions = Solutions(Table(query.answer.arity))
-
-    def compute(push: Callable[[Batch], None]) -> None:
-        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
-            del weights
-            run.derived(n)
-            push(batch[:, :n].copy())
-
-        store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
-        evaluation = _Evaluation(state, facts, store, {}, Counter())
-        (rule,) = query.rules
-        evaluation.send(rule, sink)
-        solutions.undefined = evaluation.undefined
-
-    def remember() -> Iterator[Batch]:
-        found = evaluate(query, state, facts, run)
-        solutions.undefined = found.undefined
-        return rows_of(found.table)
-
-    solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
-    return solutions
-
-
 def rows_of(table: Table) -> Iterator[Batch]:
     """All rows of a table, some at a time; each batch is valid until the next step."""
     for rows in table.scan(None, 0, table.count):
@@ -175,12 +145,7 @@ def _table(arity: int, batches: Iterable[Batch]) -> Table:
 
 class _Evaluation:
     def __init__(
-        self,
-        state: State,
-        facts: View,
-        store: EvaluationContext,
-        made: Mapping[str, Table],
-        scans: Scans,
+        self, state: State, facts: View, store: EvaluationContext, made: Mapping[str, Table], scans: Scans
     ) -> None:
         self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
         self.undefined = 0
@@ -317,4 +282,30 @@ class Snapshot(BaseSnapshot[State]):
         return evaluate(query, self._state, self._facts, run, self._scans, representatives=representatives)
 
     def stream(self, query: Query, run: Run) -> Solutions:
-        return stream(query, self._state, self._facts, run)
+        """The answer to a query, whose rows are computed when they are read: they are never all in memory.
+
+        Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
+        """
+        state, facts, solutions = self._state, self._facts, Solutions(Table(query.answer.arity))
+        if not query.answer.columns:
+            return evaluate(query, state, facts, run)
+
+        def compute(push: Callable[[Batch], None]) -> None:
+            def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
+                del weights
+                run.derived(n)
+                push(batch[:, :n].copy())
+
+            store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
+            evaluation = _Evaluation(state, facts, store, {}, Counter())
+            (rule,) = query.rules
+            evaluation.send(rule, sink)
+            solutions.undefined = evaluation.undefined
+
+        def remember() -> Iterator[Batch]:
+            found = evaluate(query, state, facts, run)
+            solutions.undefined = found.undefined
+            return rows_of(found.table)
+
+        solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
+        return solutions

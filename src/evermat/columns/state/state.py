@@ -63,13 +63,14 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     def _take_over(self, kept: State) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
-        for name in shared_relations(self.program, kept.program):
+        shared = set(shared_relations(self.program, kept.program))
+        self._share_schemes(kept, shared)
+        for name in shared:
             self.explicit.sizes[name] = kept.explicit.sizes[name]
             self.given.sizes[name] = kept.given.sizes[name]
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
             self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
-        self.share_schemes(kept)
         self.share_counters(kept)
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
@@ -143,9 +144,8 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     # ── Storage schemes ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def share_schemes(self, kept: State) -> None:
+    def _share_schemes(self, kept: State, shared: set[str]) -> None:
         """After a change of rules, relations are stored as before where the same rules concern them; others get rows first."""
-        shared = set(shared_relations(self.program, kept.program))
         new_closures = {rules.modules[0].names: rules for rules in self.strata if rules.is_one_closure}
         new_unions = {union.relation: (rules, union) for rules in self.strata for union in rules.unions}
         going_on: list[Callable[[], None]] = []
@@ -154,7 +154,7 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                 kept.unstore(old, [name for one in old.rounds for name in sorted(one.names)])
             for stored in list(old.stores):
                 rules = new_closures.get(stored.module.names)
-                if rules and stored.is_like(rules.modules[0].closure) and shared.issuperset(stored.module.reads):
+                if rules and stored.is_like(rules.modules[0].closure) and shared >= stored.module.reads:
                     copies = {str(copy.rule): copy for copy in rules.copies if copy.source.relation in shared}
                     if not copies.keys() >= set(stored.copied):
                         kept.spell_out_copies(old)
@@ -164,23 +164,17 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                     kept.unstore(old, stored.relations)
             for union in old.unions:
                 rules, now = new_unions.get(union.relation, (None, None))
-                if union.relation in old.unions_stored:
-                    if (
-                        rules
-                        and now
-                        and now.sources == union.sources
-                        and shared.issuperset({*now.sources, now.relation})
-                    ):
-                        going_on.append(partial(rules.store_union, now))
-                    else:
-                        kept.unstore(old, [union.relation])
+                if union.relation not in old.unions_stored:
+                    continue
+                if rules and now and now.sources == union.sources and shared >= {*now.sources, now.relation}:
+                    going_on.append(partial(rules.store_union, now))
+                else:
+                    kept.unstore(old, [union.relation])
         for go_on in going_on:
             go_on()
         decisions = {name: made for old in kept.strata for name, made in old.decisions.items()}
         for rules in self.strata:
             rules.decisions = {n: decisions[n] for n in rules.stratum.relations if n in decisions and n in shared}
-        for name in shared:
-            self.materialised.sizes[name] = kept.materialised.sizes[name]
 
     @property
     def stored_by_schemes(self) -> set[str]:
