@@ -132,7 +132,8 @@ def maintain_stratum(
     free = name == AUTO or (name == "bf-eq" and not stratum.stratum.equality)
     attempts = choose(update, stratum) if free else [Attempt(fixed_choice(update.state, stratum, name))]
     if stratum.stratum in update.renewed:
-        attempts = [Attempt(renewed_choice(stratum))]
+        reason = "a rule mentions a term that has another representative now"
+        attempts = [Attempt(Choice(stratum.stratum, "remat", Counters.NONE, reason))]
     choice = _attempt(update, views, stratum, attempts, {**ALGORITHMS, **instead})
     follow(update, views, stratum)
     return [choice]
@@ -196,12 +197,6 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     if not stratum.closures:
         name = ALGORITHMS[name].without_closures or name
     return Choice(own, name, state.valid_counters(own), "as asked for")
-
-
-def renewed_choice(stratum: StratumRules) -> Choice:
-    """What is done where rules have changed with the representatives of their terms."""
-    reason = "a rule mentions a term that has another representative now"
-    return Choice(stratum.stratum, "remat", Counters.NONE, reason)
 
 
 def is_reached(update: Update, stratum: Stratum) -> bool:

@@ -211,7 +211,9 @@ def why_not(state: State, name: str, marked: Iterable[str]) -> str:
         return f"`{stored[0]}` is not stored by rows"
     for rules in state.strata:
         concerned = _concerned(rules.stratum, reached)
-        for what, names in (("negated", _negated(concerned)), ("aggregated", _aggregated(concerned))):
+        negated = {one.atom.relation.name for rule in concerned for one in rule.literals if isinstance(one, Negation)}
+        aggregated = {name for rule in concerned if rule.aggregate is not None for name in rule.reads}
+        for what, names in (("negated", negated), ("aggregated", aggregated)):
             if met := sorted(reached & names):
                 return f"`{met[0]}` is {what}"
         if (concerned or not reached.isdisjoint(rules.stratum.relations)) and _counts_in_files(state, rules, name):
@@ -226,14 +228,6 @@ def _concerned(stratum: Stratum, reached: set[str]) -> list[Rule]:
         found += new
         reached |= {rule.head.relation.name for rule in new}
     return found
-
-
-def _negated(rules: Iterable[Rule]) -> set[str]:
-    return {one.atom.relation.name for rule in rules for one in rule.literals if isinstance(one, Negation)}
-
-
-def _aggregated(rules: Iterable[Rule]) -> set[str]:
-    return {name for rule in rules if rule.aggregate is not None for name in rule.reads}
 
 
 def _counts_in_files(state: State, stratum: StratumRules, name: str) -> bool:

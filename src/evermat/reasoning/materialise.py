@@ -28,12 +28,6 @@ def algorithm_for(stratum: StratumRules, asked: str) -> str:
     return MODULAR if (stratum.closures or stratum.stores) and asked != SEMINAIVE else SEMINAIVE
 
 
-def materialise_strata(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
-    """Computes I from E; I must be empty."""
-    for stratum in run.strata(state):
-        materialise_stratum(state, run, stratum, counters, algorithm)
-
-
 def materialise_stratum(
     state: State, run: Run, stratum: StratumRules, counters: Counters, algorithm: str = AUTO
 ) -> View | None:

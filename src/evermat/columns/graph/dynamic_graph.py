@@ -202,6 +202,11 @@ class Edges:
         begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
         return begins
 
+    def number(self, nodes: Nodes) -> Nodes:
+        """The positions of nodes in a list of them, by node; of other nodes it says nothing. Valid until the next call."""
+        self.positions[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
+        return self.positions
+
     # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:

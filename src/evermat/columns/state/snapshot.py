@@ -145,7 +145,12 @@ def _table(arity: int, batches: Iterable[Batch]) -> Table:
 
 class _Evaluation:
     def __init__(
-        self, state: State, facts: View, store: EvaluationContext, made: Mapping[str, Table], scans: Scans
+        self,
+        state: State,
+        facts: View,
+        store: EvaluationContext,
+        made: Mapping[str, Table],
+        scans: Scans,
     ) -> None:
         self._state, self._facts, self._store, self._made, self._scans = state, facts, store, made, scans
         self.undefined = 0
@@ -227,12 +232,7 @@ def without_unknown(
 
 
 class Snapshot(BaseSnapshot[State]):
-    """The facts of a state as they are now: valid until the next update is committed.
-
-    Args:
-        state: the facts.
-        scans: how often relations were scanned for queries, to be counted on.
-    """
+    """The facts of a state as they are now: valid until the next update is committed; `scans` are counted on."""
 
     def __init__(self, state: State, scans: Scans | None = None) -> None:
         super().__init__(state)
