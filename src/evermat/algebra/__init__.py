@@ -49,6 +49,6 @@ if TYPE_CHECKING:
     from evermat.algebra.modules import Module, ModuleUpdate, Stored, Take
     from evermat.algebra.rules import Rules, StratumRules
     from evermat.algebra.sets import Bag, OwnFacts, OwnView, Set, View, WorkingSet
-    from evermat.algebra.state import Run, State, TooManyInstancesError, Update
+    from evermat.algebra.state import Rounds, Run, State, TooManyInstancesError, Update
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -75,19 +75,12 @@ class State(Protocol):
         """Estimated number of rule instances that derive a stratum from scratch."""
 
 
-class Run(Protocol):
-    """One job over a state: limits, progress, statistics."""
-
-    @property
-    def derivations(self) -> int:
-        """Number of rule instances considered."""
+class Rounds(Protocol):
+    """A run or an update, as far as both begin rounds."""
 
     @property
     def outgrown(self) -> bool:
-        """Whether there are more facts or rounds than are allowed here: the rest is to be done elsewhere."""
-
-    def strata(self, state: Any) -> Iterator[StratumRules]:
-        """The strata in order; records which one is at work."""
+        """Whether there are more facts or rounds than are allowed here: the rest is to be done elsewhere; an update never is."""
 
     def next_round(self) -> None:
         """Begins a round; raises `LimitError` if a limit is reached."""
@@ -96,7 +89,18 @@ class Run(Protocol):
         """Raises `LimitError` if there are more facts than allowed; for a last round that adds many."""
 
 
-class Update(Protocol):
+class Run(Rounds, Protocol):
+    """One job over a state: limits, progress, statistics."""
+
+    @property
+    def derivations(self) -> int:
+        """Number of rule instances considered."""
+
+    def strata(self, state: Any) -> Iterator[StratumRules]:
+        """The strata in order; records which one is at work."""
+
+
+class Update(Rounds, Protocol):
     """One update: E⁻ and E⁺ cleaned of what changes nothing, D and A, and working sets. Left without commit, all is rolled back."""
 
     figures: dict[str, int]
@@ -179,16 +183,6 @@ class Update(Protocol):
 
     def release(self, *sets: Any) -> None:
         """Frees working sets that are not needed any more."""
-
-    def next_round(self) -> None:
-        """Begins a round; raises `LimitError` if a limit is reached."""
-
-    def check_facts(self) -> None:
-        """As for a run."""
-
-    @property
-    def outgrown(self) -> bool:
-        """As for a run; an update never is."""
 
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; records which one is at work."""

@@ -35,7 +35,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
 
     def __init__(self, rules: Sequence[Rule], own: frozenset[str], context: EvaluationContext) -> None:
         super().__init__(rules, own, context)
-        self.jobs = context.jobs
         self.pipelines: dict[tuple[int, int | None, bool], Compiled] = {}
         self._constants: dict[Start, list[tuple[int, int]]] = {}
 
@@ -205,7 +204,7 @@ class Heads(Bag):
             for job in jobs:
                 for relation, role in job.plan.relations:
                     select(role, relation)
-        run = self._rules.jobs.run
+        run = self._rules.context.jobs.run
         derivations, matches = run.derivations, 0
         for job in jobs:
             before = job.matches

@@ -236,16 +236,11 @@ class Index:
         buffers = out_i, out_row = _buffers.acquire(chunk)
         try:
             while cursor[0] < n:
+                found = bulk.starts, bulk.segments, recent.heads, recent.links, recent.base
                 if view is None:
-                    m = kernels.join_all(
-                        groups, n, cursor, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
-                        lo, hi, out_i, out_row,
-                    )  # fmt: skip
+                    m = kernels.join_all(groups, n, cursor, *found, lo, hi, out_i, out_row)
                 else:
-                    m = kernels.join_view(
-                        groups, n, cursor, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
-                        lo, hi, table.state, view, out_i, out_row,
-                    )  # fmt: skip
+                    m = kernels.join_view(groups, n, cursor, *found, lo, hi, table.state, view, out_i, out_row)
                 if m:
                     yield out_i[:m], out_row[:m]
         finally:

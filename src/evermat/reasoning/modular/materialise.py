@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from evermat.algebra import Counter, Module, OwnFacts, Run, State, StratumRules, Take, Update, View
+from evermat.algebra import Counter, Module, OwnFacts, Rounds, Run, State, StratumRules, Take, View
 from evermat.reasoning.modular.exchange import exchange
 from evermat.reasoning.modular.seminaive_module import Seminaive
 
@@ -48,7 +48,7 @@ def saturate_by(
     take: Take,
     present: View,
     delta: View,
-    run: Run | Update,
+    run: Rounds,
 ) -> None:
     """Adds all that follows from Δ, which is in `present`, by closures and by plain rules.
 
