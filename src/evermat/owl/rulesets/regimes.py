@@ -11,12 +11,11 @@ from typing import get_args
 
 from evermat.core import Entailment
 from evermat.owl.rulesets.datatypes import datatype_rules
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.vocabulary import PREFIXES
 
 Regime = Entailment
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
-_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 _RULES: dict[Regime, tuple[str, ...]] = {
     "rdfs": ("rdfs",),
     "owl2rl": ("schema", "owl2rl", "datatypes", "data_ranges"),
@@ -67,7 +66,7 @@ def trivial_rules() -> str:
 
 
 def _prefixes() -> str:
-    return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in _PREFIXES.items())
+    return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in PREFIXES.items())
 
 
 @cache
