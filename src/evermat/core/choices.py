@@ -48,7 +48,6 @@ class Choices:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names."""
         return tuple(self.meanings)
 
     def check(self, name: object) -> None:

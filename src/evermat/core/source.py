@@ -43,7 +43,6 @@ class Source:
     _starts: list[int] = field(default_factory=list, repr=False)
 
     def position(self, offset: int) -> Position:
-        """The line and column of a character."""
         if not self._starts:
             starts = [0]
             at = self.text.find("\n")

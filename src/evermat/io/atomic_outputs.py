@@ -125,7 +125,6 @@ class Outputs:
         return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
-        """Prepares a file with this content."""
         self.fill(FileRef(path, TEXT, gzip=False), str(path), lambda sink: sink.write(content))
 
     def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], _T]) -> _T:
@@ -150,7 +149,6 @@ class Outputs:
         return written
 
     def print_size(self, name: str, count: int) -> None:
-        """Prepares the line about the size of a relation for standard output."""
         self.print(f"{printsize(name, count)}\n".encode())
 
     def print(self, text: bytes) -> None:

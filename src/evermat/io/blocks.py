@@ -127,7 +127,6 @@ def _end_of_records(data: bytes, *, quoted: bool) -> int:
 
 
 def _end_of_first(data: bytes, *, quoted: bool) -> int:
-    """The end of the first record."""
     at = data.find(b"\n")
     while quoted and at >= 0 and data.count(b'"', 0, at) % 2:
         at = data.find(b"\n", at + 1)

@@ -55,7 +55,6 @@ class _Conforming:
     encoded: bool
 
     def table(self) -> pa.Table:
-        """The facts."""
         if not self.relation.columns:
             return nullary(present=self.found.num_rows > 0)
         columns: list[Any] = []

@@ -62,7 +62,6 @@ class Findings:
         return [*self.problems, Problem(errors.MORE_DATA_ERRORS, details)]
 
     def raise_if_any(self) -> None:
-        """Raises one `DataError` with everything found."""
         if self.problems:
             raise DataError(self.all()) from None
 
@@ -71,7 +70,6 @@ class Skipped(Findings):
     """Only counts mistakes: the reader leaves out what has one."""
 
     def add(self, _problem: Problem) -> None:
-        """Counts a problem."""
         self.count += 1
 
 

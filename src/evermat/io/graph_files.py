@@ -47,7 +47,6 @@ class GraphFiles:
                 yield from (ref.path for ref in input_files(Io(TRIPLES, path=path), Path()))
 
     def options_for(self, path: Path) -> RdfOptions:
-        """How one file is read."""
         return replace(self.options, blank=self.blanks.get(path, ""))
 
     def skip(self, path: str, count: int) -> None:

@@ -35,7 +35,6 @@ class FileRef(NamedTuple):
 
     @property
     def is_rdf(self) -> bool:
-        """Whether the file holds triples."""
         return self.format.triples
 
 
@@ -59,9 +58,6 @@ def file_ref(path: Path) -> FileRef:
     gzip = name.suffix == ".gz"
     form = ENDINGS.get(Path(name.stem).suffix if gzip else name.suffix, TEXT)
     return FileRef(path, form if form.compressible or not gzip else TEXT, gzip)
-
-
-# --- several files -------------------------------------------------------------------------------------------
 
 
 def input_files(io: Io, folder: Path) -> list[FileRef]:

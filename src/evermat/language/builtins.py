@@ -62,11 +62,9 @@ class Function:
     operator: bool = False  # it is written before its argument, or between its two
 
     def accepts(self, count: int) -> bool:
-        """Whether it can take this many arguments."""
         return count >= len(self.parameters) if self.variadic else count == len(self.parameters)
 
     def parameter(self, position: int) -> Type | None:
-        """The type of an argument."""
         return self.parameters[min(position, len(self.parameters) - 1)]
 
 

@@ -54,7 +54,6 @@ class _File:
 
     @property
     def imports(self) -> list[str]:
-        """The IRIs of what it imports, without angle brackets."""
         return list(dict.fromkeys(o[1:-1] for _, p, o in self.triples if p == owl("imports")))
 
 
@@ -129,7 +128,6 @@ def _read(path: Path, base: str | None) -> _File:
 
 
 def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _File:
-    """The ontology in a file that is not RDF."""
     from evermat.owl.syntax.functional import read_functional  # noqa: PLC0415
     from evermat.owl.syntax.owlxml import read_owl_xml  # noqa: PLC0415
     from evermat.owl.syntax.to_triples import triples_of  # noqa: PLC0415

@@ -119,7 +119,6 @@ class Plan:
 
     @property
     def relations(self) -> Iterator[tuple[Relation, Role]]:
-        """What the plan reads."""
         return ((step.relation, step.role) for step in self.steps if isinstance(step, Match | Check))
 
     def __str__(self) -> str:

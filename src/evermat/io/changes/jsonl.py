@@ -137,9 +137,6 @@ class _Line:
         return False
 
 
-# --- writing -----------------------------------------------------------------------------------------------
-
-
 def write_changed_jsonl(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
     """Objects with `op`, `relation` and `values`."""
     for sign, relation, batches in parts:

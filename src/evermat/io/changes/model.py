@@ -71,12 +71,10 @@ class Grouped:
         self._signs: dict[str, list[bool]] = {}
 
     def add(self, relation: Relation, values: list[Value], *, insert: bool) -> None:
-        """Adds the values of one fact."""
         self._rows.setdefault(relation.name, []).append(values)
         self._signs.setdefault(relation.name, []).append(insert)
 
     def facts(self, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
-        """All of them."""
         for name, rows in self._rows.items():
             relation = relations[name]
             table = (

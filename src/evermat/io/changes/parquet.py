@@ -233,9 +233,6 @@ def _is_spelled(rest: pa.Table) -> bool:
     return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_text(type_.value_type)
 
 
-# --- writing -----------------------------------------------------------------------------------------------
-
-
 def write_changed_parquet(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:
     """Columns `op`, `relation` and `values`: the values are spelled as in text, for one schema has to suit all."""
     with pq.ParquetWriter(sink, _SCHEMA) as writer:

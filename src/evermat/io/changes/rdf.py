@@ -87,7 +87,6 @@ def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
 
 
 def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None) -> pa.Table:
-    """The triples of a file."""
     path = change.ref.path
     with failing(path, "changes are"), open_text(change.ref) as text:
         findings = Skipped(str(path)) if options.skip else Findings(str(path))
@@ -120,7 +119,6 @@ def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: 
 
 
 def _labels(quads: Iterable[Quads]) -> set[str]:
-    """The blank nodes of some triples."""
     return {
         label
         for part in quads

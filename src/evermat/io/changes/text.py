@@ -44,9 +44,6 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
 read_changed_text = partial(read_text_changes, read=read_block)
 
 
-# --- as a whole ----------------------------------------------------------------------------------------------
-
-
 def read_quickly(data: bytes, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
     """The changes of a block, or None where something is wrong or unusual."""
     split = _split(data if data.endswith(_NEWLINE) else data + _NEWLINE)
@@ -116,9 +113,6 @@ def _read_values(lines: bytes, relation: Relation, count: int) -> pa.Table | Non
     return table if table is not None and table.num_rows == count else None
 
 
-# --- line by line --------------------------------------------------------------------------------------------
-
-
 def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block, field by field; lines with errors are noted and left out."""
     found = Grouped()
@@ -162,15 +156,11 @@ def _value_fields(record: Record, relation: Relation) -> list[Field]:
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
-    """Notes a change with too few or too many values."""
     fields, end = record.fields, len(record.text)
     kind, details = wrong_count(relation, len(fields), "this change", count_of(len(fields), "value"))
     few = len(fields) < relation.arity
     span = Span(end, end + 1) if few else Span(fields[relation.arity].span.start, fields[-1].span.end)
     note(record, span, kind, findings, **details)
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_changed_text(sink: BinaryIO, parts: Iterable[WrittenRows], path: Path) -> None:

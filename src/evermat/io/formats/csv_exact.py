@@ -93,7 +93,6 @@ def number_details(relation: Relation, position: int, text: str, kind: Kind) -> 
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
-    """Notes a record with too few or too many columns."""
     fields, end = record.fields, record.fields[-1].span.end
     empty = len(fields) == 1 and not record.text.rstrip("\r\n")
     found = "nothing in it" if empty else count_of(len(fields), "column")

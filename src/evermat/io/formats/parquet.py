@@ -25,9 +25,6 @@ PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
 
 
-# --- reading -----------------------------------------------------------------------------------------------
-
-
 def read_parquet(source: Any, file: InputFile) -> pa.Table:
     """The facts of a relation from a path, or a stream that can be read at any offset."""
     name = file.findings.path
@@ -71,9 +68,6 @@ def _row_names(metadata: Any) -> Callable[[int], str]:
         return f"row {row + 1} (row group {group + 1})"
 
     return row_name
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_parquet(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:

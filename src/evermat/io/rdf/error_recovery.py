@@ -167,9 +167,6 @@ def markup(text: bytes) -> Iterator[bytes]:
         at = end
 
 
-# --- positions --------------------------------------------------------------------------------------------------
-
-
 class Lines:
     """Turns offsets in a text into lines and columns."""
 

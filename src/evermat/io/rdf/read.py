@@ -127,8 +127,6 @@ def _read_parsed(
     return kept
 
 
-# --- formats -------------------------------------------------------------------------------------------------
-
 _COMMENTS = re.compile(rb"(?:\s+|#[^\r\n]*)*")
 _FUNCTIONAL = re.compile(rb"(?:Prefix|Ontology)\s*\(")
 _TURTLE = re.compile(rb"@prefix\b|@base\b|(?i:PREFIX\s|BASE\s*<)|<[^<>\s]*:[^<>\s]*>|_:|\[|$")

@@ -38,7 +38,6 @@ class Router:
 
     @classmethod
     def of(cls, relations: Mapping[str, Relation]) -> Self:
-        """The router of a program with these relations."""
         taking = {
             name: relation
             for name, relation in relations.items()

@@ -52,7 +52,6 @@ class Quads(NamedTuple):
 
     @property
     def columns(self) -> list[Any]:
-        """The columns that there are."""
         return [column for column in self if column is not None]
 
     def encoded(self) -> pa.Table:
@@ -101,7 +100,6 @@ class Prefixed:
         self._blank = blank
 
     def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
         if not self._blank:
             return quads
         return Quads(*(with_terms(column, self._renamed) for column in quads.columns))
@@ -120,7 +118,6 @@ class Numbered:
         self._known: dict[str, str] = {}
 
     def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
         found: list[tuple[int, str]] = []
         columns = quads.columns
         for position, column in enumerate(columns):

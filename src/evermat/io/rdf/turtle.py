@@ -122,7 +122,6 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
 
 
 def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
-    """The triples, a block at a time."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
     graphs = syntax == "trig"
@@ -225,7 +224,6 @@ class Careful:
             return None
 
     def _complain(self, statement: Statement) -> None:
-        """Notes what is wrong with a statement."""
         self.wrong += 1
         text = self._text[statement.start : statement.end]
         pieces = _Pieces(markup(statement.lead + text + statement.tail))
@@ -276,7 +274,6 @@ class Careful:
         return self._between(min(start, end), end)
 
     def _problem(self, error: SyntaxError, position: _Position) -> Problem:
-        """A mistake at its position."""
         line = self._lines.line(position.line)
         why = without_position(error.msg)
         if why.endswith(RELATIVE):

@@ -86,7 +86,6 @@ class _Writer:
         self.written = self.left_out = 0
 
     def lines(self, batch: pa.RecordBatch) -> bytes:
-        """The lines of a batch."""
         columns = [_encoded(column) for column in batch.columns[: 4 if self._graphs else 3]]
         right = np.ones(batch.num_rows, np.bool_)
         for position, column in enumerate(columns):

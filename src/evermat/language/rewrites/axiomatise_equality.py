@@ -40,7 +40,6 @@ def _axiomatised(program: Program) -> Program:
 
 
 def _same(relations: dict[str, Relation], left: Variable, right: Variable) -> Atom:
-    """The atom that two terms are the same."""
     if TRIPLE in relations:
         return Atom(relations[TRIPLE], (left, Constant(SAME_AS, Type.TERM), right))
     return Atom(relations[SAME_AS], (left, right))

@@ -39,7 +39,6 @@ class Automaton:
         self._values: list[Any] = []
 
     def start(self) -> None:
-        """A statement begins."""
         self._states = [self._first]
         self._values = []
 

@@ -192,7 +192,6 @@ class Builder(Transformer[Token, Any]):
 
 
 def _string(token: Token) -> str:
-    """The text of a string token, with its escapes resolved."""
     try:
         return unescape(token.value[1:-1])
     except BadEscapeError as error:

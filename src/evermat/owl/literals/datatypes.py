@@ -238,9 +238,6 @@ def _language_range(language: str) -> str | None:
     return f'"{_TEXT}"@{language.lower()}(?:-[a-z0-9-]*)?'
 
 
-# --- values --------------------------------------------------------------------------------------------------
-
-
 def value_pattern(literal: str) -> str | None:
     """All spellings of the value of a literal, or None if no pattern can say that."""
     number = _NUMBER.fullmatch(literal)

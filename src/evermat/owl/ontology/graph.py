@@ -53,7 +53,6 @@ class Graph:
         return self._subjects.get(subject, {})
 
     def values(self, subject: str, property_: str) -> list[str]:
-        """The values that a subject has for a property."""
         return self.about(subject).get(property_, [])
 
     def value(self, subject: str, property_: str) -> str:

@@ -81,7 +81,6 @@ class Output:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules, in the order in which they came."""
         return tuple(self._rules.values())
 
     def keep(self, rules: Sequence[Rule]) -> None:
@@ -108,7 +107,6 @@ class Output:
         self.begin_text(axiom.kind, axiom.text(self.name))
 
     def begin_text(self, kind: str, text: str) -> None:
-        """What follows comes from an axiom with this text."""
         self._kind, self._text, self._lost, self._emitted, self._variables = kind, text, {}, False, 0
 
     def end(self) -> None:

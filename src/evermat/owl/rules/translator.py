@@ -38,7 +38,6 @@ class Translator:
         self.output, self.sides = output, sides
 
     def translate(self, axioms: Axioms) -> None:
-        """Puts out the rules of all axioms, and notes what is lost."""
         hierarchy = Hierarchy(axioms.axioms)
         self._name_what_is_known(axioms, hierarchy)
         for axiom in axioms.axioms:
