@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from evermat.core import DataError, Problem, ProgramError
 from evermat.core import error_catalogue as errors
+from evermat.io.formats.registry import RdfOptions
 from evermat.io.locate import input_files, is_remote
-from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs
 from evermat.language import Column, Io, Relation, Type
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 from evermat.core import DataError, collected_errors
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
-from evermat.io.formats.registry import TEXT, InputFile
+from evermat.io.formats.registry import AS_IT_IS, TEXT, InputFile, RdfOptions
 from evermat.io.locate import FileRef, input_files
 from evermat.io.open import decompressed, failing, refuse_folder
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.schema import table_of
 from evermat.language import Io
 

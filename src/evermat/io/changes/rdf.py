@@ -20,10 +20,9 @@ from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import ChangedRows
 from evermat.io.error_report import Findings, Skipped, fail
 from evermat.io.error_text import shown
-from evermat.io.formats.registry import UpdateFiles
+from evermat.io.formats.registry import RdfOptions, UpdateFiles
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
-from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, is_blank, triples_table

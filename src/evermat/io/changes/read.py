@@ -25,9 +25,8 @@ from evermat.io.blocks import BLOCK, blocks
 from evermat.io.changes.model import ChangedRows, read_block_changes
 from evermat.io.changes.text import read_block
 from evermat.io.error_report import Findings
-from evermat.io.formats.registry import UpdateFiles
+from evermat.io.formats.registry import AS_IT_IS, RdfOptions, UpdateFiles
 from evermat.io.locate import file_ref
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
 from evermat.language import Program, Relation

@@ -12,10 +12,9 @@ import pyarrow as pa
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, Skipped, fail
-from evermat.io.formats.registry import FORMATS, InputFile
+from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.rdf.error_recovery import NotXmlError
 from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
