@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evermat.core import Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.blocks import Block, pieces
+from evermat.io.blocks import PIECE, Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
 from evermat.io.error_report import Findings
 from evermat.io.error_text import shown, wrong_count
@@ -24,7 +24,6 @@ from evermat.io.formats.csv_writer import write_rows
 from evermat.io.schema import nullary
 from evermat.language import Io, Relation
 
-_PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
@@ -34,10 +33,10 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
     found = read_quickly(block.data, relations)
     if found is not None:
         yield from found
-    elif len(block.data) <= _PIECE:
+    elif len(block.data) <= PIECE:
         yield from read_slowly(block, relations, findings)
     else:
-        for piece in pieces(block, quoted=False, size=len(block.data) // 8 + 1):
+        for piece in pieces(block):
             yield from read_block(piece, relations, findings)
 
 

@@ -59,7 +59,7 @@ def read_records(block: Block, io: Io, findings: Findings) -> list[list[Value]]:
 def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
     """How often the one fact of a nullary relation stands in a block: as `()`, or as an empty line."""
     found = 0
-    for line_number, line in _lines(block, findings):
+    for line_number, line in lines_of(block, findings):
         if line in ("", NULLARY):
             found += 1
         else:
@@ -111,7 +111,7 @@ def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str =
     findings.at(kind, line, line_number, within, help, **details)
 
 
-def _lines(block: Block, findings: Findings) -> Iterator[tuple[int, str]]:
+def lines_of(block: Block, findings: Findings) -> Iterator[tuple[int, str]]:
     """The numbered lines of a block without their ends; lines that are not UTF-8 are noted and left out."""
     lines = block.data.split(b"\n")
     if not lines[-1] and len(lines) > 1:
@@ -135,7 +135,7 @@ def decode(line: bytes, number: int, findings: Findings) -> str | None:
 
 def plain_records(block: Block, delimiter: str, findings: Findings) -> Iterator[Record]:
     """The records of a block in which nothing is quoted; lines that are not UTF-8 are noted and left out."""
-    for line_number, line in _lines(block, findings):
+    for line_number, line in lines_of(block, findings):
         fields = []
         start = 0
         for text in line.split(delimiter):
