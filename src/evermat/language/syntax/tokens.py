@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from evermat.language.syntax.ast import Statement, Unread
 
 
+@dataclass(slots=True, eq=False)
 class Token:
     """A terminal of the grammar at a place of the text."""
 
-    __slots__ = ("end_pos", "start_pos", "type", "value")
-
-    def __init__(self, type_: str, value: str, start_pos: int = 0, end_pos: int = 0) -> None:
-        self.type, self.value = type_, value
-        self.start_pos, self.end_pos = start_pos, end_pos
-
-    def __repr__(self) -> str:
-        return f"Token({self.type}, {self.value!r})"
+    type: str
+    value: str
+    start_pos: int = 0
+    end_pos: int = 0
 
 
 _SKIP_LIMIT = 20_000  # tokens after a mistake among which the next statement must begin

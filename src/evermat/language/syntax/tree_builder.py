@@ -75,6 +75,8 @@ class Builder(Transformer[Token, Any]):
     def prefix(self, *_tokens: Token) -> None:
         """Nothing to build: the lexer has taken note of it."""
 
+    plan_item = prefix  # plans of our own are made instead
+
     def pragma(self, keyword: Token, key: Token, value: Token | None) -> Any:
         span = Span(keyword.start_pos, (value or key).end_pos)
         return ast.Pragma(_string(key), _string(value) if value else "", span)
@@ -82,33 +84,25 @@ class Builder(Transformer[Token, Any]):
     def ignored(self, keyword: Token, *_rest: Any) -> Any:
         return ast.Ignored(keyword.value, span_of(keyword))
 
-    def fact(self, heads: list[ast.Atom]) -> Any:
-        return ast.Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
-
-    def rule(self, heads: list[ast.Atom], body: ast.Formula) -> Any:
+    def rule(self, heads: list[ast.Atom], body: ast.Formula | None = None) -> Any:
         return ast.Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
+
+    fact = rule
 
     def names(self, *tokens: Token) -> list[ast.Name]:
         return [name_of(t) for t in tokens]
 
-    def attributes(self, *attributes: ast.Attribute) -> list[ast.Attribute]:
-        return list(attributes)
-
     def attribute(self, name: Token, type_: Token) -> ast.Attribute:
         return ast.Attribute(name.value, name_of(type_), span_of(name))
-
-    def parameters(self, *parameters: ast.Parameter) -> list[ast.Parameter]:
-        return list(parameters)
 
     def parameter(self, key: Token, value: Token) -> ast.Parameter:
         text = _string(value) if value.type == "STRING" else value.value
         return ast.Parameter(key.value, text, Span(key.start_pos, value.end_pos))
 
-    def plan_item(self, *_tokens: Token) -> None:
-        """Plans of our own are made instead."""
+    def heads(self, *items: Any) -> list[Any]:
+        return list(items)
 
-    def heads(self, *atoms: ast.Atom) -> list[ast.Atom]:
-        return list(atoms)
+    attributes = parameters = arguments = heads
 
     def equation(self, left: ast.Expression, right: ast.Expression) -> ast.Equation:
         span = Span(left.span.start, right.span.end)
@@ -116,9 +110,6 @@ class Builder(Transformer[Token, Any]):
 
     def atom(self, name: Token, arguments: list[ast.Expression] | None, end: Token) -> ast.Atom:
         return ast.Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
-
-    def arguments(self, *arguments: ast.Expression) -> list[ast.Expression]:
-        return list(arguments)
 
     def disjunction(self, *parts: ast.Formula) -> ast.Formula:
         return ast.Or(list(parts))
