@@ -21,7 +21,7 @@ from evermat.io.formats.registry import TEXT
 from evermat.io.locate import file_ref
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches
-from evermat.language import Column, Relation, Type
+from evermat.language import Column, Relation
 
 _TYPES = {arrow: type_ for type_, arrow in reversed(ARROW_TYPES.items())}  # a string is taken for a symbol
 
@@ -76,11 +76,7 @@ def _parts(change: Changed) -> Iterator[WrittenRows]:
             if name in facts:
                 table = facts[name].to_arrow()
                 if table.num_rows:
-                    relation = Relation(name, tuple(_column(field) for field in table.schema))
+                    types = [_TYPES[field.type] for field in table.schema]
+                    columns = (Column(n, t, str(t)) for n, t in zip(table.column_names, types, strict=True))
+                    relation = Relation(name, tuple(columns))  # enough to sort and to spell it
                     yield WrittenRows(sign, relation, sorted_batches(table, relation))
-
-
-def _column(field: pa.Field) -> Column:
-    """A column of a relation, as far as its Arrow form tells: enough to sort and to spell it."""
-    type_: Type = _TYPES[field.type]
-    return Column(field.name, type_, str(type_))

@@ -55,7 +55,9 @@ class _Separation:
         plain = [literal for literal in rule.body if not isinstance(literal, model.Aggregation)]
         bound = bound_by(plain, ())
         ready = next(a for a in rule.body if isinstance(a, model.Aggregation) and set(a.keys) <= bound)
-        name = self._name(rule)
+        head = rule.head.relation.name
+        self._numbers[head] += 1
+        name = f"{head}#{self._numbers[head]}"
         result = model.Variable("'result", ready.result.type)
         relation = self._relation(name, [*ready.keys, result], rule)
 
@@ -125,11 +127,6 @@ class _Separation:
             for variable in variables - bound:
                 name = variable.name.partition("'")[0]
                 self._problems.add(errors.ALTERNATIVE_VARIABLE, ready.span, name=name)
-
-    def _name(self, rule: model.Rule) -> str:
-        name = rule.head.relation.name
-        self._numbers[name] += 1
-        return f"{name}#{self._numbers[name]}"
 
     def _relation(self, name: str, variables: list[model.Variable], rule: model.Rule) -> model.Relation:
         columns = tuple(model.Column(v.name.partition("'")[0] or "result", v.type, str(v.type)) for v in variables)
