@@ -33,9 +33,10 @@ from evermat.io.rdf.ntriples import (
     UnsupportedError,
     cut_lines,
     in_our_words,
+    with_default_named,
     without_position,
 )
-from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
+from evermat.io.rdf.terms import Quads, column_of
 from evermat.language import quote, unescape
 
 if TYPE_CHECKING:
@@ -67,36 +68,29 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
         check_xml(stream.read)
         stream.seek(start)
     watched = _Watched(stream, checked=entities)
-    yield from _blocks(_parse(watched, syntax, base), syntax)
+    yield from _blocks(_parse(_Pieces(watched.pieces()), syntax, base), syntax)
     if not watched.closed:
         raise NotXmlError("it breaks off", 1, 1)  # pyoxigraph takes that for complete
 
 
 class _Watched:
-    """A stream of an XML document that knows how the document began and ended; all its entities are checked."""
+    """An XML document, read in pieces, and how it began and ended; all its entities are checked."""
 
     _NAME = re.compile(rb"<([^\s<>/?!=]+)")
 
     def __init__(self, stream: BinaryIO, *, checked: bool) -> None:
         self._stream, self._checked = stream, checked
-        self._start = self._end = self._rest = b""
-        self._at = 0
+        self._start = self._end = b""
 
-    def read(self, size: int) -> bytes:
-        if not self._rest:
-            self._rest = self._stream.read(_PIECE)
+    def pieces(self) -> Iterator[bytes]:
+        while piece := self._stream.read(_PIECE):
             if len(self._start) < _START:
-                self._start += self._rest
-            end = self._end + self._rest
+                self._start += piece
+            end = self._end + piece
             if not self._checked and _ENTITY in end:
                 raise NotXmlError("it has entities", 1, 1)
             self._end = end[-_END:]
-            self._at = 0
-        data = self._rest[self._at : self._at + size]
-        self._at += len(data)
-        if self._at >= len(self._rest):
-            self._rest = b""
-        return data
+            yield piece
 
     @property
     def closed(self) -> bool:
@@ -149,8 +143,7 @@ def _held(text: bytes, *, graphs: bool) -> Quads:
         ]
         columns[2] = column_of(columns[2].indices, pa.array(terms, pa.string()))
     if graphs:
-        names = columns[3].dictionary
-        columns[3] = column_of(columns[3].indices, pc.if_else(pc.equal(names, ""), DEFAULT_GRAPH, names))
+        columns[3] = with_default_named(columns[3])
     return Quads(*columns)
 
 
