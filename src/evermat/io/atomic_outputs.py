@@ -100,13 +100,10 @@ class Outputs:
     def write_graph(
         self, ref: FileRef | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
     ) -> Written:
-        """Prepares an RDF file; `name` is what it holds.
+        """Prepares an RDF file; `name` is what it holds: two things are not written to one file.
 
-        Args:
-            ref: the file, whose name says the format.
-            triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
-                sorted; batches, or several tables, are written as they come.
-            name: what the file holds: two things are not written to one file.
+        Triples have columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table
+        is sorted; batches, or several tables, are written as they come.
 
         Raises:
             DataError: the name is not that of an RDF file.

@@ -29,14 +29,9 @@ def conform(
     *,
     encoded: bool = False,
 ) -> pa.Table:
-    """The table with exactly the relation's columns and types.
+    """The table with exactly the relation's columns and types; with `encoded`, texts that are dictionary-encoded may stay so.
 
-    Args:
-        table: the facts.
-        relation: what it is to be.
-        name: what errors call the table.
-        row_name: what errors call a row, counted from 0.
-        encoded: whether texts that are dictionary-encoded may stay so.
+    Errors call the table `name`, and a row, counted from 0, what `row_name` returns.
 
     Raises:
         DataError: it does not fit.

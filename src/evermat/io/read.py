@@ -31,14 +31,9 @@ def read_relation(
 ) -> pa.Table:
     """The facts of a relation from its files in `folder`, or from standard input; duplicates are kept.
 
-    Everything that is wrong with the files is raised as one `DataError` with its positions.
-
-    Args:
-        io: the relation, and what its `.input` says.
-        folder: where files are looked for.
-        options: how RDF files are read.
-        blanks: what labels of blank nodes begin with, by file; see `blank_prefixes`. Without it, this is all that is read.
-        skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
+    Everything that is wrong with the files is raised as one `DataError` with its positions. `blanks` says what labels of
+    blank nodes begin with, by file (see `blank_prefixes`); without it, this is all that is read. `skipped` is told how many
+    malformed statements of which RDF file were left out, if the options ask for that.
     """
     if io.medium == "stdin":
         return _read(sys.stdin.buffer, InputFile(FileRef(Path(STDIN), TEXT, gzip=False), io, Findings(STDIN)))

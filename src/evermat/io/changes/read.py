@@ -56,12 +56,8 @@ def read_update(
 ) -> FileChanges:
     """The changes of one of the updates that `updates_of` finds: a file, two of RDF, or with `-` the text on standard input.
 
-    Args:
-        paths: the files.
-        program: whose relations change.
-        options: how RDF is read; labels of blank nodes are always those of the state.
-        skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
-        size: how many bytes of a text are read at a time.
+    Labels of blank nodes are always those of the state, whatever the options are. `skipped` is told how many malformed
+    statements of which RDF file were left out, if the options ask for that.
 
     Raises:
         DataError: with everything that is wrong with the files.

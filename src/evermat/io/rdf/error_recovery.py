@@ -48,10 +48,7 @@ _TOKEN = re.compile(
 def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: bool) -> Iterator[Statement]:
     """The statements of a text, apart from its declarations of prefixes and bases: these are in the leads.
 
-    Args:
-        text: the text.
-        accepts: whether a text is right; a declaration that is not is yielded as a statement.
-        graphs: whether braces enclose graphs, as in TriG.
+    A declaration that is not right, as `accepts` says, is yielded as a statement. With `graphs` braces enclose graphs, as in TriG.
     """
     at, declared, lead, tail = 0, b"", b"", b""
     while (begin := _BETWEEN.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches nothing, too
@@ -98,11 +95,7 @@ class NotXmlError(Exception):
 
 
 def xml_statements(text: bytes) -> list[Statement]:
-    """The elements below the root of a document, or the whole document if its root is not what holds several.
-
-    Raises:
-        NotXmlError: it is not an XML document.
-    """
+    """The elements below the root of a document, or the whole document if its root is not what holds several."""
     found = _Elements(text)
     if found.name != _RDF or not found.starts:
         return [Statement(0, len(text))]
@@ -112,11 +105,7 @@ def xml_statements(text: bytes) -> list[Statement]:
 
 
 def check_xml(read: Callable[[int], bytes]) -> None:
-    """Reads a document to see whether it is one, and whether its entities do not stand for vastly more than it is.
-
-    Raises:
-        NotXmlError: it is none.
-    """
+    """Reads a document to see whether it is one, and whether its entities do not stand for vastly more than it is."""
     parser = expat.ParserCreate(namespace_separator=" ")
     try:
         while piece := read(1 << 16):

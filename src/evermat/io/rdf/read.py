@@ -69,19 +69,10 @@ def read_rdf(
     labels: Callable[[], Labels] | None = None,
     size: int = LINES,
 ) -> list[_T]:
-    """What is kept of the triples of a text, block by block.
+    """What `keep` returns for the triples of a text, block by block; raises what is wrong, unless `findings` are `Skipped`.
 
-    Args:
-        stream: the text; one in a format without lines is perhaps read twice.
-        name: the name of the file, which says the format, as far as names do.
-        options: how it is read.
-        findings: takes what is wrong; if it is `Skipped`, mistakes are only counted.
-        keep: what becomes of a block.
-        labels: what blank nodes are called, if not as everywhere.
-        size: how many bytes are read at a time where that is for us to say.
-
-    Raises:
-        DataError: with everything that is wrong.
+    The name of the file says the format, as far as names do. A text in a format without lines is perhaps read twice; of
+    others, at most `size` bytes are read at a time. `labels` say what blank nodes are called, if not as everywhere.
     """
     syntax = _syntax(stream, name)
     if syntax in _ONTOLOGIES:
@@ -138,11 +129,8 @@ _ONTOLOGY_XML = re.compile(rb"<(?:[^\s<>/:]+:)?Ontology[\s>/]")
 def sniff(start: bytes, name: str) -> str:
     """The format of a file: one of `SYNTAXES`.
 
-    The ending says it, or for `.owl`, `.xml`, `.rdf` and endings that are not those of RDF the beginning of the text.
-
-    Args:
-        start: how the text, decompressed, begins; some ten thousand bytes are enough.
-        name: the name of the file, perhaps with `.gz`.
+    The ending says it, or for `.owl`, `.xml`, `.rdf` and endings that are not those of RDF the beginning of the text,
+    decompressed: some ten thousand bytes are enough.
     """
     ending = Path(name.lower().removesuffix(".gz")).suffix
     if ending in _NAMED:

@@ -57,8 +57,7 @@ class Router:
     def route(self, triples: pa.Table) -> Routed:
         """The facts that triples are, by relation, and the triples that go nowhere.
 
-        Args:
-            triples: columns `s`, `p` and `o`, of strings or dictionary-encoded; so are the columns of the facts.
+        The columns `s`, `p` and `o` are of strings or dictionary-encoded; so are the columns of the facts.
         """
         if self.everything and self.others is not None:
             facts = {self.others.name: _named(triples.columns, self.others)} if triples.num_rows else {}

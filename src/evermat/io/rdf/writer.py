@@ -37,12 +37,9 @@ class Written(NamedTuple):
 
 
 def write_graph(sink: BinaryIO, triples: Iterable[pa.RecordBatch | pa.Table], syntax: str) -> Written:
-    """Writes triples in the order in which they come.
+    """Writes triples in the order in which they come; the syntax is `nt`, `nq`, `ttl`, `trig` or `rdf`.
 
-    Args:
-        sink: what is written to.
-        triples: columns of subjects, properties and objects, for formats with graphs perhaps of graphs, in N-Triples form.
-        syntax: `nt`, `nq`, `ttl`, `trig` or `rdf`.
+    They have columns of subjects, properties and objects, for formats with graphs perhaps of graphs, in N-Triples form.
     """
     writer = _Writer(syntax)
     texts = (text for batch in _batches(triples) if (text := writer.lines(batch)))

@@ -37,11 +37,9 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
 
     It declares `triple(s, p, o)` and `inconsistent(axiom)`, whose facts say which rules find a contradiction.
 
-    Args:
-        name: `rdfs` or `owl2rl`.
-        trivial: also what is rarely asked for: that everything is the same as itself and a thing or a resource, that classes are subclasses
-            of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes, too.
-        forbid: a contradiction is an error; otherwise it is a fact of `inconsistent`.
+    With `trivial` it has also what is rarely asked for: that everything is the same as itself and a thing or a resource, that
+    classes are subclasses of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes,
+    too. With `forbid` a contradiction is an error.
     """
     files = _RULES[name] + (_TRIVIAL[name] if trivial else ())
     parts = [

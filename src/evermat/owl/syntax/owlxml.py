@@ -16,11 +16,7 @@ _NAMESPACES = {"xml": _XML.strip()}
 
 
 def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
-    """The ontology of a text; `text` is the same as `data`, for places in it.
-
-    Raises:
-        NotAnOntologyError: it is none.
-    """
+    """The ontology of a text; `text` is the same as `data`, for places in it."""
     from xml.parsers import expat  # noqa: PLC0415
 
     reading = _Reading(base)

@@ -77,11 +77,7 @@ _DECLARED = {
 
 
 def triples_of(document: Document) -> list[Triple]:
-    """The triples of an ontology.
-
-    Raises:
-        NotAnOntologyError: something in it is not as it should be.
-    """
+    """The triples of an ontology."""
     mapping = _Mapping()
     ontology = document.iris[0] if document.iris else mapping.node()
     mapping.triples.append((ontology, vocab.TYPE, owl("Ontology")))
