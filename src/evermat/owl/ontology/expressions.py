@@ -210,7 +210,7 @@ class Reader:
             node, inverse = self.graph.value(node, INVERSE), not inverse
         if is_literal(node):
             raise MalformedError(f"{node} is not a property")
-        return Property(node, inverse, self.entities.is_data(node))
+        return Property(node, inverse, node in self.entities.data)
 
     def class_(self, node: str) -> Class:
         found = self.expression(node)

@@ -39,12 +39,8 @@ _PAIRS = {
     "SubDataPropertyOf": vocab.SUB_PROPERTY,
     "SubAnnotationPropertyOf": vocab.SUB_PROPERTY,
     "InverseObjectProperties": vocab.INVERSE,
-    "ObjectPropertyDomain": vocab.DOMAIN,
-    "DataPropertyDomain": vocab.DOMAIN,
-    "AnnotationPropertyDomain": vocab.DOMAIN,
-    "ObjectPropertyRange": vocab.RANGE,
-    "DataPropertyRange": vocab.RANGE,
-    "AnnotationPropertyRange": vocab.RANGE,
+    **{f"{side}PropertyDomain": vocab.DOMAIN for side in ("Object", "Data", "Annotation")},
+    **{f"{side}PropertyRange": vocab.RANGE for side in ("Object", "Data", "Annotation")},
     "DatatypeDefinition": vocab.EQUIVALENT_CLASS,
 }
 # Axioms that are said of each and the next.
