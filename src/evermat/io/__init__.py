@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from evermat.io.changes.read import FileChanges, read_update
     from evermat.io.changes.writer import Changed, write_changes
     from evermat.io.column_match import conform
-    from evermat.io.error_report import Findings, FullError, Skipped, fail
-    from evermat.io.error_text import column_text, name_list
+    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list
     from evermat.io.formats.csv_writer import spell
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
     from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions

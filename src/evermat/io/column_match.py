@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, column_text, name_list, shown
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, name_list, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language import RANGES, Relation, Type
 

@@ -25,14 +25,12 @@ from evermat.core import DataError, Kind, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows
 from evermat.io.column_match import conform, is_text
-from evermat.io.error_report import Findings
-from evermat.io.error_text import shown, wrong_count
-from evermat.io.formats.csv_exact import number_details
+from evermat.io.error_report import Findings, shown, wrong_count
+from evermat.io.formats.csv_exact import number, number_details
 from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.csv_writer import spell
 from evermat.io.formats.parquet import read_tables
 from evermat.io.formats.registry import UpdateFiles
-from evermat.io.number_text import number
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
 from evermat.language import Relation

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from evermat.core import collected_errors, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import ChangedRows
-from evermat.io.error_report import Findings, Skipped, fail
-from evermat.io.error_text import shown
+from evermat.io.error_report import Findings, Skipped, fail, shown
 from evermat.io.formats.registry import RdfOptions, UpdateFiles
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text

@@ -16,8 +16,7 @@ from evermat.core import Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import PIECE, Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
-from evermat.io.error_report import Findings
-from evermat.io.error_text import shown, wrong_count
+from evermat.io.error_report import Findings, shown, wrong_count
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
 from evermat.io.formats.csv_writer import write_rows

@@ -17,7 +17,6 @@ from evermat.core import error_catalogue as errors
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT, WrittenRows
 from evermat.io.error_report import fail
-from evermat.io.formats.registry import TEXT
 from evermat.io.locate import file_ref
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches
@@ -53,18 +52,17 @@ def write_changes(change: Changed, target: Path) -> None:
         DataError: a symbol cannot be written as plain text.
         ResourceError: the file cannot be written.
     """
+    ref = file_ref(target)
+    write = ref.format.write_changes
+    if write is None:
+        rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
+        raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
     with Outputs() as out:
         if str(target) in ("-", "/dev/stdout"):
             sink = BytesIO()
-            assert TEXT.write_changes is not None
-            TEXT.write_changes(sink, _parts(change), STDOUT)
+            write(sink, _parts(change), STDOUT)
             out.print(sink.getvalue())
         else:
-            ref = file_ref(target)
-            write = ref.format.write_changes
-            if write is None:
-                rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
-                raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
             out.fill(ref, "changes", lambda sink: write(sink, _parts(change), target))
         out.commit()
 

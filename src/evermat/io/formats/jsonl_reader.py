@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, BlockReader
-from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, column_text, missing_columns, name_list, shown
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown
 from evermat.io.formats.csv_exact import lines_of
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from evermat.core import Problem, count_of
 from evermat.core import error_catalogue as errors
-from evermat.io.error_text import column_text
+from evermat.io.error_report import column_text
 from evermat.io.locate import FileRef
 from evermat.io.schema import TEXTS, arrow_schema
 from evermat.language import RDF_TYPE, Relation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from lark import Transformer
@@ -10,9 +9,12 @@ from lark import Transformer
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
 from evermat.language.syntax import ast
-from evermat.language.syntax.precedence import group_operators
 from evermat.language.syntax.tokens import Token
 from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
+
+# The precedence of operators, from loosest to tightest, as in Soufflé.
+_LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %", "sign", "^"]
+_PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
 
 
 class SyntaxProblem(Exception):  # noqa: N818
@@ -33,15 +35,11 @@ def name_of(token: Token) -> ast.Name:
     return ast.Name(token.value, span_of(token))
 
 
-def _spread(method: Callable[..., Any]) -> Callable[[Any, list[Any]], Any]:
-    """Calls a method with a list of children as its arguments, as lark's `v_args` does, but in one step instead of three."""
-    return lambda self, children: method(self, *children)
-
-
 def _spreading(builder: type[Any]) -> Any:
+    """Calls methods with lists of children as their arguments, as lark's `v_args` does, but in one step instead of three."""
     for name, method in list(vars(builder).items()):
         if not name.startswith("_"):
-            setattr(builder, name, _spread(method))
+            setattr(builder, name, lambda self, children, method=method: method(self, *children))
     return builder
 
 
@@ -134,7 +132,7 @@ class Builder(Transformer[Token, Any]):
         return ast.Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
 
     def operation(self, *parts: Any) -> ast.Expression:
-        return group_operators(list(parts))
+        return _grouped(list(parts))
 
     def variable(self, name: Token) -> ast.Var:
         return ast.Var(name.value, span_of(name))
@@ -189,3 +187,43 @@ def _string(token: Token) -> str:
         sequence, offset = error.args
         start = token.start_pos + 1 + offset
         raise SyntaxProblem(errors.BAD_ESCAPE, Span(start, start + len(sequence)), escape=sequence) from None
+
+
+def _grouped(parts: list[ast.Expression | Token]) -> ast.Expression:
+    """The tree of a flat list of operands and operator tokens: `-x ^ 2 + y` is `(-(x ^ 2)) + y`."""
+    operands: list[ast.Expression] = []
+    waiting: list[tuple[int, Token]] = []  # operators whose right side is still being read, with their levels
+    is_sign = True
+    for part in parts:
+        if not isinstance(part, Token):
+            operands.append(part)
+            is_sign = False
+            continue
+        level = _PRECEDENCE["sign" if is_sign else part.value]
+        # `^` groups to the right, everything else to the left
+        while not is_sign and waiting and (waiting[-1][0] > level or (waiting[-1][0] == level and part.value != "^")):
+            _apply(*waiting.pop(), operands)
+        waiting.append((level, part))
+        is_sign = True
+    while waiting:
+        _apply(*waiting.pop(), operands)
+    return operands[0]
+
+
+def _apply(level: int, operator: Token, operands: list[ast.Expression]) -> None:
+    """Replaces the last operands by the operator applied to them."""
+    right = operands.pop()
+    if level == _PRECEDENCE["sign"]:
+        operands.append(_signed(operator.value, right, operator.start_pos))
+    else:
+        left = operands.pop()
+        operands.append(ast.Call(operator.value, [left, right], Span(left.span.start, right.span.end)))
+
+
+def _signed(sign: str, operand: ast.Expression, start: int) -> ast.Expression:
+    span = Span(start, operand.span.end)
+    if sign != "-":
+        return ast.Call(sign, [operand], span)
+    if isinstance(operand, ast.Literal) and operand.kind in ("integer", "float"):
+        return ast.Literal(operand.kind, -operand.value, span)  # type: ignore[operator]
+    return ast.Call("neg", [operand], span)
