@@ -96,12 +96,33 @@ class NotXmlError(Exception):
 
 def xml_statements(text: bytes) -> list[Statement]:
     """The elements below the root of a document, or the whole document if its root is not what holds several."""
-    found = _Elements(text)
-    if found.name != _RDF or not found.starts:
+    root, end, depth = "", len(text), 0
+    starts: list[int] = []
+
+    def begin(name: str, _attributes: object) -> None:
+        nonlocal root, depth
+        if depth == 0:
+            root = name
+        elif depth == 1:
+            starts.append(parser.CurrentByteIndex)
+        depth += 1
+
+    def stop(_name: str) -> None:
+        nonlocal end, depth
+        depth -= 1
+        if depth == 0:
+            end = parser.CurrentByteIndex
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler = begin, stop
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise _not_xml(error) from error
+    if root != _RDF or not starts:
         return [Statement(0, len(text))]
-    lead, tail = text[: found.starts[0]], text[found.end :]
-    ends = [*found.starts[1:], found.end]
-    return [Statement(start, end, lead, tail) for start, end in zip(found.starts, ends, strict=True)]
+    lead, tail = text[: starts[0]], text[end:]
+    return [Statement(*ends, lead, tail) for ends in zip(starts, [*starts[1:], end], strict=True)]
 
 
 def check_xml(read: Callable[[int], bytes]) -> None:
@@ -113,34 +134,6 @@ def check_xml(read: Callable[[int], bytes]) -> None:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise _not_xml(error) from error
-
-
-class _Elements:
-    """The name of the root of a document, where the elements below it begin, and where the root's end begins."""
-
-    def __init__(self, text: bytes) -> None:
-        self.name, self.end = "", len(text)
-        self.starts: list[int] = []
-        self._depth = 0
-        self._parser = expat.ParserCreate(namespace_separator=" ")
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._stop
-        try:
-            self._parser.Parse(text, True)
-        except expat.ExpatError as error:
-            raise _not_xml(error) from error
-
-    def _start(self, name: str, _attributes: object) -> None:
-        if self._depth == 0:
-            self.name = name
-        elif self._depth == 1:
-            self.starts.append(self._parser.CurrentByteIndex)
-        self._depth += 1
-
-    def _stop(self, _name: str) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.end = self._parser.CurrentByteIndex
 
 
 def _not_xml(error: expat.ExpatError) -> NotXmlError:

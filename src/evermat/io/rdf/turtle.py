@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -282,14 +282,9 @@ class Careful:
 
 def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
     """Statements that can be parsed together."""
-    group: list[Statement] = []
-    for statement in statements:
-        if group and (len(group) == _GROUP or (statement.lead, statement.tail) != (group[0].lead, group[0].tail)):
+    for _, alike in groupby(statements, key=lambda statement: (statement.lead, statement.tail)):
+        while group := list(islice(alike, _GROUP)):
             yield group
-            group = []
-        group.append(statement)
-    if group:
-        yield group
 
 
 class _Pieces:
