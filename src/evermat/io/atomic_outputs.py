@@ -24,7 +24,7 @@ from evermat.core import DataError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
-from evermat.io.locate import FileRef, file_ref, output_file
+from evermat.io.locate import FileRef, file_ref
 from evermat.io.sort import sorted_batches
 from evermat.language import Column, Io, Relation, Type
 
@@ -92,7 +92,7 @@ class Outputs:
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
-        ref = output_file(io, folder)
+        ref = file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
         if problem := ref.format.refusal(ref, io.relation, output=True):
             raise DataError(problem)
         return self.fill(ref, io.relation.name, lambda sink: ref.format.write(sink, io, batches, ref.path)) or 0

@@ -128,7 +128,6 @@ def _end_of_first(data: bytes, *, quoted: bool) -> int:
 
 
 def _without_empty_end(data: bytes) -> bytes:
-    """The records without a wholly empty last line."""
     for end in (b"\r\n", b"\n", b"\r"):
         rest = data.removesuffix(end)
         if rest != data:

@@ -38,11 +38,6 @@ class FileRef(NamedTuple):
         return self.format.triples
 
 
-def output_file(io: Io, folder: Path) -> FileRef:
-    """The file that an `.output` means: `io.path`, or the relation's name with `.csv`, in `folder`."""
-    return file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
-
-
 def is_remote(location: str | Path) -> bool:
     """Whether only Spark can read it: a URI."""
     return "://" in str(location)

@@ -86,8 +86,7 @@ def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Fi
 def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS) -> pa.Table:
     """The facts of a file whose bytes, compressed or not, come from a stream; `ref` says only what they are.
 
-    Raises:
-        DataError: with everything that is wrong with the file, which errors call `findings.path`.
+    Errors call the file `findings.path`.
     """
     if problem := ref.format.refusal(ref, io.relation):
         raise DataError(problem)

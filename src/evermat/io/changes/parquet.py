@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -57,20 +58,18 @@ def read_changed_parquet(update: UpdateFiles) -> list[ChangedRows]:
         ]
 
 
+@dataclass
 class ChangedTable:
     """One table of changes."""
 
-    def __init__(
-        self,
-        path: Path,
-        default: str,
-        table: pa.Table,
-        relations: Mapping[str, Relation],
-        row_name: Callable[[int], str],
-    ) -> None:
-        self._path, self._default, self._table = path, default, table
-        self._relations, self._row_name = relations, row_name
-        self._findings = Findings(str(path))
+    _path: Path
+    _default: str
+    _table: pa.Table
+    _relations: Mapping[str, Relation]
+    _row_name: Callable[[int], str]
+
+    def __post_init__(self) -> None:
+        self._findings = Findings(str(self._path))
 
     def facts(self) -> Iterator[ChangedRows]:
         """The changes by relation; everything that is wrong with any of them is raised at once."""

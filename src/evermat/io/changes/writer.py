@@ -26,20 +26,16 @@ _TYPES = {arrow: type_ for type_, arrow in reversed(ARROW_TYPES.items())}  # a s
 
 
 class _Facts(Protocol):
-    def to_arrow(self) -> pa.Table:
-        """The facts as a table with the relation's columns."""
+    def to_arrow(self) -> pa.Table: ...
 
 
 class Changed(Protocol):
     """What an update inserted and deleted, by relation."""
 
     @property
-    def inserted(self) -> Mapping[str, _Facts]:
-        """Facts that are new."""
-
+    def inserted(self) -> Mapping[str, _Facts]: ...
     @property
-    def deleted(self) -> Mapping[str, _Facts]:
-        """Facts that hold no more."""
+    def deleted(self) -> Mapping[str, _Facts]: ...
 
 
 def write_changes(change: Changed, target: Path) -> None:

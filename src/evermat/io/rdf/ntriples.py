@@ -216,7 +216,6 @@ def with_default_named(column: Any) -> Any:
 
 
 def _with_small_languages(objects: Any) -> Any:
-    """The objects with the tags of languages in lower case."""
     tagged = pc.invert(pc.or_(pc.ends_with(objects, '"'), pc.ends_with(objects, ">")))
     rows = np.flatnonzero(tagged)
     if not len(rows):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 _NAMED = {f".{syntax}": syntax for syntax in SYNTAXES if syntax != "rdf"}
 _START = 1 << 16  # bytes that tell the format
 _T = TypeVar("_T")
+Labels: TypeAlias = Prefixed | Numbered  # what the blank nodes of a file are called
 
 
 def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
@@ -51,13 +52,6 @@ def read_facts(stream: BinaryIO, file: InputFile) -> pa.Table:
     relation = file.io.relation
     parts = read_rdf(stream, file.ref.path.name, file.options, file.findings, lambda quads: facts_of(quads, relation))
     return table_of(relation, parts)
-
-
-class Labels(Protocol):
-    """What the blank nodes of a file are called."""
-
-    def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
 
 
 def read_rdf(

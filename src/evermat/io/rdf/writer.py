@@ -217,7 +217,6 @@ def _with_names(terms: Any) -> Any:
 
 
 def _write_parsed(sink: BinaryIO, texts: Iterator[bytes], syntax: str) -> None:
-    """Writes lines in another format."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
     first = next(texts, b"")
