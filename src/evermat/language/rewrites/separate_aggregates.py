@@ -109,12 +109,11 @@ class _Separation:
         else:
             bodies = list(ready.alternatives)
             self._check_alternatives(ready)
-        given = tuple(groups)
         order = dict.fromkeys(v for body in bodies for literal in body for v in model.variables_of(literal))
         columns = [*ready.keys, *(v for v in order if v not in ready.keys)]
         relation = self._relation(f"{name}.rows", columns, rule)
         rows = model.Atom(relation, tuple(columns))
-        rules += [model.Rule(rows, given + body, rule.span) for body in bodies]
+        rules += [model.Rule(rows, groups + body, rule.span) for body in bodies]
         return (rows,)
 
     def _check_alternatives(self, ready: model.Aggregation) -> None:

@@ -90,12 +90,14 @@ class Tokens:
             if component:
                 if token.type == "RBRACE" and depth <= 0:
                     break
-            elif self._ends_statement(token) or (directive and self.begins_line(indented=False)):
+            elif (
+                token.type == "DOT"
+                or begins_directive(self.peek())
+                or is_rest_of_line(token)
+                or (directive and self.begins_line(indented=False))
+            ):
                 break
         return found
-
-    def _ends_statement(self, token: Token) -> bool:
-        return token.type == "DOT" or begins_directive(self.peek()) or is_rest_of_line(token)
 
     def _is_behind(self, ended: bool) -> bool:
         """Whether the broken statement is already behind us."""
