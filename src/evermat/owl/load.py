@@ -102,9 +102,6 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
         yield labels.get(subject, subject), property_, labels.get(value, value)
 
 
-# --- one file ------------------------------------------------------------------------------------------------
-
-
 def _read(path: Path, base: str | None) -> _File:
     from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
@@ -145,9 +142,6 @@ def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _
         return _File(path, triples_of(document), document.prefixes)
     except NotAnOntologyError as error:
         raise failed(error, str(path), text, _FORMS[syntax]) from None
-
-
-# --- imports -------------------------------------------------------------------------------------------------
 
 
 def _bare(term: str) -> str:

@@ -36,13 +36,8 @@ CHARACTERISTICS = {
 OBJECT_TYPES = frozenset(
     {owl("ObjectProperty")} | {iri for iri, name in CHARACTERISTICS.items() if name != "Functional"}
 )
-PROPERTY_TYPES = OBJECT_TYPES | {
-    rdf("Property"),
-    owl("DatatypeProperty"),
-    owl("AnnotationProperty"),
-    owl("FunctionalProperty"),
-    owl("DeprecatedProperty"),
-}
+PROPERTY_TYPES = OBJECT_TYPES | {rdf("Property")}
+PROPERTY_TYPES |= {owl(f"{kind}Property") for kind in ("Datatype", "Annotation", "Functional", "Deprecated")}
 
 
 def is_iri(term: str) -> bool:

@@ -34,9 +34,8 @@ class Entities:
         self.data = self._with_data(graph, data, objects | self.annotations)  # properties whose values are literals
 
     def is_datatype(self, name: str) -> bool:
-        if name in _DATATYPES or name.startswith(f"<{vocab.XSD}"):
-            return True
-        return name in self._datatypes and name not in self._classes
+        declared = name in self._datatypes and name not in self._classes
+        return declared or name in _DATATYPES or name.startswith(f"<{vocab.XSD}")
 
     def is_data_range(self, graph: Graph, node: str) -> bool:
         """Whether a node names or describes a set of literals."""

@@ -16,6 +16,7 @@ from evermat.owl.vocabulary import PREFIXES
 Regime = Entailment
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
+_PREFIXES = "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in PREFIXES.items())
 _RULES: dict[Regime, tuple[str, ...]] = {
     "rdfs": ("rdfs",),
     "owl2rl": ("schema", "owl2rl", "datatypes", "data_ranges"),
@@ -43,7 +44,7 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
     """
     files = _RULES[name] + (_TRIVIAL[name] if trivial else ())
     parts = [
-        _prefixes(),
+        _PREFIXES,
         ".decl triple(s:term, p:term, o:term)\n",
         f".decl inconsistent(axiom:symbol){' forbidden' if forbid else ''}\n",
         "" if forbid else '.pragma "equality" "axiomatise"\n',  # for what is inconsistent about equal terms
@@ -55,16 +56,12 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
 
 def schema_rules() -> str:
     """The rules of OWL 2 RL about classes and properties alone, for programs with relations instead of `triple`."""
-    return f"{_prefixes()}\n{_rules('schema')}"
+    return f"{_PREFIXES}\n{_rules('schema')}"
 
 
 def trivial_rules() -> str:
     """What is rarely asked for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
-    return f"{_prefixes()}{_TERMS}{_rules('trivial_owl2rl')}"
-
-
-def _prefixes() -> str:
-    return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in PREFIXES.items())
+    return f"{_PREFIXES}{_TERMS}{_rules('trivial_owl2rl')}"
 
 
 @cache

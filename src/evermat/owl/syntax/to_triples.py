@@ -255,7 +255,6 @@ class _Mapping:
         return [self.term(part) for part in tree.parts]
 
     def term(self, part: Tree | Leaf) -> str:
-        """The term that stands for an expression."""
         if isinstance(part, Leaf):
             if part.is_number or not part.text:
                 raise NotAnOntologyError("there is a number where a name is expected", part.at)
