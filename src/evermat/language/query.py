@@ -209,7 +209,6 @@ class _ProgramUses(Uses):
 
 
 def _prefixes(text: str) -> Iterator[tuple[str, str]]:
-    """The prefixes that a program declares, with their IRIs."""
     pending = ""
     for token in lexer().tokens(text):
         if token.type == "IRI" and pending:
