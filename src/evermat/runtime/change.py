@@ -20,12 +20,8 @@ class ChangedFacts(Tabular):
     """Facts of one relation that an update inserted or deleted."""
 
     def __init__(self, relation: Relation, facts: ChangeSet, dictionary: Dictionary) -> None:
-        super().__init__(relation)
-        self._facts, self._encoding = facts, dictionary
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._encoding
+        super().__init__(relation, dictionary)
+        self._facts = facts
 
     def _chunks(self) -> Iterator[Batch]:
         yield self._facts.batch(self._relation.name)

@@ -19,6 +19,7 @@ from typing import Self, TypeAlias
 from evermat.core import DataError
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
+from evermat.runtime.rows import is_unicode
 from evermat.runtime.stream import ROOM, Follower, StreamedUpdate
 
 #: bytes of facts that are read ahead; beyond them one update is
@@ -219,7 +220,7 @@ class FolderStream(Iterable[FileUpdate]):
         skipped: dict[str, int] = {}
         paths = [self.path / name for name in files]
         for path in paths:
-            if not _is_text(path.name):
+            if not is_unicode(path.name):
                 raise _unreadable(path, "its name is not UTF-8")
         changes = read_update(paths, self._m.program, self._options, skipped)
         size = sum(table.nbytes for facts in (changes.insert, changes.delete) for table in facts.values())
@@ -290,11 +291,3 @@ def _changed(path: Path) -> float:
         return path.lstat().st_ctime
     except OSError:
         return 0
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

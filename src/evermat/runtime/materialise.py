@@ -12,12 +12,12 @@ from evermat.algebra import Counters
 from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
 from evermat.engine import Limits, Progress, Run
 from evermat.language import Program
-from evermat.runtime.answer import Answer
 from evermat.runtime.constraints import refuse_forbidden
 from evermat.runtime.engine import Engine
 from evermat.runtime.inputs import FactSources
 from evermat.runtime.memory_engine import MemoryEngine
-from evermat.runtime.started_update import decoded_rows
+from evermat.runtime.query import answer_query
+from evermat.runtime.rows import decoded_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -167,9 +167,8 @@ def _closed_on_error(engine: _E) -> Iterator[_E]:
 def _refuse_forbidden(engine: Engine) -> None:
     """Raises `DataError` if there are facts that the program forbids."""
     reading, relations = engine.snapshot(), engine.program.relations
-
     refuse_forbidden(
         engine.program,
         lambda name: decoded_rows(reading.scan(name, expanded=False), relations[name].types, reading.dictionary),
-        lambda query: Answer(query.answer, reading.evaluate(query, engine.run), reading.dictionary),
+        lambda query: answer_query(query, engine, engine.run),
     )

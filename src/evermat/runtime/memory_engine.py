@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
+from evermat.columns import Scans, Snapshot, State, View, prepare_kernels
 from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 
 
 @final
-class MemoryEngine:
+class MemoryEngine(Engine):
     """The facts of a program in the memory of this process."""
 
     distributed = False
+    state: State
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class MemoryEngine:
         name: EngineName = "memory",
         algorithm: MaterialiseAlgorithm = "auto",
     ) -> None:
-        self.state, self.run, self.timer, self.name = state, run, timer, name
-        self._algorithm: MaterialiseAlgorithm = algorithm
+        super().__init__(state, run, timer, algorithm)
+        self.name = name
         self._scans: Scans = Counter()
 
     @classmethod
@@ -64,10 +64,6 @@ class MemoryEngine:
             schemes: how relations are stored.
         """
         return cls(State(program, run, schemes=schemes), run, timer, name, algorithm)
-
-    @property
-    def program(self) -> Program:
-        return self.state.program
 
     def load(self, facts: Mapping[str, Any]) -> None:
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
@@ -149,13 +145,6 @@ class MemoryEngine:
         )
 
     # --- state directories -------------------------------------------------------------------------------------------
-    @property
-    def counters(self) -> Mapping[Stratum, Counters]:
-        return self.state.counters
-
-    def work(self, stratum: Stratum) -> int:
-        return self.state.work(stratum)
-
     @property
     def storage(self) -> Mapping[str, Any]:
         state = self.state
@@ -242,10 +231,6 @@ class MemoryEngine:
             if not self.program.relations[name].hidden
             for table in [self.state.tables[name]]
         }
-
-    @cached_property
-    def _rules(self) -> dict[Stratum, StratumRules]:
-        return {rules.stratum: rules for rules in self.state.strata}
 
 
 @final

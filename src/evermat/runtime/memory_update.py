@@ -26,18 +26,19 @@ from evermat.columns import (
     rows_of,
 )
 from evermat.columns import saved_facts as saved
-from evermat.core import DataError, collected_errors
+from evermat.core import collected_errors
 from evermat.engine import Run
 from evermat.language import Query, Stratum
-from evermat.runtime.engine import Changed, Described
+from evermat.runtime.engine import Changed, Described, EngineUpdate
 from evermat.runtime.ingest import encode_given
-from evermat.runtime.started_update import StartedUpdate, decoded_rows
+from evermat.runtime.rows import decoded_rows
 
 
 @final
-class MemoryUpdate(StartedUpdate[Update]):
+class MemoryUpdate(EngineUpdate):
     """One update of the in-memory engine."""
 
+    sets: Update
     _state: State
 
     def __init__(
@@ -56,11 +57,15 @@ class MemoryUpdate(StartedUpdate[Update]):
             known = {} if before is None else {name: [state.given.rows(name)] for name in state.tables}
             named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **self._inserted}.items()}
             self._inserted |= state.representatives.names_of(named, () if before is None else state.program.rules)
-        self.deleted_next = _deleted_next(state, upcoming)
+        self.deleted_next = self._look_ahead(upcoming)
         self._expanded: PendingChange | None = None
 
     def _begin(self) -> Update:
         return Update(self._state, self._run, self._deleted, self._inserted)
+
+    def _deleted_by(self, changes: Changed) -> Listed:
+        _, deleted = _rows_of_changes(self._state, changes, existing=True)
+        return ChangedRows.of(Listed(self._state.tables, deleted))
 
     def conclude(self) -> None:
         self._result = self.sets.result()
@@ -177,17 +182,6 @@ class PendingChange:
             return {name: sides[number] for name, sides in self._found.items()}
 
         return MemoryChange(batches, self._arities)
-
-
-def _deleted_next(state: State, upcoming: Changed) -> Listed | None:
-    """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
-    if not upcoming:
-        return None
-    try:
-        _, deleted = _rows_of_changes(state, upcoming, existing=True)
-    except DataError:
-        return None
-    return ChangedRows.of(Listed(state.tables, deleted))
 
 
 def _rows_of_changes(

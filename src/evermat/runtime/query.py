@@ -1,31 +1,13 @@
-"""Queries about a materialisation: compiled against its program, evaluated by its engine."""
+"""Queries about a materialisation, evaluated by its engine."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from evermat.engine import Run
-from evermat.language import Program, Query
-from evermat.language import Queries as QueryCompiler
+from evermat.language import Queries, Query
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import Engine
-
-
-class Queries:
-    """Compiles queries against the program of an engine; what they need of its text is read once."""
-
-    def __init__(self) -> None:
-        self._compiler: QueryCompiler | None = None
-
-    def compile(self, text: str, program: Program) -> Query:
-        """The query in a text.
-
-        Raises:
-            ProgramError: with all errors of the query.
-        """
-        if self._compiler is None or self._compiler.program is not program:
-            self._compiler = QueryCompiler(program)
-        return self._compiler.compile(text)
 
 
 def answer_query(query: Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
@@ -57,7 +39,7 @@ def query_version(path: Path, number: int | None, text: str, *, representatives:
 
     with open_reader(path) as store:
         version = SavedVersion(store, number)
-        query = QueryCompiler(version.program).compile(text)
+        query = Queries(version.program).compile(text)
         engine = restored(version, query.reads)
     if representatives:
         return answer_query(query, engine, Run(), representatives=True)
