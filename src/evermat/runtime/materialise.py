@@ -28,18 +28,7 @@ _NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Options:
-    """How consequences are derived and stored.
-
-    Attributes:
-        limits: What may be used.
-        counters: Which derivation counters to keep for updates.
-        algorithm: How strata are materialised.
-        schemes: How relations are stored.
-        placement: With Spark, where strata are computed.
-        scratch: With Spark, a directory for temporary files, which driver and executors share.
-        buckets: With Spark, how many parts facts are divided into.
-        progress: Called from time to time with a line about how far it has come.
-    """
+    """How consequences are derived and stored; see `api.Program.materialise`."""
 
     limits: Limits = _NO_LIMITS
     counters: Counters = Counters.NONE
@@ -47,7 +36,7 @@ class Options:
     schemes: SchemePolicy = "auto"
     placement: Placement = "auto"
     scratch: Path | None = None
-    buckets: int | None = None
+    buckets: int | None = None  # with Spark, how many parts facts are divided into
     progress: Progress | None = None
 
 
@@ -58,14 +47,7 @@ def materialise_facts(
     session: SparkSession | None = None,
     timer: PhaseTimer | None = None,
 ) -> Engine:
-    """An engine that holds all consequences of a program and its explicit facts.
-
-    Args:
-        program: the rules.
-        sources: where the explicit facts come from.
-        options: how consequences are derived and stored.
-        session: the caller's SparkSession; None: all is done in the memory of this process.
-        timer: what phases take is added to it.
+    """An engine that holds all consequences of a program and its explicit facts: in the memory of this process, unless there is a session.
 
     Raises:
         DataError: facts do not fit their relations, or forbidden facts follow.
@@ -93,11 +75,16 @@ def _reading(sources: FactSources, program: Program, timer: PhaseTimer) -> Abstr
 def _in_memory(program: Program, facts: Mapping[str, Any], options: Options, timer: PhaseTimer) -> Engine:
     run = Run(options.limits, options.progress)
     engine = MemoryEngine.start(program, run, timer, algorithm=options.algorithm, schemes=options.schemes)
-    with timer.during("encode"):
-        engine.load(facts)
-    with timer.during("reason"):
-        engine.materialise(options.counters)
+    _fill(engine, facts, options.counters)
     return engine
+
+
+def _fill(engine: Engine, facts: Mapping[str, Any], counters: Counters) -> Any:
+    """Has an empty engine derive all consequences of explicit facts; what it returns is what it left to another."""
+    with engine.timer.during("encode"):
+        engine.load(facts)
+    with engine.timer.during("reason"):
+        return engine.materialise(counters)
 
 
 def _on_spark(
@@ -132,10 +119,7 @@ def _on_spark(
             engine = MemoryEngine.start(
                 program, run, timer, name="spark", algorithm=options.algorithm, schemes=options.schemes
             )
-            with timer.during("encode"):
-                engine.load(facts)
-            with timer.during("reason"):
-                part = engine.materialise(options.counters)
+            part = _fill(engine, facts, options.counters)
             if part is None:
                 run.room = None
                 return engine
@@ -147,10 +131,7 @@ def _on_spark(
                     target.go_on(done, waiting, room, options.counters)
             return target
         with _closed_on_error(start()) as target:
-            with timer.during("encode"):
-                target.load(facts)
-            with timer.during("reason"):
-                target.materialise(options.counters)
+            _fill(target, facts, options.counters)
         return target
 
 

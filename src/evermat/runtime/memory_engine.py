@@ -53,16 +53,7 @@ class MemoryEngine(Engine):
         algorithm: MaterialiseAlgorithm = "auto",
         schemes: SchemePolicy = "auto",
     ) -> Self:
-        """An empty engine.
-
-        Args:
-            program: the rules.
-            run: limits and figures.
-            timer: what phases take.
-            name: whose facts these are.
-            algorithm: how strata are materialised.
-            schemes: how relations are stored.
-        """
+        """An empty engine."""
         return cls(State(program, run, schemes=schemes), run, timer, name, algorithm)
 
     def load(self, facts: Mapping[str, Any]) -> None:

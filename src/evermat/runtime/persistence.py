@@ -79,14 +79,9 @@ class StateBinding:
         stats: dict[str, Any],
         before: Program,
     ) -> None:
-        """Writes an update that is about to be committed by its engine.
+        """Writes an update that is about to be committed by its engine: it is known what it changes.
 
-        Args:
-            engine: what is updated.
-            update: the update, of which it is known what it changes.
-            valid: the counters that are valid afterwards, of the strata that were processed.
-            stats: the statistics of the update.
-            before: the program until now.
+        `valid` are the counters that are valid afterwards, of the strata that were processed; `before` is the program until now.
         """
         saved = self._saved_after(engine, valid)
         # Of relations that had a storage scheme until now only inputs are stored, perhaps without those that were copied.
@@ -192,20 +187,10 @@ def open_state(
     scratch: Path | None = None,
     buckets: int | None = None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
-    """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version.
+    """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version; see `api.open`.
 
-    Args:
-        path: the state directory.
-        number: the version; the newest if left out.
-        write: whether to take the lock at once.
-        session: the caller's SparkSession, whose executors then hold the facts, unless relations are stored compactly: these fit this
-            process, and on executors every fact would be a row.
-        scratch: with Spark, a directory that driver and executors share.
-        buckets: with Spark, how many parts facts are divided into.
-
-    Raises:
-        StateError: there is no such state directory or version, it is damaged, or another writes to it.
-        ResourceError: Spark gave up, the scratch directory is full, or executors do not see the state directory.
+    With a session its executors hold the facts, unless relations are stored compactly: these fit this process, and on executors every fact
+    would be a row.
     """
     store = Store.open(path)
     try:

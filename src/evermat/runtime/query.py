@@ -27,12 +27,7 @@ def stream_answer(query: Query, engine: Engine, run: Run) -> Answer:
 
 
 def query_version(path: Path, number: int | None, text: str, *, representatives: bool = False) -> Answer:
-    """The answer to a query about a version of a state directory, to be read once; only relations that it reads are loaded.
-
-    Raises:
-        ProgramError: with all errors of the query.
-        StateError: there is no such state directory or version, or it is damaged.
-    """
+    """The answer to a query about a version of a state directory, to be read once; only relations that it reads are loaded."""
     from evermat.runtime.memory_engine import restored
     from evermat.runtime.saved_version import SavedVersion
     from evermat.store import open_reader

@@ -87,18 +87,7 @@ class SparkEngine(Engine):
         scratch: Path | None = None,
         buckets: int | None = None,
     ) -> Self:
-        """An empty engine over the caller's session.
-
-        Args:
-            program: the rules.
-            session: the caller's session; jobs run in one of our own beside it.
-            run: limits and figures.
-            timer: what phases take.
-            algorithm: how strata are materialised.
-            placement: where they are.
-            scratch: a directory that driver and executors share.
-            buckets: how many parts facts are divided into.
-        """
+        """An empty engine over the caller's session; jobs run in one of our own beside it. Driver and executors share `scratch`."""
         with ExitStack() as stack:
             folder = stack.enter_context(Scratch(scratch))
             cluster = Cluster(session, folder, buckets or default_buckets(session))

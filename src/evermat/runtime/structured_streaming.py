@@ -25,19 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchProcessing:
-    """How the micro-batches of a streaming query become updates.
+    """How the micro-batches of a streaming query become updates; see `Materialisation.follow`."""
 
-    Attributes:
-        turn: Held while a batch is processed.
-        checkpoint: The directory in which Spark records how far it is.
-        available_now: Whether to process what has arrived, and end.
-        interval: How often to look for more.
-        algorithm: As for `Materialisation.update`.
-        marking: As for `Materialisation.stream`.
-        coalesce: As for `Materialisation.stream`.
-    """
-
-    turn: AbstractContextManager[Any]
+    turn: AbstractContextManager[Any]  # held while a batch is processed
     checkpoint: str | PathLike[str]
     available_now: bool = False
     interval: str | float | None = None

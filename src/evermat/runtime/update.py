@@ -53,11 +53,7 @@ class Ahead:
 
 
 def check_update_algorithm(name: str) -> None:
-    """Refuses a name that is not that of an algorithm.
-
-    Raises:
-        ProgramError: with the names that there are.
-    """
+    """Raises a `ProgramError` for a name that is not that of an algorithm."""
     check_algorithm(name, ())
 
 
@@ -83,11 +79,7 @@ def carry_out(
         ahead: the look ahead, if this is an update of a stream.
 
     Raises:
-        DataError: facts do not fit their relations, or forbidden facts would follow.
-        ProgramError: the algorithm cannot maintain this program.
-        LimitError: a limit was reached.
-        StateError: the state directory cannot be written to.
-        ResourceError: the update could not be written.
+        EvermatError: as for `api.Materialisation.update`.
     """
     program = engine.program
     check_algorithm(algorithm, program.strata)
