@@ -413,7 +413,6 @@ class Materialisation(Mapping[str, Relation]):
         self._engine.close()
 
     def _release(self) -> None:
-        """Releases the state directory."""
         if self._binding is not None:
             self._binding.close()
             self._binding = None

@@ -98,7 +98,7 @@ class FolderStream(Iterable[FileUpdate]):
         self._warn = warn
         self._closed, self._reading = threading.Event(), threading.Lock()
         position = m.positions.get(self.name)
-        self._reached: Order | None = None if position is None else _order(position)
+        self._reached: Order | None = None if position is None else order_of(position)
         self._ahead: deque[tuple[Order, int]] = deque()  # what is read and perhaps not yet processed, and its bytes
         self._waits = ("", "")  # a half of a pair, and the name under which the other half is made
         self._reported: set[tuple[str, str]] = set()  # files that wait
@@ -130,7 +130,7 @@ class FolderStream(Iterable[FileUpdate]):
         """The files up to the position."""
         reached = self._reached
         known = {
-            name for name in list_folder(self.path) if reached and not is_ignored(name) and _order(name) <= reached
+            name for name in list_folder(self.path) if reached and not is_ignored(name) and order_of(name) <= reached
         }
         if since is not None:
             late = [name for name in sorted(known) if _changed(self.path / name) > since]
@@ -173,7 +173,7 @@ class FolderStream(Iterable[FileUpdate]):
         for name in names - self._known:
             if is_ignored(name) or not self._is_file(name):
                 continue
-            order = _order(name)
+            order = order_of(name)
             if self._reached is None or order > self._reached:
                 found.append(order)
             else:
@@ -224,7 +224,7 @@ class FolderStream(Iterable[FileUpdate]):
                 raise _unreadable(path, "its name is not UTF-8")
         changes = read_update(paths, self._m.program, self._options, skipped)
         size = sum(table.nbytes for facts in (changes.insert, changes.delete) for table in facts.values())
-        self._reached = _order(files[-1])
+        self._reached = order_of(files[-1])
         self._known.update(files)
         self._ahead.append((self._reached, size))
         return FileUpdate(changes.insert, changes.delete, (self.name, files[-1]), tuple(files), skipped)
@@ -232,7 +232,7 @@ class FolderStream(Iterable[FileUpdate]):
     def _is_full(self) -> bool:
         """Whether so much has been read ahead that more has to wait: beside what is processed, one update may always be there."""
         position = self._m.positions.get(self.name)
-        done = None if position is None else _order(position)
+        done = None if position is None else order_of(position)
         while self._ahead and done is not None and self._ahead[0][0] <= done:
             self._ahead.popleft()
         return len(self._ahead) > 1 and sum(size for _, size in self._ahead) > AHEAD
@@ -267,7 +267,8 @@ def _unreadable(path: Path, why: str) -> DataError:
     return fail(errors.CANNOT_READ, path=path, what="changes are", why=why)
 
 
-def _order(name: str) -> Order:
+def order_of(name: str) -> Order:
+    """The key of a file by name; the two files of a pair are neighbours."""
     change = rdf_change(Path(name))
     return (name if change is None else change.stem.name, name)
 

@@ -72,13 +72,9 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
 def read_change_files(
     updates: Iterable[Sequence[Path]], program: Program, options: RdfOptions, skipped: dict[str, int] | None = None
 ) -> list[FileChanges]:
-    """The changes in files, of which some are one update together; nothing is returned unless all of them are right.
+    """The changes in the files of each update; nothing is returned unless all of them are right.
 
-    Args:
-        updates: the files of each update.
-        program: what they are changes of.
-        options: how RDF is read.
-        skipped: malformed statements that were left out are counted here, by file.
+    Malformed statements that were left out are counted in `skipped`, by file.
 
     Raises:
         DataError: with everything that is wrong with any of them.
@@ -135,7 +131,6 @@ def is_dataframe(given: Any) -> bool:
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
-    """A batch from a DataFrame."""
     from evermat.spark import Scratch, frame_tables
 
     with Scratch() as scratch:

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FactSources:
-    """Where the explicit facts of a materialisation come from.
+    """Where the explicit facts of a materialisation come from."""
 
-    Attributes:
-        facts: Facts by relation, as users have them.
-        inputs: The directory, or URI, of the program's `.input`s; None if they are not to be read.
-        rdf: RDF files, whose triples are facts.
-        triples: Triples of ontologies.
-    """
-
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    inputs: str | None = None
-    rdf: GraphFiles = field(default_factory=GraphFiles)
-    triples: pa.Table | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # by relation, as users have them
+    inputs: str | None = None  # the directory, or URI, of the program's `.input`s; None if they are not to be read
+    rdf: GraphFiles = field(default_factory=GraphFiles)  # files whose triples are facts
+    triples: pa.Table | None = None  # of ontologies
 
     def reads_files(self, program: Program) -> bool:
         """Whether there is anything to read beside the caller's facts."""

@@ -146,7 +146,6 @@ def _closed_on_error(engine: _E) -> Iterator[_E]:
 
 
 def _refuse_forbidden(engine: Engine) -> None:
-    """Raises `DataError` if there are facts that the program forbids."""
     reading, relations = engine.snapshot(), engine.program.relations
     refuse_forbidden(
         engine.program,

@@ -29,6 +29,7 @@ from evermat.columns import saved_facts as saved
 from evermat.core import collected_errors
 from evermat.engine import Run
 from evermat.language import Query, Stratum
+from evermat.runtime.change import ListedChange
 from evermat.runtime.engine import Changed, Described, EngineUpdate
 from evermat.runtime.ingest import encode_given
 from evermat.runtime.rows import decoded_rows
@@ -83,7 +84,7 @@ class MemoryUpdate(EngineUpdate):
         return decoded_rows(rows_of(found.table), query.answer.types, state.dictionary)
 
     @property
-    def changes(self) -> tuple[MemoryChange, MemoryChange]:
+    def changes(self) -> tuple[ListedChange, ListedChange]:
         if self._expanded is not None:
             return self._expanded.side(0), self._expanded.side(1)
         deleted, inserted = self._result
@@ -117,27 +118,7 @@ class MemoryUpdate(EngineUpdate):
                 names.expansion.note(name, inserted.count(name) - deleted.count(name))
 
 
-@final
-class MemoryChange:
-    """Facts that an update deleted or inserted, by relation, as batches that there are or that are listed when they are read."""
-
-    def __init__(self, batches: Callable[[], Mapping[str, Batch | DeferredFacts]], arities: Mapping[str, int]) -> None:
-        self._batches, self._arities = batches, arities
-
-    def count(self, name: str) -> int:
-        batch = self._batches().get(name)
-        if batch is None:
-            return 0
-        return int(batch.shape[1]) if isinstance(batch, np.ndarray) else batch.count
-
-    def batch(self, name: str) -> Batch:
-        batch = self._batches().get(name)
-        if batch is None:
-            return np.empty((self._arities[name], 0), np.int64)
-        return batch if isinstance(batch, np.ndarray) else batch.batch()
-
-
-def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
+def _listed_change(state: State, facts: View, kind: int) -> ListedChange:
     """The facts of a view; of relations with a storage scheme those of a kind.
 
     Rows are copied now: a later update may reuse them. The pairs of a closure are listed when they are read.
@@ -147,7 +128,7 @@ def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
         name: tables[name].take(facts.rows(name)) for name in facts.names if tables[name].scheme is None
     }
     batches |= {name: table.scheme.changed(kind) for name, table in tables.items() if table.scheme is not None}
-    return MemoryChange(lambda: batches, {name: table.arity for name, table in tables.items()})
+    return ListedChange(lambda: batches, {name: table.arity for name, table in tables.items()})
 
 
 @final
@@ -164,7 +145,6 @@ class PendingChange:
         self._arities = {name: table.arity for name, table in state.tables.items()}
 
     def commit(self) -> None:
-        """The update is committed."""
         if self._change is not None:
             self._change.commit()
 
@@ -174,14 +154,14 @@ class PendingChange:
             self._found = {name: self._change.of(name) for name in self.names}
             self._change = None
 
-    def side(self, number: int) -> MemoryChange:
+    def side(self, number: int) -> ListedChange:
         """The facts that are deleted (0) or inserted (1)."""
 
         def batches() -> dict[str, Batch]:
             self.settle()
             return {name: sides[number] for name, sides in self._found.items()}
 
-        return MemoryChange(batches, self._arities)
+        return ListedChange(batches, self._arities)
 
 
 def _rows_of_changes(

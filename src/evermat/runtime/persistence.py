@@ -47,11 +47,9 @@ class StateBinding:
 
     @property
     def path(self) -> Path:
-        """The state directory."""
         return self._store.path
 
     def close(self) -> None:
-        """Releases the state directory."""
         self._store.close()
 
     def become_writer(self) -> None:
@@ -234,7 +232,6 @@ def _tables(program: Program, rows: Described, before: Program | None = None) ->
 
 
 def _count_visible(engine: Engine) -> int:
-    """How many facts there are in relations that users see."""
     reading, relations = engine.snapshot(), engine.program.relations.items()
     return sum(reading.count(name) for name, relation in relations if not relation.hidden)
 

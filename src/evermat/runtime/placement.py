@@ -73,7 +73,6 @@ class StratumPlacer:
         self.placed: dict[Stratum, Placed] = {}
 
     def compute_all(self) -> None:
-        """Computes all strata."""
         for stratum in self._run.strata(self._state):
             self._compute(stratum)
 

@@ -11,11 +11,7 @@ from evermat.runtime.engine import Engine
 
 
 def answer_query(query: Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
-    """The answer to a query as things are now, expanded or over representatives.
-
-    Raises:
-        LimitError: a limit was reached.
-    """
+    """The answer to a query as things are now, expanded or over representatives."""
     reading = engine.snapshot()
     return Answer(query.answer, reading.evaluate(query, run, representatives=representatives), reading.dictionary)
 

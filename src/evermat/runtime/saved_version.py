@@ -36,7 +36,6 @@ class SavedVersion:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What the version took."""
         return self._version.stats
 
     @cached_property

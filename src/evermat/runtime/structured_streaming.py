@@ -6,17 +6,21 @@ A batch is processed once, however often Spark delivers it: the version that it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core import UpdateAlgorithm
-from evermat.io import RdfOptions
+from evermat.core import DataError, Problem, UpdateAlgorithm
+from evermat.core import error_catalogue as errors
+from evermat.io import RdfOptions, updates_of
 from evermat.reasoning import check_algorithm
+from evermat.runtime.folder_stream import order_of
 from evermat.runtime.ingest import read_change_files, relation_of
 from evermat.runtime.stream import Follower, StreamedUpdate
-from evermat.spark import ChangeFrames, arriving_files, check_stream, start_query, updates_in
+from evermat.spark import ChangeFrames, arriving_files, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,29 +40,50 @@ class BatchProcessing:
     coalesce: bool = False
 
     def start(self, frame: DataFrame, process: Callable[[str, DataFrame, int], None]) -> StreamingQuery:
-        """Starts the query; batches take turns."""
+        """Starts a query whose batches, in a thread of Spark's, take turns with those of other queries.
 
-        def in_turn(stream: str, batch: DataFrame, number: int) -> None:
+        The name of the stream is made of the id in the checkpoint: it survives restarts, and differs for another checkpoint, whose batches are
+        numbered from the beginning. If `process` raises an error, the query ends with it, and its batch is repeated after a restart.
+        """
+        if self.available_now and self.interval is not None:
+            raise ValueError("`available_now` ends when everything is processed: it has no `interval`")
+        started: Future[str] = Future()  # the first batch may be processed before `start` has returned
+
+        def each(batch: DataFrame, number: int) -> None:
             with self.turn:
-                process(stream, batch, number)
+                process(f"spark:{started.result()}", batch, number)
 
-        return start_query(
-            frame,
-            in_turn,
-            checkpoint=self.checkpoint,
-            available_now=self.available_now,
-            interval=self.interval,
-        )
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", fspath(self.checkpoint))
+        if self.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self.interval is not None:
+            every = self.interval if isinstance(self.interval, str) else f"{round(self.interval * 1000)} milliseconds"
+            writer = writer.trigger(processingTime=every)
+        try:
+            query = writer.start()
+            started.set_result(query.id)
+        except BaseException as error:
+            started.set_exception(RuntimeError(f"the query was not started: {error}"))  # no batch may wait for ever
+            raise
+        return query
 
     def carry_out(self, m: Follower, updates: Sequence[StreamedUpdate]) -> None:
-        """Carries out the updates of a batch."""
         for _ in m.stream(updates, algorithm=self.algorithm, marking=self.marking, coalesce=self.coalesce):
             pass
 
 
+def _check_stream(frame: DataFrame) -> None:
+    """Raises a `DataError` for a DataFrame that is not a stream, or whose batches are processed elsewhere."""
+    if is_connect(frame.sparkSession):
+        why = "it is one of Spark Connect, which has batches processed elsewhere"
+        raise DataError(Problem(errors.NO_STREAM, {"why": why}))
+    if not frame.isStreaming:
+        raise DataError(Problem(errors.NO_STREAM, {"why": "it is an ordinary one, which `update` takes"}))
+
+
 def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing: BatchProcessing) -> StreamingQuery:
     """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
-    check_stream(frame)
+    _check_stream(frame)
     check_algorithm(processing.algorithm, m.program.strata)
     frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
 
@@ -71,6 +96,13 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
             processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
 
     return processing.start(frame, process)
+
+
+def _updates_in(batch: DataFrame) -> list[list[Path]]:
+    """The updates that the files of a batch are, in the order of their names; always the same for the same files."""
+    # As a set: if one name has a bracket in it, Spark lists the others twice.
+    paths = {Path(row.path.removeprefix("file:")) for row in batch.collect()}
+    return updates_of(sorted(paths, key=lambda path: order_of(path.name)))
 
 
 def follow_files(
@@ -88,13 +120,13 @@ def follow_files(
     """
     check_algorithm(processing.algorithm, m.program.strata)
     frame = arriving_files(spark, folder, files_per_batch)
-    check_stream(frame)
+    _check_stream(frame)
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
         done_batch, done = map(int, m.positions.get(stream, "-1/-1").split("/"))
         if number < done_batch:
             return
-        files = list(enumerate(updates_in(batch)))
+        files = list(enumerate(_updates_in(batch)))
         if number == done_batch:
             files = files[done + 1 :]
         found = read_change_files([paths for _, paths in files], m.program, RdfOptions(base=base))

@@ -30,21 +30,13 @@ from evermat.runtime.persistence import StateBinding
 
 @dataclass
 class Ahead:
-    """The look ahead of an update of a stream.
+    """The look ahead of an update of a stream."""
 
-    Attributes:
-        passing: What the update before has inserted last.
-        changes: The next update, if it is known.
-        least: The share of what it deletes that this update must insert for marks to be used.
-        found: What this update has inserted last; for the next one, if this one is committed.
-        marks: What there is to report.
-    """
-
-    passing: Passing | None = None
-    changes: Changed = ()
-    least: float = FEWER
-    found: Passing | None = None
-    marks: Marks = field(default_factory=Marks)
+    passing: Passing | None = None  # what the update before has inserted last
+    changes: Changed = ()  # the next update, if it is known
+    least: float = FEWER  # the share of what it deletes that this update must insert for marks to be used
+    found: Passing | None = None  # what this update has inserted last; for the next one, if this one is committed
+    marks: Marks = field(default_factory=Marks)  # what there is to report
 
     @property
     def report(self) -> dict[str, Any]:
@@ -130,7 +122,6 @@ def carry_out(
 
 
 def _maintain(update: EngineUpdate, algorithm: str, ahead: Ahead | None) -> list[Choice]:
-    """Has algorithms process all strata."""
     if (rule_change := update.rule_change) is not None:
         return maintain_rules(update.sets, *rule_change)
     if ahead is None:

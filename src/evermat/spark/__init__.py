@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from evermat.spark.input.arrow_files import ConcatenatedFacts
     from evermat.spark.input.plan import read_inputs
     from evermat.spark.input.read_task import write_facts
+    from evermat.spark.jobs import is_connect
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.scratch import Scratch
-    from evermat.spark.streaming.file_source import arriving_files, updates_in
-    from evermat.spark.streaming.query import check_stream, start_query
+    from evermat.spark.streaming.file_source import arriving_files
     from evermat.spark.streaming.sink import ChangeFrames
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -48,7 +48,6 @@ class Materialised:
         self.facts, self.rules = facts, rules
 
     def add(self, *facts: View | Bag) -> FactSet:
-        """Adds facts and returns the new ones."""
         new = FactSet("Δ", self._held.context)
         for found in map(self._held.add, facts):
             for name in found.names:

@@ -128,7 +128,6 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
 
     @property
     def equality(self) -> StateEquality:
-        """The state while terms become equal, from scratch."""
         from evermat.spark.engine.equality import StateEquality  # noqa: PLC0415  (it is made of states)
 
         return StateEquality(self)

@@ -76,7 +76,6 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         return FactSet(name, self.state.context)
 
     def release(self, *sets: FactSet) -> None:
-        """Empties working sets that are not needed any more."""
         for done in sets:
             done.clear()
 
