@@ -20,7 +20,7 @@ from evermat import Materialisation
 from evermat.language.model import Relation
 from evermat.runtime import change_source, structured_streaming
 from evermat.runtime.change_source import register_source
-from evermat.spark.streaming.sink import ChangeFrames
+from evermat.spark.sink import ChangeFrames
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG
 from tests.support.states import explicit_of, facts_at, refused

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         Encodable,
         decode_arrow,
         decode_rows,
-        encode_arrow,
         encode_rows,
         encode_table,
     )

@@ -244,11 +244,7 @@ def stream_name(path: str | PathLike[str]) -> str:
 
 
 def list_folder(path: Path) -> set[str]:
-    """All names in a directory of change files.
-
-    Raises:
-        DataError: it is not a directory, or cannot be read.
-    """
+    """All names in a directory of change files; raises a `DataError` if it is not a directory, or cannot be read."""
     try:
         return set(os.listdir(path))  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError) as error:

@@ -73,14 +73,7 @@ class FactSources:
         *,
         spread: bool,
     ) -> dict[str, Any]:
-        """All facts by relation, read as a job of Spark; they are in the scratch directory until they are encoded.
-
-        With `spread` the driver does not see those of tables and databases either.
-
-        Raises:
-            DataError: with everything that is wrong with any of the inputs.
-            ResourceError: Spark, or the disk, failed.
-        """
+        """All facts by relation, read as a job of Spark; see `spark.read_inputs`."""
         from evermat.spark import read_inputs
 
         if not self.reads_files(program):

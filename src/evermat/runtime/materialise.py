@@ -49,11 +49,7 @@ def materialise_facts(
 ) -> Engine:
     """An engine that holds all consequences of a program and its explicit facts: in the memory of this process, unless there is a session.
 
-    Raises:
-        DataError: facts do not fit their relations, or forbidden facts follow.
-        ProgramError: an input needs Spark.
-        LimitError: a limit was reached.
-        ResourceError: Spark gave up, or the scratch directory is full.
+    See `api.Program.materialise` for errors.
     """
     timer = timer or PhaseTimer()
     if session is None:

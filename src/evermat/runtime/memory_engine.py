@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
 from evermat.columns import Scans, Snapshot, State, View, prepare_kernels
@@ -224,12 +224,11 @@ class MemoryEngine(Engine):
         }
 
 
-@final
-class MaterialisedPart:
+class MaterialisedPart(NamedTuple):
     """A materialisation that outgrew the memory: how many strata are complete, and the facts from which the next one has to go on."""
 
-    def __init__(self, strata: int, left: View | None) -> None:
-        self.strata, self.left = strata, left
+    strata: int
+    left: View | None
 
 
 def restored(

@@ -53,11 +53,7 @@ class StateBinding:
         self._store.close()
 
     def become_writer(self) -> None:
-        """Takes the lock, unless this binding has it.
-
-        Raises:
-            StateError: another writer has it, or this is an old version.
-        """
+        """Takes the lock, unless this binding has it; raises a `StateError` if another writer has it, or this is an old version."""
         if self._store.latest.number != self.version:
             details = {"version": self.version, "latest": self._store.latest.number}
             raise StateError(Problem(errors.OLD_VERSION, details))
@@ -139,9 +135,7 @@ class StateBinding:
 def save_state(engine: Engine, path: Path, stats: dict[str, Any]) -> StateBinding:
     """Writes the facts of an engine to a state directory: as its first version, or as the next one, whatever the last one holds.
 
-    Raises:
-        StateError: another writes to it, or what is there is not a state directory.
-        ResourceError: it could not be written; nothing has changed.
+    See `api.Materialisation.save` for errors.
     """
     exists = path.is_dir() and any(path.iterdir())
     store = Store.open(path) if exists else Store.create(path)

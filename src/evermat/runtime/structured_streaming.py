@@ -5,6 +5,7 @@ A batch is processed once, however often Spark delivers it: the version that it 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
@@ -15,16 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.core import DataError, Problem, UpdateAlgorithm
 from evermat.core import error_catalogue as errors
-from evermat.io import RdfOptions, updates_of
+from evermat.io import RdfOptions, fail, updates_of
 from evermat.reasoning import check_algorithm
 from evermat.runtime.folder_stream import order_of
 from evermat.runtime.ingest import read_change_files, relation_of
 from evermat.runtime.stream import Follower, StreamedUpdate
-from evermat.spark import ChangeFrames, arriving_files, is_connect
+from evermat.spark import ChangeFrames, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+_FILE_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
+_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
+_FOR_EVER = "36500d"  # else Spark leaves out files that are much older than the newest
 
 
 @dataclass(frozen=True)
@@ -50,8 +55,9 @@ class BatchProcessing:
         started: Future[str] = Future()  # the first batch may be processed before `start` has returned
 
         def each(batch: DataFrame, number: int) -> None:
+            stream = f"spark:{started.result()}"
             with self.turn:
-                process(f"spark:{started.result()}", batch, number)
+                process(stream, batch, number)
 
         writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", fspath(self.checkpoint))
         if self.available_now:
@@ -98,6 +104,21 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
     return processing.start(frame, process)
 
 
+def _arriving_files(spark: SparkSession, folder: str | PathLike[str], files_per_batch: int | None) -> DataFrame:
+    """The files that appear in a folder, as a stream of their paths.
+
+    Spark lists the folder and writes into the checkpoint which files belong to which batch; a file is seen once, whatever becomes of it later.
+    """
+    path = Path(folder).resolve()
+    if not path.is_dir():
+        raise fail(errors.CANNOT_READ, path=folder, why="there is no such folder", what="changes are")
+    reader = spark.readStream.format("binaryFile").schema(_FILE_COLUMNS).option("maxFileAge", _FOR_EVER)
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    # The contents are not selected, so Spark does not read them.
+    return reader.load("file://" + _GLOB.sub(r"\\\1", str(path))).select("path")
+
+
 def _updates_in(batch: DataFrame) -> list[list[Path]]:
     """The updates that the files of a batch are, in the order of their names; always the same for the same files."""
     # As a set: if one name has a bracket in it, Spark lists the others twice.
@@ -119,7 +140,7 @@ def follow_files(
     A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
     check_algorithm(processing.algorithm, m.program.strata)
-    frame = arriving_files(spark, folder, files_per_batch)
+    frame = _arriving_files(spark, folder, files_per_batch)
     _check_stream(frame)
 
     def process(stream: str, batch: DataFrame, number: int) -> None:

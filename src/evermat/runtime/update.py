@@ -61,17 +61,9 @@ def carry_out(
 ) -> Change:
     """Carries out one update, whole or not at all.
 
-    Args:
-        engine: what is updated; its program is the one after a change of rules.
-        changes: facts to insert and to delete; of several updates that become one, one after the other.
-        algorithm: how to maintain.
-        run: limits and figures.
-        before: the engine before a change of rules, with which `engine` shares its facts.
-        binding: the state directory, which the update is written to before it is committed: neither is ahead of the other.
-        ahead: the look ahead, if this is an update of a stream.
-
-    Raises:
-        EvermatError: as for `api.Materialisation.update`.
+    After a change of rules `engine` has the new program; `before` is the engine before it, with which it shares its facts. The update is
+    written to the state directory of `binding` before it is committed: neither is ahead of the other. See `api.Materialisation.update` for
+    errors.
     """
     program = engine.program
     check_algorithm(algorithm, program.strata)

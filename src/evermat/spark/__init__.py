@@ -8,7 +8,6 @@ Connect works as well.
 | `launch` | the command line's own session: Java, settings, the JVM's process |
 | `input` | inputs of a program, read by tasks |
 | `engine`, `engine.tasks` | the algebra of fact sets over files in buckets; what its tasks do |
-| `streaming` | Structured Streaming: batches of changes |
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.scratch import Scratch
-    from evermat.spark.streaming.file_source import arriving_files
-    from evermat.spark.streaming.sink import ChangeFrames
+    from evermat.spark.sink import ChangeFrames
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)
