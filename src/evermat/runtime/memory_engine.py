@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
+from evermat.columns import Scans, Snapshot, State, View, prepare_kernels
 from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
@@ -25,10 +24,11 @@ if TYPE_CHECKING:
 
 
 @final
-class MemoryEngine:
+class MemoryEngine(Engine):
     """The facts of a program in the memory of this process."""
 
     distributed = False
+    state: State
 
     def __init__(
         self,
@@ -38,8 +38,8 @@ class MemoryEngine:
         name: EngineName = "memory",
         algorithm: MaterialiseAlgorithm = "auto",
     ) -> None:
-        self.state, self.run, self.timer, self.name = state, run, timer, name
-        self._algorithm: MaterialiseAlgorithm = algorithm
+        super().__init__(state, run, timer, algorithm)
+        self.name = name
         self._scans: Scans = Counter()
 
     @classmethod
@@ -53,21 +53,8 @@ class MemoryEngine:
         algorithm: MaterialiseAlgorithm = "auto",
         schemes: SchemePolicy = "auto",
     ) -> Self:
-        """An empty engine.
-
-        Args:
-            program: the rules.
-            run: limits and figures.
-            timer: what phases take.
-            name: whose facts these are.
-            algorithm: how strata are materialised.
-            schemes: how relations are stored.
-        """
+        """An empty engine."""
         return cls(State(program, run, schemes=schemes), run, timer, name, algorithm)
-
-    @property
-    def program(self) -> Program:
-        return self.state.program
 
     def load(self, facts: Mapping[str, Any]) -> None:
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
@@ -149,13 +136,6 @@ class MemoryEngine:
         )
 
     # --- state directories -------------------------------------------------------------------------------------------
-    @property
-    def counters(self) -> Mapping[Stratum, Counters]:
-        return self.state.counters
-
-    def work(self, stratum: Stratum) -> int:
-        return self.state.work(stratum)
-
     @property
     def storage(self) -> Mapping[str, Any]:
         state = self.state
@@ -243,17 +223,12 @@ class MemoryEngine:
             for table in [self.state.tables[name]]
         }
 
-    @cached_property
-    def _rules(self) -> dict[Stratum, StratumRules]:
-        return {rules.stratum: rules for rules in self.state.strata}
 
-
-@final
-class MaterialisedPart:
+class MaterialisedPart(NamedTuple):
     """A materialisation that outgrew the memory: how many strata are complete, and the facts from which the next one has to go on."""
 
-    def __init__(self, strata: int, left: View | None) -> None:
-        self.strata, self.left = strata, left
+    strata: int
+    left: View | None
 
 
 def restored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
-from evermat.columns import Batch, Dictionary
+from evermat.columns import Batch
 from evermat.language import Relation as RelationSchema
 from evermat.runtime.engine import Engine
 from evermat.runtime.rows import Tabular
@@ -22,17 +22,13 @@ class Relation(Tabular):
     """
 
     def __init__(self, relation: RelationSchema, engine: Engine, *, expanded: bool = True) -> None:
-        super().__init__(relation)
+        super().__init__(relation, engine.snapshot().dictionary)
         self._engine, self._expanded = engine, expanded
 
     @property
     def representatives(self) -> Relation:
         """The facts over representatives only, one for each class of equal terms."""
         return Relation(self._relation, self._engine, expanded=False)
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._engine.snapshot().dictionary
 
     def _knows(self, symbol: str) -> bool:
         return self._engine.distributed or super()._knows(symbol)
