@@ -1,4 +1,7 @@
-"""A materialisation: what `Program.materialise` and `evermat.open` return."""
+"""A materialisation: what `Program.materialise` and `evermat.open` return.
+
+The module is long because the class is the public interface: most of its lines are the docstrings of which `docs/api.md` is made.
+"""
 
 from __future__ import annotations
 

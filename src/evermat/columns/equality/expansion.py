@@ -100,7 +100,7 @@ class Expansion:
 
 
 class ExpandedChange:
-    """What an update changes in all names, given what it changes in the representatives.
+    """The expanded changes of an update, given its changes over representatives.
 
     A fact over names is lost iff its old normal form was in I and its new one is not. To be looked at are what facts stood for that I loses, and
     of facts that stay those whose terms have lost a name; likewise for what is gained.

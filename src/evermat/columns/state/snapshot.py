@@ -125,7 +125,7 @@ def evaluate(
 
 
 def _in_all_names(state: State, facts: View, name: str) -> Table:
-    """The facts of a relation in all names."""
+    """The expanded facts of a relation."""
     assert state.representatives is not None
     batch = state.tables[name].take(facts.rows(name))
     columns = state.representatives.schema.columns.get(name, np.empty(0, np.int64))

@@ -45,7 +45,7 @@ class Closure:
     - Without `bases` the edges are the steps too: R is X⁺, the transitive closure. If it is `symmetric`, each edge is
       also one in the other direction.
     - With `bases` the facts of these relations, which are of lower strata, are the steps. There is one member. What it
-      holds at the start of an edge is only handed on, and may be of another type than the rest.
+      holds at the start of an edge is only passed on, and may be of another type than the rest.
 
     All members hold R, turned where they are flipped. The first member of a closure without bases is not flipped, and
     none of a symmetric one is.
@@ -69,7 +69,7 @@ class Closure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Copy:
-    """A rule by which all facts of a relation of a lower stratum are external facts of a closure, and that relation; flipped if they are edges turned around."""
+    """A rule by which all facts of a relation of a lower stratum are external facts of a closure, and that relation; flipped if they are reversed edges."""
 
     rule: Rule
     source: Member

@@ -57,7 +57,7 @@ class Translator:
     def _name_what_is_known(self, axioms: Axioms, hierarchy: Hierarchy) -> None:
         """Gives a relation to every subclass expression that contains a superclass expression.
 
-        Rules cannot say that there is some course that a student takes, but they can hand on that there is one.
+        Rules cannot say that there is some course that a student takes, but they can pass on that there is one.
         """
         for expression, wider in hierarchy.handed_on(axioms.axioms):
             if wider not in self.sides.known:

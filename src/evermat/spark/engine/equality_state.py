@@ -332,7 +332,7 @@ class Representatives:
             return {}
         tasks = self._tasks(named)
         stage = CountNamesTask(tuple(named.values()), pairs, cluster.buckets, tasks)
-        found, _ = self._context.execute("count facts in all names", tasks, [stage], len(named))
+        found, _ = self._context.execute("count expanded facts", tasks, [stage], len(named))
         return {name: one.rows for name, one in zip(named, found, strict=True)}
 
     def expanded(self, batches: Iterable[Batch], name: str) -> Iterator[Batch]:
