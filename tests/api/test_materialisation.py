@@ -1,10 +1,11 @@
-"""What `Program.materialise` hands back."""
+"""Materialisations, as `Program.materialise` returns them."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
 import math
+import pickle
 from pathlib import Path
 
 import polars as pl
@@ -333,3 +334,28 @@ def test_examples_in_the_documentation(name: str) -> None:
     found = doctest.testmod(importlib.import_module(name))
     assert found.failed == 0
     assert found.attempted > 0 or name in ("evermat.runtime.ingest", "evermat.core.errors")
+
+
+CHANGES = {
+    "plain": ('.decl a(x:symbol) .decl b(x:symbol) b(cat(x, "!")) :- a(x).', "a", [("x",), ("y",)]),
+    "closure": (
+        ".decl a(x:number, y:number) .decl b(x:number, y:number) b(x, y) :- a(x, y). b(x, z) :- b(x, y), b(y, z).",
+        "a",
+        [(1, 2), (2, 3)],
+    ),
+    "equality": ("x = y :- <http://e/p>(x, y).", "<http://e/p>", [("<http://e/a>", "<http://e/b>")]),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_changes_can_be_pickled(kind: str) -> None:
+    """They go between processes, with all their facts, whatever happens to the materialisation afterwards."""
+    text, name, rows = CHANGES[kind]
+    m = Program.parse(text).materialise()
+    change = m.update(insert={name: rows})
+    copy = pickle.loads(pickle.dumps(change))
+    m.update(delete={name: rows})
+    for before, after in ((change.inserted, copy.inserted), (change.deleted, copy.deleted)):
+        assert {r: set(before[r]) for r in before} == {r: set(after[r]) for r in after}
+    assert copy.stats == change.stats
+    assert copy

@@ -226,5 +226,34 @@ def test_what_had_no_value_is_counted(tmp_path: Path, small: Materialisation) ->
     answer = query_version(tmp_path / "state", None, "e(x, y), z = 6 / (x - 2)")
     assert sorted(answer) == sorted(small.query("e(x, y), z = 6 / (x - 2)"))
     assert answer.undefined == small.query("e(x, y), z = 6 / (x - 2)").undefined == 1
-    with pytest.raises(TypeError, match="known when all were read"):
-        len(answer)
+
+
+FORMS = {
+    "len": len,
+    "repr": lambda answer: repr(answer),
+    "html": lambda answer: "</table>" in answer._repr_html_(),
+    "arrow": lambda answer: sorted(map(tuple, map(dict.values, answer.to_arrow().to_pylist()))),
+    "pandas": lambda answer: sorted(answer.to_pandas().itertuples(index=False, name=None)),
+    "polars": lambda answer: sorted(answer.to_polars().rows()),
+    "capsule": lambda answer: sorted(map(tuple, map(dict.values, pa.table(answer).to_pylist()))),
+    "batches": lambda answer: sum(batch.num_rows for batch in answer.batches()),
+    "rows": sorted,
+    "in": lambda answer: (1, 2) in answer,
+    "bool": bool,
+    "undefined": lambda answer: answer.undefined,
+}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    "text", ["e(x, y)", "t(x, y)", "e(x, y), z = 6 / (x - 2)", "e(x, _)", "e(x, y), x = 99", "e(1, 2)"]
+)
+def test_an_answer_about_a_state_has_every_form(text: str, order: int, tmp_path: Path, small: Materialisation) -> None:
+    """Each form alone, and all of them one after the other, as of an answer that is in memory."""
+    small.save(tmp_path / "state")
+    small.close()
+    right, every = small.query(text), query_version(tmp_path / "state", None, text)
+    for form in [*FORMS.values()][::order]:
+        wanted = form(right)
+        assert form(query_version(tmp_path / "state", None, text)) == wanted
+        assert form(every) == wanted

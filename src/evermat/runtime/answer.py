@@ -15,6 +15,9 @@ from evermat.runtime.rows import Tabular
 class Answer(Tabular):
     """The answer to a query: a set of rows, one column for each named variable. Later updates do not change it.
 
+    The rows of an answer about a state directory are computed while they are read; `len`, `undefined`, tables and the printed form
+    need all of them, and keep them.
+
     The answer to a query without variables is true or false: it has no columns, and one row, the empty one, or none.
     """
 
@@ -25,7 +28,9 @@ class Answer(Tabular):
     @property
     def undefined(self) -> int:
         """How many bindings were dropped because an expression had no value."""
-        return self._solutions.undefined
+        if self._solutions.undefined is None:
+            self._solutions.gather()
+        return self._solutions.undefined or 0
 
     @property
     def relation(self) -> Relation:
@@ -56,9 +61,7 @@ class Answer(Tabular):
         write_answer(self, format, stream)
 
     def __len__(self) -> int:
-        if self._solutions.computed is not None:
-            raise TypeError("how many rows there are is known when all were read")
-        return self._solutions.table.count
+        return self._solutions.gather().count
 
     def __bool__(self) -> bool:
         if self._solutions.computed is not None:

@@ -69,7 +69,7 @@ class Changes(Mapping[str, ChangedFacts]):
             name: np.array(sorted(facts), np.int64).reshape(len(facts), arities[name]).T.copy()
             for name, facts in codes.items()
         }
-        return Changes(self._relations, ListedChange(lambda: batches, arities), self._dictionary)
+        return Changes(self._relations, _listed(batches, arities), self._dictionary)
 
 
 @final
@@ -85,11 +85,19 @@ class ListedChange:
             return 0
         return int(batch.shape[1]) if isinstance(batch, np.ndarray) else batch.count
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For `pickle`, all facts are listed."""
+        return _listed, ({name: self.batch(name) for name in self._arities}, self._arities)
+
     def batch(self, name: str) -> Batch:
         batch = self._batches().get(name)
         if batch is None:
             return np.empty((self._arities[name], 0), np.int64)
         return batch if isinstance(batch, np.ndarray) else batch.batch()
+
+
+def _listed(batches: Mapping[str, Batch], arities: Mapping[str, int]) -> ListedChange:
+    return ListedChange(lambda: batches, arities)
 
 
 @final

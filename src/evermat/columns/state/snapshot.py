@@ -59,13 +59,19 @@ class Solutions:
 
     Attributes:
         table: The rows; none if they are computed when they are read.
-        undefined: How many bindings were dropped because an expression had no value.
+        undefined: How many bindings were dropped because an expression had no value; None before rows that are computed were read.
         computed: Computes the rows, a few at a time, each once; None if all are in the table.
     """
 
     table: Table
-    undefined: int = 0
+    undefined: int | None = 0
     computed: Callable[[], Iterator[Batch]] | None = None
+
+    def gather(self) -> Table:
+        """All rows; those that are computed when they are read are computed now, and kept."""
+        if self.computed is not None:
+            self.table, self.computed = _table(self.table.arity, self.computed()), None
+        return self.table
 
 
 def rows_of(table: Table) -> Iterator[Batch]:
@@ -286,7 +292,7 @@ class Snapshot(BaseSnapshot[State]):
 
         Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
         """
-        state, facts, solutions = self._state, self._facts, Solutions(Table(query.answer.arity))
+        state, facts, solutions = self._state, self._facts, Solutions(Table(query.answer.arity), None)
         if not query.answer.columns:
             return evaluate(query, state, facts, run)
 
