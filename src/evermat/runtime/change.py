@@ -27,8 +27,8 @@ class ChangedFacts(Tabular):
     def _dictionary(self) -> Dictionary:
         return self._encoding
 
-    def _chunks(self) -> Iterator[Batch]:
-        yield self._facts.batch(self._relation.name)
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        return self._encoding, iter([self._facts.batch(self._relation.name)])
 
     def _found(self, row: Batch) -> bool:
         return bool((self._facts.batch(self._relation.name) == row).all(axis=0).any())

@@ -8,8 +8,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns import Scans, Snapshot, State, StratumRules, View, prepare_kernels
-from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
+from evermat.columns import Scans, Snapshot, State, StratumRules, View, Waste, bytes_needed, prepare_kernels, rebuilt
+from evermat.core import (
+    EngineName,
+    LimitError,
+    MaterialiseAlgorithm,
+    PhaseTimer,
+    SchemePolicy,
+    available_bytes,
+    collected_errors,
+    held_back,
+    resident_bytes,
+)
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
@@ -37,10 +47,13 @@ class MemoryEngine:
         timer: PhaseTimer,
         name: EngineName = "memory",
         algorithm: MaterialiseAlgorithm = "auto",
+        waste: Waste | None = None,
     ) -> None:
         self.state, self.run, self.timer, self.name = state, run, timer, name
         self._algorithm: MaterialiseAlgorithm = algorithm
         self._scans: Scans = Counter()
+        self._waste = Waste() if waste is None else waste
+        self._undefined: Counter[int] = Counter()  # of rules as they were compiled for earlier states
 
     @classmethod
     def start(
@@ -136,7 +149,7 @@ class MemoryEngine:
     # --- updates -------------------------------------------------------------------------------------------------------
     def revised(self, program: Program, run: Run) -> Self:
         state = State(program, run, kept=self.state)
-        return type(self)(state, self.run, self.timer, self.name, self._algorithm)
+        return type(self)(state, self.run, self.timer, self.name, self._algorithm, self._waste)
 
     def begin_update(
         self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
@@ -147,6 +160,32 @@ class MemoryEngine:
         return MemoryUpdate(
             self.state, run, changes, upcoming, None if before is None else before.state, durable=durable
         )
+
+    def reclaim(self, run: Run) -> dict[str, Any] | None:
+        state = self.state
+        if not self._waste.is_due(state):
+            return None
+        timer = PhaseTimer()
+        before = {"rows": state.row_count, "symbols": len(state.dictionary), "bytes": _bytes_of(state)}
+        most = available_bytes() if run.limits.memory is None else min(run.limits.memory, available_bytes())
+        if resident_bytes() + bytes_needed(state) > most:
+            return {"skipped": "memory"}
+        with held_back() as run.deliver, timer.during("reclaim"):
+            try:
+                if state.representatives is not None and (pending := state.representatives.pending()):
+                    pending.settle()  # a change would hold all of the old state
+                made = rebuilt(state, run.look)
+            except LimitError:
+                return {"skipped": "limit"}
+            except MemoryError:
+                return {"skipped": "memory"}
+            self._undefined = self.undefined()
+            self.run.leave()
+            self.state = made
+            self.__dict__.pop("_rules", None)
+            self._waste.begin(made)
+        after = {"rows": made.row_count, "symbols": len(made.dictionary), "bytes": _bytes_of(made)}
+        return {**{what: before[what] - after[what] for what in before}, "seconds": timer.wall["reclaim"]}
 
     # --- state directories -------------------------------------------------------------------------------------------
     @property
@@ -215,7 +254,7 @@ class MemoryEngine:
         return "memory" if self.name == "memory" else "driver", "materialisation from scratch"
 
     def undefined(self) -> Counter[int]:
-        counts: Counter[int] = Counter()
+        counts = Counter(self._undefined)
         for stratum in self.state.strata:
             for rules in (stratum.nonrecursive, stratum.recursive):
                 for rule, count in rules.undefined():
@@ -254,6 +293,10 @@ class MaterialisedPart:
 
     def __init__(self, strata: int, left: View | None) -> None:
         self.strata, self.left = strata, left
+
+
+def _bytes_of(state: State) -> int:
+    return state.nbytes + state.dictionary.nbytes
 
 
 def restored(

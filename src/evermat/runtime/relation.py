@@ -37,8 +37,9 @@ class Relation(Tabular):
     def _knows(self, symbol: str) -> bool:
         return self._engine.distributed or super()._knows(symbol)
 
-    def _chunks(self) -> Iterator[Batch]:
-        return self._engine.snapshot().scan(self._relation.name, expanded=self._expanded)
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        reading = self._engine.snapshot()
+        return reading.dictionary, reading.scan(self._relation.name, expanded=self._expanded)
 
     def _found(self, row: Batch) -> bool:
         return self._engine.snapshot().contains(self._relation.name, row, expanded=self._expanded)
