@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns import Scans, Snapshot, State, StratumRules, View, Waste, bytes_needed, prepare_kernels, rebuilt
+from evermat.columns import (
+    Scans,
+    Snapshot,
+    State,
+    StratumRules,
+    View,
+    Waste,
+    bytes_needed,
+    let_go,
+    prepare_kernels,
+    rebuilt,
+)
 from evermat.core import (
     EngineName,
     LimitError,
@@ -166,7 +178,7 @@ class MemoryEngine:
         if not self._waste.is_due(state):
             return None
         timer = PhaseTimer()
-        before = {"rows": state.row_count, "symbols": len(state.dictionary), "bytes": _bytes_of(state)}
+        before = {"rows": state.stored_rows, "symbols": len(state.dictionary), "bytes": _bytes_of(state)}
         most = available_bytes() if run.limits.memory is None else min(run.limits.memory, available_bytes())
         if resident_bytes() + bytes_needed(state) > most:
             return {"skipped": "memory"}
@@ -180,11 +192,16 @@ class MemoryEngine:
             except MemoryError:
                 return {"skipped": "memory"}
             self._undefined = self.undefined()
-            self.run.leave()
+            for one in (self.run, run):
+                one.leave()  # neither keeps the old state
             self.state = made
             self.__dict__.pop("_rules", None)
             self._waste.begin(made)
-        after = {"rows": made.row_count, "symbols": len(made.dictionary), "bytes": _bytes_of(made)}
+            in_cycles = let_go(state)
+            del state
+            if in_cycles:
+                gc.collect()
+        after = {"rows": made.stored_rows, "symbols": len(made.dictionary), "bytes": _bytes_of(made)}
         return {**{what: before[what] - after[what] for what in before}, "seconds": timer.wall["reclaim"]}
 
     # --- state directories -------------------------------------------------------------------------------------------

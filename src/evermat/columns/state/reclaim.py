@@ -42,7 +42,7 @@ class Waste:
 
     def is_due(self, state: State) -> bool:
         """Whether at least as much has died as is alive, of rows, edges or symbols."""
-        rows, live = state.row_count, _most_alive(state)
+        rows, live = state.stored_rows, state.live_rows
         if rows - live > max(LEAST_ROWS, live):
             return True
         return any(map(self._is_mostly_dead, _other_tables(state))) or self._has_unused_symbols(state, rows)
@@ -60,13 +60,6 @@ class Waste:
             return False
         self._bytes = size
         return 2 * state.dictionary.bytes_of(used_symbols(state)) <= size
-
-
-def _most_alive(state: State) -> int:
-    """How many rows are in E or I, or somewhat more."""
-    live = sum(state.materialised.sizes.values())
-    # Given facts that are not in normal form are not in I.
-    return live if state.given is state.explicit else live + sum(state.given.sizes.values())
 
 
 def _other_tables(state: State) -> Iterator[Table]:
@@ -100,8 +93,7 @@ def _live_rows(table: Table) -> Rows:
 
 def bytes_needed(state: State) -> int:
     """About how much memory is taken by building the state again; no less than by what it is built of."""
-    rows = max(state.row_count, 1)
-    share = min(_most_alive(state) / rows, 1.0)
+    share = state.live_rows / max(state.stored_rows, 1)
     return int(share * state.nbytes) + 2 * state.dictionary.nbytes
 
 
@@ -133,6 +125,13 @@ def rebuilt(state: State, look: Callable[[], None]) -> State:
         mine.decisions = dict(others.decisions)
     look()
     return new
+
+
+def let_go(state: State) -> bool:
+    """Has an old state freed as soon as nobody holds it; returns whether that takes the collector of cycles."""
+    for table in state.tables.values():
+        table.forget_indexes()
+    return any(rules.unions_stored for rules in state.strata)  # unions and their tables refer to each other
 
 
 def _take_symbols(old: Dictionary, new: Dictionary, used: Mask) -> Numbers:

@@ -113,6 +113,10 @@ class Table:
         if not self._try_dense():
             self._use_hash(self.count)
 
+    def forget_indexes(self) -> None:
+        """Indexes are built again when they are asked for: a table that is not needed goes at once, without those that refer to it."""
+        self._indexes.clear()
+
     # ── Finding and appending ────────────────────────────────────────────────────────────────────────────────────
 
     def add_new(self, batch: Batch, bits: int, n: int | None = None) -> tuple[int, int]:
