@@ -139,7 +139,7 @@ def _take_symbols(old: Dictionary, new: Dictionary, used: Mask) -> Numbers:
     ids = np.full(len(old), -1, np.int64)
     kept = np.flatnonzero(used)
     ids[kept] = np.arange(len(kept))
-    new.take_over(old, kept)
+    new.take_over(old, used)
     return ids
 
 

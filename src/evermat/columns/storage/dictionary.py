@@ -61,10 +61,15 @@ class Dictionary:
         lengths = np.diff(self._ends[: self._count + 1])
         return int(lengths[chosen].sum()) + _BYTES_OF_AN_ID * int(np.count_nonzero(chosen))
 
-    def take_over(self, other: Dictionary, ids: Numbers) -> None:
-        """Encodes some symbols of another dictionary, each listed once, in this order."""
-        for first in range(0, len(ids), _TAKEN):
-            self.encode_arrow(other.decode_arrow(ids[first : first + _TAKEN].astype(np.int32)))
+    def take_over(self, other: Dictionary, chosen: Mask) -> None:
+        """Encodes some symbols of another dictionary, in their order."""
+        for first in range(0, len(chosen), _TAKEN):
+            some = chosen[first : first + _TAKEN]
+            ends = other._ends[first : first + len(some) + 1]
+            lengths = np.diff(ends)
+            offsets = np.zeros(int(np.count_nonzero(some)) + 1, np.int64)
+            np.cumsum(lengths[some], out=offsets[1:])
+            self._encode(other._pool[ends[0] : ends[-1]][np.repeat(some, lengths)], offsets)
 
     def lookup(self, symbol: str) -> int:
         """Id of a symbol, -1 if it has none."""
