@@ -22,7 +22,7 @@ from evermat.core.memory import resident_bytes
 from evermat.core.source import Source
 from evermat.engine.run import Run
 from evermat.language.compile import compile_program
-from evermat.reasoning.materialise import SEMINAIVE, materialise_strata
+from evermat.reasoning.materialise import SEMINAIVE, materialise_stratum
 
 PROGRAM = """
 .decl E(x:number, y:number)
@@ -39,7 +39,8 @@ def measured(nodes: int, edges: int, counters: Counters, indexes: list[tuple[int
     before = resident_bytes()
     state = State(program, run)
     state.load("E", np.ascontiguousarray(np.array(next(rows for _, rows in dag(nodes, edges))).T))
-    materialise_strata(state, run, counters, SEMINAIVE)
+    for stratum in run.strata(state):
+        materialise_stratum(state, run, stratum, counters, SEMINAIVE)
     closure = state.tables["T"]
     for columns in indexes:
         closure.index(columns).refresh()

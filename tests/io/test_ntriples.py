@@ -19,7 +19,7 @@ import evermat
 from evermat.core.errors import DataError
 from evermat.io import read_relation
 from evermat.io.error_report import Findings
-from evermat.io.options import AS_IT_IS
+from evermat.io.formats.registry import AS_IT_IS
 from evermat.io.rdf import ntriples
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.terms import Quads, encode, facts_of
@@ -286,7 +286,7 @@ def test_pyoxigraph_is_loaded_only_for_lines_that_need_it():
 import io, sys
 from evermat.io.error_report import Findings
 from evermat.io.rdf.read import read_rdf
-from evermat.io.options import AS_IT_IS
+from evermat.io.formats.registry import AS_IT_IS
 for text, loaded in [(b"<http://a> <http://b> _:c .", False), (b"<http://a> <http://b> _:c. # d", True)]:
     read_rdf(io.BytesIO(text), "r.nt", AS_IT_IS, Findings("r"), lambda quads: quads)
     assert ("pyoxigraph" in sys.modules) == loaded

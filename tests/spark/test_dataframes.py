@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import subprocess
 import sys
 from decimal import Decimal
@@ -178,6 +179,15 @@ def refused_by_spark(frame: Any, wanted: Relation, scratch: Scratch) -> str:
     with pytest.raises(Exception, match="CAST_INVALID_INPUT") as caught:
         list(frame_tables(frame, wanted, scratch, NAME))
     return str(caught.value)
+
+
+def test_a_table_that_is_missing_leaves_the_log_of_spark_usable(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in a process in which Spark has not reported any error yet.
+    monkeypatch.delitem(logging.Logger.manager.loggerDict, "SQLQueryContextLogger", raising=False)
+    with pytest.raises(DataError):
+        table_frame(spark, "missing")
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        spark.sql("select int('twelve') x").collect()
 
 
 def test_large_tables_go_in_pieces(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

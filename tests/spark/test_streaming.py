@@ -18,10 +18,9 @@ import pytest
 import evermat
 from evermat import Materialisation
 from evermat.language.model import Relation
-from evermat.runtime import structured_streaming
-from evermat.runtime.structured_streaming import register_source
-from evermat.spark.streaming import change_source
-from evermat.spark.streaming.sink import ChangeFrames
+from evermat.runtime import change_source, structured_streaming
+from evermat.runtime.change_source import register_source
+from evermat.spark.sink import ChangeFrames
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG
 from tests.support.states import explicit_of, facts_at, refused
@@ -623,7 +622,7 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
             )
     names, told, now = ("path", "big", "on"), evermat.changes(state), facts_at(state)
     for name in names:
-        made = structured_streaming.EvermatDataSource(options(State=str(state), relation=name))
+        made = change_source.EvermatDataSource(options(State=str(state), relation=name))
         schema = made.schema()
         assert schema.names[-2:] == ["_op", "_version"]
         assert len(set(schema.names)) == len(schema.names)
@@ -644,18 +643,16 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
     said = refused(lambda: stream.partitions({"version": 2, "whole": False}, offset))
     assert said == "error[E506]: version 3 is no longer kept: the state has versions 5 to 7"
     for name in names:  # now the oldest version is not the first
-        plain = structured_streaming.EvermatDataSource(options(state=str(state), relation=name)).reader(
-            schema_of(state, name)
-        )
+        plain = change_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
         assert replayed(read_all(plain, plain.partitions())) == now[name]
 
 
 def schema_of(state: Path, name: str) -> Any:
-    return structured_streaming.EvermatDataSource(options(state=str(state), relation=name)).schema()
+    return change_source.EvermatDataSource(options(state=str(state), relation=name)).schema()
 
 
 def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
-    made = structured_streaming.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
+    made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
     stream = made.streamReader(made.schema())
     told = refused(lambda: stream.latestOffset({"version": 3, "whole": False}, None))  # as one that was removed
     assert told == "error[E505]: there is no version 3: the state has only version 1"
@@ -686,7 +683,7 @@ def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
 )
 def test_options_that_cannot_be(given: dict[str, str], told: str, tmp_path: Path, m: Materialisation) -> None:
     known = {"state": str(tmp_path / "state"), "relation": "path"}
-    made = structured_streaming.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
+    made = change_source.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
     with pytest.raises((ValueError, evermat.EvermatError)) as raised:
         made.reader(made.schema()).partitions()
     assert str(raised.value) == told
@@ -696,7 +693,7 @@ def test_where_a_stream_begins(tmp_path: Path, m: Materialisation) -> None:
     m.update({"edge": [(7, 8)]})
 
     def begins(**given: str) -> dict[str, Any]:
-        made = structured_streaming.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
         return made.streamReader(made.schema()).initialOffset()
 
     assert begins() == begins(startingVersion="earliest") == {"version": 0, "whole": True}

@@ -45,10 +45,10 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.algebra.counters import Counter, Counters, UpdateCounter
-    from evermat.algebra.equality import Again, Equality, EqualityUpdate, Grown, Known, NormalRules, Proofs
+    from evermat.algebra.equality import Again, EqualityUpdate, Grown, Known, NormalRules, Proofs
     from evermat.algebra.modules import Module, ModuleUpdate, Stored, Take
     from evermat.algebra.rules import Rules, StratumRules
     from evermat.algebra.sets import Bag, OwnFacts, OwnView, Set, View, WorkingSet
-    from evermat.algebra.state import Run, State, TooManyInstancesError, Update
+    from evermat.algebra.state import Rounds, Run, State, TooManyInstancesError, Update
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from evermat.algebra.rules import Rules
 from evermat.algebra.sets import OwnFacts, OwnView, View, WorkingSet
@@ -51,7 +51,7 @@ class Grown(Known, Protocol):
     """The materialisation of a stratum, while facts are added; γ is π."""
 
     def finish(self) -> None:
-        """Marks the end: no facts are added any more."""
+        """Marks the end: no facts are added any more. In a run from scratch the equalities are known then: strata above may follow."""
 
 
 class Proofs(Known, Protocol):
@@ -103,13 +103,3 @@ class EqualityUpdate(Protocol):
 
     def again(self, below: OwnView) -> Again:
         """A materialisation from scratch over facts of lower strata."""
-
-
-class Equality(Protocol):
-    """A state in which equal terms are represented by one, while it is materialised from scratch."""
-
-    def materialised(self, stratum: Any) -> Grown:
-        """I of a stratum, and π."""
-
-    def settle(self) -> None:
-        """Marks the equalities as known: strata above may follow."""

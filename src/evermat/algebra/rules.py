@@ -75,3 +75,15 @@ class StratumRules(Protocol):
     @property
     def stores(self) -> Sequence[Stored]:
         """Closures that a storage scheme holds: their rules are not among those above."""
+
+    def settle_storage(self, state: Any) -> None:
+        """Decides how its relations are stored, all below being complete, as far as that is known before rules are evaluated."""
+
+    def hold_back_copies(self, state: Any) -> None:
+        """Leaves out nonrecursive rules that a storage scheme might take for granted, until it is known whether it does."""
+
+    def give_back_copies(self) -> Rules:
+        """The rules that were left out, which are rules of the stratum again: their consequences are still to be added."""
+
+    def store_closure(self, state: Any, external: OwnView) -> bool:
+        """Has a storage scheme hold the closure of some facts, if that is better: nothing is left to derive then."""

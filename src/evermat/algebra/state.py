@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from evermat.algebra.counters import Counter, Counters, UpdateCounter
-from evermat.algebra.equality import Equality, EqualityUpdate
-from evermat.algebra.rules import Rules, StratumRules
+from evermat.algebra.equality import EqualityUpdate, Grown
+from evermat.algebra.rules import StratumRules
 from evermat.algebra.sets import OwnView, Set, WorkingSet
 from evermat.language import Stratum
 
@@ -40,21 +40,8 @@ class State(Protocol):
     def sums_counts(self) -> bool:
         """Whether counters are sums of what updates have counted: those of an update cannot be taken out again."""
 
-    def settle_storage(self, stratum: Any) -> None:
-        """Decides how relations of a stratum are stored, all below it being complete, as far as that is known before its rules are evaluated."""
-
-    def hold_back_copies(self, stratum: Any) -> None:
-        """Leaves out nonrecursive rules of a stratum that a storage scheme might take for granted, until it is known whether it does."""
-
-    def give_back_copies(self, stratum: Any) -> Rules:
-        """The rules that were left out, which are rules of the stratum again: their consequences are still to be added."""
-
-    def store_closure(self, stratum: Any, external: OwnView) -> bool:
-        """Has a storage scheme hold the closure of some facts, if that is better: nothing is left to derive then."""
-
-    @property
-    def equality(self) -> Equality:
-        """The state while a stratum with equality is materialised from scratch."""
+    def grown(self, stratum: Any) -> Grown:
+        """I of a stratum with equality, and π, while it is materialised from scratch."""
 
     @property
     def checks_equality(self) -> bool:
@@ -88,19 +75,12 @@ class State(Protocol):
         """Estimated number of rule instances that derive a stratum from scratch."""
 
 
-class Run(Protocol):
-    """One job over a state: limits, progress, statistics."""
-
-    @property
-    def derivations(self) -> int:
-        """Number of rule instances considered."""
+class Rounds(Protocol):
+    """A run or an update, as far as both begin rounds."""
 
     @property
     def outgrown(self) -> bool:
-        """Whether there are more facts or rounds than are allowed here: the rest is to be done elsewhere."""
-
-    def strata(self, state: Any) -> Iterator[StratumRules]:
-        """The strata in order; records which one is at work."""
+        """Whether there are more facts or rounds than are allowed here: the rest is to be done elsewhere; an update never is."""
 
     def next_round(self) -> None:
         """Begins a round; raises `LimitError` if a limit is reached."""
@@ -109,7 +89,18 @@ class Run(Protocol):
         """Raises `LimitError` if there are more facts than allowed; for a last round that adds many."""
 
 
-class Update(Protocol):
+class Run(Rounds, Protocol):
+    """One job over a state: limits, progress, statistics."""
+
+    @property
+    def derivations(self) -> int:
+        """Number of rule instances considered."""
+
+    def strata(self, state: Any) -> Iterator[StratumRules]:
+        """The strata in order; records which one is at work."""
+
+
+class Update(Rounds, Protocol):
     """One update: E⁻ and E⁺ cleaned of what changes nothing, D and A, and working sets. Left without commit, all is rolled back."""
 
     figures: dict[str, int]
@@ -192,16 +183,6 @@ class Update(Protocol):
 
     def release(self, *sets: Any) -> None:
         """Frees working sets that are not needed any more."""
-
-    def next_round(self) -> None:
-        """Begins a round; raises `LimitError` if a limit is reached."""
-
-    def check_facts(self) -> None:
-        """As for a run."""
-
-    @property
-    def outgrown(self) -> bool:
-        """As for a run; an update never is."""
 
     def strata(self) -> Iterator[StratumRules]:
         """The strata in order; records which one is at work."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.core import WHICH, UpdateAlgorithm, Which, documented
 from evermat.engine import Limits, Run
-from evermat.language import Program, revise
-from evermat.runtime import Answer, Engine, Queries, Relation, answer_query, materialisation_stats, stream_answer
+from evermat.language import Program, Queries, Query, revise
+from evermat.runtime import Answer, Engine, Relation, answer_query, materialisation_stats, stream_answer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ class Materialisation(Mapping[str, Relation]):
         skipped: Mapping[str, int] | None = None,
     ) -> None:
         self._engine, self._binding = engine, binding
-        self._queries = Queries()
+        self._queries: Queries | None = None  # of the program, once one was asked
         self._passing: Passing | None = None  # what the last update has inserted last, because the next one deletes it
         self._positions: dict[str, str] = {}  # as long as no state directory keeps them
         self._opened = opened  # the stats of the version that was opened
@@ -423,7 +423,6 @@ class Materialisation(Mapping[str, Relation]):
         self._engine.close()
 
     def _release(self) -> None:
-        """Releases the state directory."""
         if self._binding is not None:
             self._binding.close()
             self._binding = None
@@ -466,9 +465,8 @@ class Materialisation(Mapping[str, Relation]):
             ProgramError: with all errors of the query at once.
             LimitError: a limit was reached.
         """
-        query = self._queries.compile(text, self.program)
         run = Run(Limits(seconds=limit_seconds, memory=memory))
-        return answer_query(query, self._engine, run, representatives=representatives)
+        return answer_query(self._compiled(text), self._engine, run, representatives=representatives)
 
     def query_batches(
         self, text: str, *, limit_seconds: float | None = None, memory: int | None = None
@@ -487,8 +485,13 @@ class Materialisation(Mapping[str, Relation]):
             ProgramError: with all errors of the query at once.
             LimitError: a limit was reached.
         """
-        query = self._queries.compile(text, self.program)
-        return stream_answer(query, self._engine, Run(Limits(seconds=limit_seconds, memory=memory))).batches()
+        run = Run(Limits(seconds=limit_seconds, memory=memory))
+        return stream_answer(self._compiled(text), self._engine, run).batches()
+
+    def _compiled(self, text: str) -> Query:
+        if self._queries is None or self._queries.program is not self.program:
+            self._queries = Queries(self.program)
+        return self._queries.compile(text)
 
     # --- files, RDF and Spark ----------------------------------------------------------------------------------
     @documented

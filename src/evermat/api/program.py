@@ -1,4 +1,4 @@
-"""Programs: compiled from text, ready to be materialised."""
+"""Programs: compiled from text, ready to be materialised; and ontologies translated to rules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api.materialisation import Materialisation
-    from evermat.owl import Note
+    from evermat.owl import Note, Translation
 
 
 @documented
@@ -244,6 +244,29 @@ class Program:
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
+
+
+def translate(
+    ontology: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    base: str | None = None,
+    ignore_imports: bool = False,
+) -> Translation:
+    """Translates ontologies to rules: `text()` of the result is a program, `notes` list axioms that rules cannot express.
+
+    Args:
+        ontology: one file or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
+        base: the base of relative IRIs.
+        ignore_imports: whether to continue if an imported ontology is missing.
+
+    Raises:
+        DataError: an ontology cannot be read, or imports one that is missing.
+    """
+    from evermat.owl import translate as translate_files
+
+    return translate_files(
+        list(map(Path, _several(ontology))), base=base, imports="ignore" if ignore_imports else "require"
+    )
 
 
 def _several(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:

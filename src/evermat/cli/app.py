@@ -27,7 +27,6 @@ class Commands(TyperGroup):
     """All commands. Without it, Typer ends the process with code 1 if a pipe is closed."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Runs a command and flushes its output."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()

@@ -16,11 +16,7 @@ def read_program(
 ) -> evermat.Program:
     """The program of a command, which may be only an ontology, a rule set or data; prints its warnings.
 
-    Args:
-        path: the file, if there is one.
-        rdf: whether there will be RDF data.
-        ontology: the ontologies.
-        **sources: as for `evermat.Program.read`.
+    `rdf` says that there will be RDF data; `sources` are as for `evermat.Program.read`.
     """
     if path is not None:
         program = evermat.Program.read(path, ontology=ontology, **sources)

@@ -138,11 +138,7 @@ class LimitOptions:
 
 
 def parse_size(text: str) -> int:
-    """`4g`, `512M`, `1000000` in bytes; by default a share of what the machine or container allows.
-
-    Raises:
-        ProgramError: it is not a size.
-    """
+    """`4g`, `512M`, `1000000` in bytes, else a `ProgramError`; by default a share of what the machine or container allows."""
     from evermat.core import available_bytes
 
     if not text:
@@ -161,11 +157,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_settings(given: list[str]) -> dict[str, str]:
-    """`key=value` as a dictionary.
-
-    Raises:
-        ProgramError: one of them is something else.
-    """
+    """`key=value` as a dictionary; raises a `ProgramError` for anything else."""
     found = {}
     for text in given:
         key, equals, value = text.partition("=")

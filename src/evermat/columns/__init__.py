@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from evermat.columns.state.saved import SAVED_UNSIGNED, facts_gained, saved_numbers
     from evermat.columns.state.snapshot import Scans, Snapshot, Solutions, evaluate, rows_of
     from evermat.columns.state.state import State
-    from evermat.columns.state.stratum import StratumRules
     from evermat.columns.state.update import Update
     from evermat.columns.state.views import Difference, Intersection, Listed, Union, View
     from evermat.columns.state.working_sets import ChangedRows
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
         Encodable,
         decode_arrow,
         decode_rows,
-        encode_arrow,
         encode_rows,
         encode_table,
     )

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         ResourceError,
         StateError,
         collected_errors,
+        count_of,
         did_you_mean,
     )
     from evermat.core.lazy import deferred, lazy_face
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
     from evermat.core.problems import Problems, reported
     from evermat.core.pull_iterator import pulled
     from evermat.core.source import GENERATED, Source, Span
-    from evermat.core.text import count_of
     from evermat.core.timing import PhaseTimer
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -48,15 +48,10 @@ class Choices:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names."""
         return tuple(self.meanings)
 
     def check(self, name: object) -> None:
-        """Refuses anything but one of the names.
-
-        Raises:
-            ValueError: with the names.
-        """
+        """Raises a `ValueError` with the names for anything but one of them."""
         if name not in self.meanings:
             verb = "are" if self.what.endswith("s") else "is"
             raise ValueError(f"{self.what} {name!r} {verb} not known: use {self.known}{self.hint(name)}")
@@ -78,111 +73,109 @@ class Choices:
         return "; ".join(f"`{name}`: {meaning}" if meaning else f"`{name}`" for name, meaning in self.meanings.items())
 
 
+MATERIALISE_ALGORITHMS = Choices(
+    "algorithm",
+    MaterialiseAlgorithm,
+    {
+        "auto": "the same as `modular`",
+        "modular": "graph algorithms close relations where rules do (Mat-Mod), other rules are evaluated seminaively",
+        "seminaive": "all rules are evaluated instance by instance (Mat)",
+    },
+)
+UPDATE_ALGORITHMS = Choices(
+    "algorithm",
+    UpdateAlgorithm,
+    {
+        "auto": "chosen for each stratum, by its counters and the facts that the update touches",
+        "counting": "Counting, for programs without recursion",
+        "dred": "DRed",
+        "dred-c": "DRed^c, DRed with counters",
+        "bf": "B/F",
+        "bf-c": "B/F^c, B/F with counters",
+        "dred-c-mod": "DRed^c-Mod, DRed^c with modules for closures",
+        "bf-c-mod": "B/F^c-Mod, B/F^c with modules for closures",
+        "remat": "from scratch",
+        "bf-eq": "B/F≈, where equal terms have a representative",
+        "remat-eq": "Remat≈, from scratch where equal terms have a representative",
+    },
+)
+PLACEMENTS = Choices(
+    "place",
+    Placement,
+    {
+        "auto": "the driver while everything fits, then executors",
+        "driver": "the memory of the driver's process",
+        "pivot": "executors, a whole fixpoint in one job where a column allows it",
+        "cluster": "executors, a job for every round",
+    },
+)
+SCHEME_POLICIES = Choices(
+    "schemes",
+    SchemePolicy,
+    {
+        "auto": "large closures as intervals and copies of relations as views, where that is smaller or faster",
+        "plain": "every fact has a row",
+    },
+)
+KEPT_COUNTERS = Choices(
+    "counters",
+    KeptCounters,
+    {
+        "none": "counts nothing",
+        "nonrecursive": "counts instances of nonrecursive rules",
+        "both": "counts instances of all rules",
+    },
+)
+ENTAILMENTS = Choices("entailment", Entailment, {"rdfs": "the rules of RDFS", "owl2rl": "the rules of OWL 2 RL/RDF"})
+EQUALITY_MODES = Choices(
+    "equality",
+    EqualityMode,
+    {
+        "auto": "equal terms have a representative where the rules allow it, else by the axioms of equality",
+        "rewrite": "equal terms have a representative",
+        "axiomatise": "by the axioms of equality",
+        "off": "owl:sameAs is a property like any other",
+    },
+)
+INCONSISTENCIES = Choices(
+    "inconsistency",
+    Inconsistency,
+    {"refuse": "it is an error", "allow": "it is a fact of the relation `inconsistent`"},
+)
+WHICH = Choices(
+    "facts", Which, {"all": "all facts", "asserted": "explicit facts", "inferred": "facts that are only derived"}
+)
+ENGINES = Choices("engine", EngineName, {"spark": "Spark", "memory": "this process alone, without a JVM"})
+ANSWER_FORMATS = Choices(
+    "format",
+    AnswerFormat,
+    {
+        "table": "aligned columns, in a box on a terminal",
+        "csv": "RFC 4180, with a header line",
+        "jsonl": "one JSON object in each line",
+        "parquet": "a Parquet file",
+    },
+)
+CHANGES_FORMATS = Choices(
+    "format",
+    ChangesFormat,
+    {"tsv": "text, `+` or `-`, relation and values in each line", "jsonl": "JSON lines", "parquet": "Parquet"},
+)
+# By the placeholder in docstrings.
 CHOICES = {
-    "materialise_algorithm": Choices(
-        "algorithm",
-        MaterialiseAlgorithm,
-        {
-            "auto": "the same as `modular`",
-            "modular": "graph algorithms close relations where rules do (Mat-Mod), other rules are evaluated seminaively",
-            "seminaive": "all rules are evaluated instance by instance (Mat)",
-        },
-    ),
-    "update_algorithm": Choices(
-        "algorithm",
-        UpdateAlgorithm,
-        {
-            "auto": "chosen for each stratum, by its counters and the facts that the update touches",
-            "counting": "Counting, for programs without recursion",
-            "dred": "DRed",
-            "dred-c": "DRed^c, DRed with counters",
-            "bf": "B/F",
-            "bf-c": "B/F^c, B/F with counters",
-            "dred-c-mod": "DRed^c-Mod, DRed^c with modules for closures",
-            "bf-c-mod": "B/F^c-Mod, B/F^c with modules for closures",
-            "remat": "from scratch",
-            "bf-eq": "B/F≈, where equal terms have a representative",
-            "remat-eq": "Remat≈, from scratch where equal terms have a representative",
-        },
-    ),
-    "placement": Choices(
-        "place",
-        Placement,
-        {
-            "auto": "the driver while everything fits, then executors",
-            "driver": "the memory of the driver's process",
-            "pivot": "executors, a whole fixpoint in one job where a column allows it",
-            "cluster": "executors, a job for every round",
-        },
-    ),
-    "schemes": Choices(
-        "schemes",
-        SchemePolicy,
-        {
-            "auto": "large closures as intervals and copies of relations as views, where that is smaller or faster",
-            "plain": "every fact has a row",
-        },
-    ),
-    "counters": Choices(
-        "counters",
-        KeptCounters,
-        {
-            "none": "counts nothing",
-            "nonrecursive": "counts instances of nonrecursive rules",
-            "both": "counts instances of all rules",
-        },
-    ),
-    "entailment": Choices(
-        "entailment", Entailment, {"rdfs": "the rules of RDFS", "owl2rl": "the rules of OWL 2 RL/RDF"}
-    ),
-    "equality": Choices(
-        "equality",
-        EqualityMode,
-        {
-            "auto": "equal terms have a representative where the rules allow it, else by the axioms of equality",
-            "rewrite": "equal terms have a representative",
-            "axiomatise": "by the axioms of equality",
-            "off": "owl:sameAs is a property like any other",
-        },
-    ),
-    "inconsistency": Choices(
-        "inconsistency",
-        Inconsistency,
-        {"refuse": "it is an error", "allow": "it is a fact of the relation `inconsistent`"},
-    ),
-    "facts": Choices(
-        "facts", Which, {"all": "all facts", "asserted": "explicit facts", "inferred": "facts that are only derived"}
-    ),
-    "engine": Choices("engine", EngineName, {"spark": "Spark", "memory": "this process alone, without a JVM"}),
-    "answer_format": Choices(
-        "format",
-        AnswerFormat,
-        {
-            "table": "aligned columns, in a box on a terminal",
-            "csv": "RFC 4180, with a header line",
-            "jsonl": "one JSON object in each line",
-            "parquet": "a Parquet file",
-        },
-    ),
-    "changes_format": Choices(
-        "format",
-        ChangesFormat,
-        {"tsv": "text, `+` or `-`, relation and values in each line", "jsonl": "JSON lines", "parquet": "Parquet"},
-    ),
+    "materialise_algorithm": MATERIALISE_ALGORITHMS,
+    "update_algorithm": UPDATE_ALGORITHMS,
+    "placement": PLACEMENTS,
+    "schemes": SCHEME_POLICIES,
+    "counters": KEPT_COUNTERS,
+    "entailment": ENTAILMENTS,
+    "equality": EQUALITY_MODES,
+    "inconsistency": INCONSISTENCIES,
+    "facts": WHICH,
+    "engine": ENGINES,
+    "answer_format": ANSWER_FORMATS,
+    "changes_format": CHANGES_FORMATS,
 }
-
-MATERIALISE_ALGORITHMS = CHOICES["materialise_algorithm"]
-UPDATE_ALGORITHMS = CHOICES["update_algorithm"]
-PLACEMENTS = CHOICES["placement"]
-SCHEME_POLICIES = CHOICES["schemes"]
-KEPT_COUNTERS = CHOICES["counters"]
-ENTAILMENTS = CHOICES["entailment"]
-EQUALITY_MODES = CHOICES["equality"]
-INCONSISTENCIES = CHOICES["inconsistency"]
-WHICH = CHOICES["facts"]
-ANSWER_FORMATS = CHOICES["answer_format"]
-CHANGES_FORMATS = CHOICES["changes_format"]
-ENGINES = CHOICES["engine"]
 
 _PLACEHOLDER = re.compile("{(" + "|".join(CHOICES) + ")}")
 

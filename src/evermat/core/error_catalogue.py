@@ -119,15 +119,12 @@ TOO_MANY_ALTERNATIVES = _kind(
     "there are more than {limit} alternatives, or they are too long",
     "every alternative of the body becomes a rule for each head: derive a relation from a part of the body",
 )
-COMPUTES_TERM = _kind(
-    262,
-    "equality cannot be rewritten, because this rule computes terms: {rule}",
-    'use the axioms of equality instead: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
-)
+_AXIOMS = 'use the axioms of equality instead: `.pragma "equality" "axiomatise"` or `--equality axiomatise`'
+COMPUTES_TERM = _kind(262, "equality cannot be rewritten, because this rule computes terms: {rule}", _AXIOMS)
 NAME_OF_GROUP = _kind(
     263,
     "equality cannot be rewritten, because an aggregate inspects the names of `{name}`, by which it groups",
-    'use the axioms of equality instead: `.pragma "equality" "axiomatise"` or `--equality axiomatise`',
+    _AXIOMS,
 )
 OTHER_EQUALITY = _kind(
     264,
@@ -210,16 +207,9 @@ MORE_DATA_ERRORS = _kind(329, "and {more}: only the first {limit} of `{path}` ar
 NO_SUCH_RELATION = _kind(330, "the program has no relation `{name}`")
 ROW_COLUMNS = _kind(331, "row {row} of the facts for `{relation}` has {found}, not {expected}")
 ROW_VALUE = _kind(332, "{value} in row {row}, column `{column}` of the facts for `{relation}` is not a {type}")
-CHANGE_SIGN = _kind(
-    340,
-    "{value} is neither `+` nor `-`",
-    "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns",
-)
-CHANGE_RELATION = _kind(
-    341,
-    "this change does not name a relation",
-    "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns",
-)
+_CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
+CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
+CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
 CHANGE_RECORD = _kind(
     342, "this line is {found}", "a change is one JSON object with the names `op`, `relation` and `values`"
 )

@@ -85,6 +85,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean `{close[0]}`?" if close else ""
 
 
+def count_of(number: int, noun: str) -> str:
+    """`no columns`, `1 column`, `2 columns`."""
+    return f"{number} {noun}" if number == 1 else f"{number or 'no'} {noun}s"
+
+
 class EvermatError(Exception):
     """The base of all errors that Evermat raises on purpose; carries every problem found."""
 

@@ -35,7 +35,6 @@ class Problems:
         self._found: dict[tuple[int, Span | None, str], Problem] = {}
 
     def add(self, kind: Kind, span: Span | None, help: str = "", **details: object) -> None:  # noqa: A002
-        """Notes one problem."""
         problem = Problem(
             kind, {key: _shortened(value) for key, value in details.items()}, self.source, span, _shortened(help)
         )
@@ -47,7 +46,6 @@ class Problems:
         return did_you_mean(name, known) if self._comparisons >= 0 and len(name) <= _LONG_NAME else ""
 
     def __len__(self) -> int:
-        """The number of problems so far."""
         return len(self._found)
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -43,14 +44,8 @@ class Source:
     _starts: list[int] = field(default_factory=list, repr=False)
 
     def position(self, offset: int) -> Position:
-        """The line and column of a character."""
         if not self._starts:
-            starts = [0]
-            at = self.text.find("\n")
-            while at >= 0:
-                starts.append(at + 1)
-                at = self.text.find("\n", at + 1)
-            self._starts = starts
+            self._starts = [0, *(newline.end() for newline in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._starts, offset)
         return Position(line + self.first_line - 1, offset - self._starts[line - 1] + 1)
 

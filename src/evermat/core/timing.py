@@ -24,6 +24,5 @@ class PhaseTimer:
             self.add(phase, time.perf_counter() - wall, time.process_time() - cpu)
 
     def add(self, phase: str, wall: float, cpu: float) -> None:
-        """Adds to a phase."""
         self.wall[phase] = round(self.wall.get(phase, 0.0) + wall, 6)
         self.cpu[phase] = round(self.cpu.get(phase, 0.0) + cpu, 6)

@@ -32,12 +32,13 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
     Attributes:
         rules: The rules; their numbers are their positions here.
         context: What an engine evaluates them over.
+        starts: The plans that each question needs.
     """
 
     def __init__(self, rules: Sequence[Rule], own: frozenset[str], context: ContextT) -> None:
         self.rules, self.context = rules, context
         self._own = own  # relations of the same stratum: still growing, so their size now says nothing
-        self._starts = Starts(rules, own)
+        self.starts = Starts(rules, own)
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -51,7 +52,7 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
     ) -> BagT:
         """Heads of rule instances; see the algebra. Rules whose delta is empty are not evaluated."""
         if delta_positive is None and delta_negative is None:
-            starts = self._starts.everything()
+            starts = self.starts.everything()
         else:
             starts = []
             if delta_positive is not None:
@@ -63,7 +64,7 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
 
     def _add_changed(self, starts: list[Start], delta: ViewT, *, negated: bool) -> None:
         for name in delta.names:
-            if readers := self._starts.changed(name, negated=negated):
+            if readers := self.starts.changed(name, negated=negated):
                 starts += self._concerned(delta, name, readers)
 
     def derivable(self, heads: ViewT, positive: ViewT, negative: ViewT | None = None) -> BagT:
@@ -71,12 +72,11 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
 
         Aggregate rules are left out: their results change only with their groups (see `regroup`).
         """
-        starts = self._asked(heads, self._starts.backward(set(heads.names)))
+        starts = self._asked(heads, self.starts.backward(set(heads.names)))
         return self._bag(starts, Roles(positive, positive if negative is None else negative, asked=heads), "backward")
 
     def supports(self, heads: ViewT, positive: ViewT, negative: ViewT | None = None) -> BagT:
-        """The body facts, of the heads' own stratum, of all instances that derive some heads."""
-        starts = self._asked(heads, self._starts.supports(set(heads.names)))
+        starts = self._asked(heads, self.starts.supports(set(heads.names)))
         return self._bag(starts, Roles(positive, positive if negative is None else negative, asked=heads), "supports")
 
     @property
@@ -93,7 +93,6 @@ class BaseRules(ABC, Generic[ContextT, ViewT, BagT, GroupsT]):
         return self._group([self.rules[number] for number in sorted(numbers)], self._own)
 
     def of(self, stratum: Stratum) -> Self:
-        """The rules that derive relations of a stratum."""
         own = frozenset(stratum.relations)
         return self._group([rule for rule in self.rules if rule.head.relation.name in own], own)
 
@@ -189,7 +188,6 @@ class NormalRules(Generic[RulesT]):
         self.refresh()
 
     def refresh(self) -> set[int]:
-        """Brings the rules into normal form again and returns the numbers of those that have changed."""
         moved = {term: found for term, known in self._known.items() if (found := self._normal(term)) != known}
         if not moved:
             return set()

@@ -68,7 +68,6 @@ class Run:
         self._stratum = 0
 
     def strata(self, state: _State[_StratumRules_co]) -> Iterator[_StratumRules_co]:
-        """Yields the strata in order and records which one is evaluated."""
         self._state = state
         for self._stratum, stratum in enumerate(state.strata, 1):
             yield stratum
@@ -85,7 +84,6 @@ class Run:
         self._state = None
 
     def next_round(self) -> None:
-        """Begins a round; raises `LimitError` if a limit is reached."""
         self.rounds += 1
         if self.limits.rounds is not None and self.rounds > self.limits.rounds:
             self._stop("rounds", self.limits.rounds)
@@ -131,7 +129,6 @@ class Run:
             self.applications["backward"] += instances
 
     def check_facts(self) -> None:
-        """Raises `LimitError` if there are more facts than allowed."""
         most = self.limits.facts
         if most is not None and self._state is not None and self._state.row_count > most:
             self._stop("facts", most)

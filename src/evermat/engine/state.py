@@ -6,40 +6,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from evermat.algebra import Counters, OwnView
+from evermat.algebra import Counters, OwnView, View
+from evermat.engine.rules import BaseStratumRules
 from evermat.engine.run import Jobs, Run
 from evermat.language import Program, Stratum
-
-
-class _Facts(Protocol):
-    def count(self, name: str, /) -> int: ...
-    def about(self, name: str, /) -> int: ...
 
 
 class _Counter(Protocol):
     def drop(self, name: str, /) -> None: ...
 
 
-class _StratumRules(Protocol):
-    def refresh(self) -> bool: ...
-
-
-class _UnionFind(Protocol):
-    @property
-    def touched(self) -> bool: ...
-    def remember(self) -> None: ...
-
-
 class _Representatives(Protocol):
     @property
-    def union_find(self) -> _UnionFind: ...
+    def union_find(self) -> Any: ...
     def count(self, facts: OwnView, name: str, /) -> int: ...
     def settle_update(self, update: Any, /) -> None: ...
 
 
-FactsT = TypeVar("FactsT", bound=_Facts)
+FactsT = TypeVar("FactsT", bound=View)
 CounterT = TypeVar("CounterT", bound=_Counter)
-StratumRulesT = TypeVar("StratumRulesT", bound=_StratumRules)
+StratumRulesT = TypeVar("StratumRulesT", bound=BaseStratumRules[Any])
 RepresentativesT = TypeVar("RepresentativesT", bound=_Representatives)
 
 
@@ -85,14 +71,12 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
         return self.counters[stratum]
 
     def reset_counters(self, stratum: Stratum) -> None:
-        """Sets the counters of a stratum to 0; none is valid then."""
         self.counters[stratum] = Counters.NONE
         for counter in (self.nonrecursive_counter, self.recursive_counter):
             for name in stratum.relations:
                 counter.drop(name)
 
     def record_work(self, stratum: Stratum, instances: int) -> None:
-        """Records the number of rule instances by which a stratum was derived from scratch."""
         self._work[stratum] = instances
 
     def work(self, stratum: Stratum) -> int:
@@ -128,19 +112,15 @@ class BaseSnapshot(Generic[StateT]):
 
     @property
     def dictionary(self) -> Any:
-        """The dictionary that batches are encoded with."""
         return self._state.dictionary
 
     @property
     def union_find(self) -> Any:
-        """Which term represents which; None if every term represents itself."""
         names = self._state.representatives
         return None if names is None else names.union_find
 
     def count(self, name: str, *, expanded: bool = True) -> int:
-        """How many facts a relation has."""
         return self._state.count_facts_of(name) if expanded else self._facts.count(name)
 
     def count_explicit(self, name: str) -> int:
-        """How many explicit facts a relation has."""
         return int(self._state.given.count(name))

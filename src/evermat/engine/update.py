@@ -57,7 +57,6 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
     # ── Work on strata ───────────────────────────────────────────────────────────────────────────────────────────
 
     def strata(self) -> Iterator[StratumRulesT]:
-        """Yields the strata in order and records which one is evaluated."""
         return self.run.strata(self.state)
 
     def next_round(self) -> None:
@@ -114,11 +113,9 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
         return self.journal.entries[place:]
 
     def take_back(self, notes: Sequence[Entry]) -> None:
-        """Undoes the last entries of an earlier update."""
         self.journal.take_back(notes)
 
     def doubt_counters(self, stratum: Stratum) -> None:
-        """Makes the counters of a stratum invalid if the update is undone."""
         import numpy as np  # noqa: PLC0415  (limits and runs are loaded without it)
 
         self.journal.note(Doubtful(self.state, stratum), np.empty(0, np.int32), None)

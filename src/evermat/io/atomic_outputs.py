@@ -24,7 +24,7 @@ from evermat.core import DataError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
-from evermat.io.locate import FileRef, file_ref, output_file
+from evermat.io.locate import FileRef, file_ref
 from evermat.io.sort import sorted_batches
 from evermat.language import Column, Io, Relation, Type
 
@@ -92,7 +92,7 @@ class Outputs:
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
-        ref = output_file(io, folder)
+        ref = file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
         if problem := ref.format.refusal(ref, io.relation, output=True):
             raise DataError(problem)
         return self.fill(ref, io.relation.name, lambda sink: ref.format.write(sink, io, batches, ref.path)) or 0
@@ -100,13 +100,10 @@ class Outputs:
     def write_graph(
         self, ref: FileRef | Path, triples: pa.Table | Iterable[pa.RecordBatch | pa.Table], name: str = "triples"
     ) -> Written:
-        """Prepares an RDF file; `name` is what it holds.
+        """Prepares an RDF file; `name` is what it holds: two things are not written to one file.
 
-        Args:
-            ref: the file, whose name says the format.
-            triples: columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table is
-                sorted; batches, or several tables, are written as they come.
-            name: what the file holds: two things are not written to one file.
+        Triples have columns `s`, `p` and `o`, perhaps `g` for formats with graphs, of terms in their N-Triples form. A table
+        is sorted; batches, or several tables, are written as they come.
 
         Raises:
             DataError: the name is not that of an RDF file.
@@ -125,7 +122,6 @@ class Outputs:
         return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
-        """Prepares a file with this content."""
         self.fill(FileRef(path, TEXT, gzip=False), str(path), lambda sink: sink.write(content))
 
     def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], _T]) -> _T:
@@ -150,7 +146,6 @@ class Outputs:
         return written
 
     def print_size(self, name: str, count: int) -> None:
-        """Prepares the line about the size of a relation for standard output."""
         self.print(f"{printsize(name, count)}\n".encode())
 
     def print(self, text: bytes) -> None:

@@ -14,6 +14,7 @@ from evermat.io.schema import table_of
 from evermat.language import Relation
 
 BLOCK = 8 << 20
+PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 BOM = b"\xef\xbb\xbf"
 
 
@@ -42,22 +43,38 @@ def blocks(
     keep_empty: bool = False,
     marked: bool = True,
     size: int = BLOCK,
+    line: int = 1,
 ) -> Iterator[Block]:
     """The records of a text: without BOM, without the header, and without an empty last line unless `keep_empty`.
 
     `quoted` texts may have newlines within quotes; a block never ends there. What is not `marked` is not the beginning
-    of a file: a BOM belongs to a value there.
+    of a file: a BOM belongs to a value there. `line` is the number of the first line.
     """
-    begin = stream.read(max(size, len(BOM) + 1))
-    start = Block(1, begin.removeprefix(BOM) if marked else begin)
-    return _cut(start, stream, quoted=quoted, headers=headers, keep_empty=keep_empty, size=size)
+    data = stream.read(max(size, len(BOM) + 1))
+    if marked:
+        data = data.removeprefix(BOM)
+    while data:
+        more = stream.read(size)
+        cut = _end_of_records(data, quoted=quoted) if more else len(data)
+        if headers and cut:
+            begin = _end_of_first(data, quoted=quoted)
+            line, data, cut, headers = line + data.count(b"\n", 0, begin), data[begin:], cut - begin, False
+        if cut:
+            part = data[:cut]
+            if not more and not keep_empty:
+                part = _without_empty_end(part)
+            if part:
+                yield Block(line, part)
+            line += part.count(b"\n")
+            data = data[cut:] + more
+        else:
+            data, size = data + more, max(size, len(data))  # one long record: read in growing steps
 
 
-def pieces(block: Block, *, quoted: bool, size: int) -> Iterator[Block]:
-    """The same records in smaller blocks."""
-    stream = BytesIO(block.data)
-    start = Block(block.first_line, stream.read(size))
-    return _cut(start, stream, quoted=quoted, headers=False, keep_empty=True, size=size)
+def pieces(block: Block, *, quoted: bool = False) -> Iterator[Block]:
+    """The same records in about eight smaller blocks."""
+    size, line = len(block.data) // 8 + 1, block.first_line
+    return blocks(BytesIO(block.data), quoted=quoted, keep_empty=True, marked=False, size=size, line=line)
 
 
 def read_blocks(
@@ -91,29 +108,6 @@ def read_blocks(
     return table_of(relation, parts)
 
 
-def _cut(
-    start: Block, stream: BinaryIO, *, quoted: bool, headers: bool, keep_empty: bool, size: int
-) -> Iterator[Block]:
-    """The blocks of a text that begins with `start` and goes on in `stream`."""
-    line, data = start
-    while data:
-        more = stream.read(size)
-        cut = _end_of_records(data, quoted=quoted) if more else len(data)
-        if headers and cut:
-            begin = _end_of_first(data, quoted=quoted)
-            line, data, cut, headers = line + data.count(b"\n", 0, begin), data[begin:], cut - begin, False
-        if cut:
-            part = data[:cut]
-            if not more and not keep_empty:
-                part = _without_empty_end(part)
-            if part:
-                yield Block(line, part)
-            line += part.count(b"\n")
-            data = data[cut:] + more
-        else:
-            data, size = data + more, max(size, len(data))  # one long record: read in growing steps
-
-
 def _end_of_records(data: bytes, *, quoted: bool) -> int:
     """The end of the last record that is complete, or 0: the last newline outside of quotes."""
     at = data.rfind(b"\n")
@@ -127,7 +121,6 @@ def _end_of_records(data: bytes, *, quoted: bool) -> int:
 
 
 def _end_of_first(data: bytes, *, quoted: bool) -> int:
-    """The end of the first record."""
     at = data.find(b"\n")
     while quoted and at >= 0 and data.count(b'"', 0, at) % 2:
         at = data.find(b"\n", at + 1)
@@ -135,7 +128,6 @@ def _end_of_first(data: bytes, *, quoted: bool) -> int:
 
 
 def _without_empty_end(data: bytes) -> bytes:
-    """The records without a wholly empty last line."""
     for end in (b"\r\n", b"\n", b"\r"):
         rest = data.removesuffix(end)
         if rest != data:

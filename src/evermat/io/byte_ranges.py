@@ -18,9 +18,8 @@ import pyarrow as pa
 from evermat.core import Problem, Source
 from evermat.io.blocks import BLOCK, read_blocks
 from evermat.io.error_report import Findings, FullError
-from evermat.io.formats.registry import InputFile
+from evermat.io.formats.registry import AS_IT_IS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.language import Io
 
 

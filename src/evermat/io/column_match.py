@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, column_text, name_list, shown
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, name_list, shown
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language import RANGES, Relation, Type
 
@@ -29,14 +28,9 @@ def conform(
     *,
     encoded: bool = False,
 ) -> pa.Table:
-    """The table with exactly the relation's columns and types.
+    """The table with exactly the relation's columns and types; with `encoded`, texts that are dictionary-encoded may stay so.
 
-    Args:
-        table: the facts.
-        relation: what it is to be.
-        name: what errors call the table.
-        row_name: what errors call a row, counted from 0.
-        encoded: whether texts that are dictionary-encoded may stay so.
+    Errors call the table `name`, and a row, counted from 0, what `row_name` returns.
 
     Raises:
         DataError: it does not fit.
@@ -55,7 +49,6 @@ class _Conforming:
     encoded: bool
 
     def table(self) -> pa.Table:
-        """The facts."""
         if not self.relation.columns:
             return nullary(present=self.found.num_rows > 0)
         columns: list[Any] = []

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import DataError, Problem, ProgramError
+from evermat.core import Problem, ProgramError, collected_errors
 from evermat.core import error_catalogue as errors
+from evermat.io.formats.registry import RdfOptions
 from evermat.io.locate import input_files, is_remote
-from evermat.io.options import RdfOptions
 from evermat.io.read import blank_prefixes, rdf_inputs
 from evermat.language import Column, Io, Relation, Type
 
@@ -47,7 +47,6 @@ class GraphFiles:
                 yield from (ref.path for ref in input_files(Io(TRIPLES, path=path), Path()))
 
     def options_for(self, path: Path) -> RdfOptions:
-        """How one file is read."""
         return replace(self.options, blank=self.blanks.get(path, ""))
 
     def skip(self, path: str, count: int) -> None:
@@ -64,7 +63,6 @@ class GraphFiles:
             DataError: with everything that is wrong with any of them.
             ProgramError: one is on another machine.
         """
-        problems: list[Problem] = []
         for uri in filter(is_remote, self.files):
             what = f"`{uri}` is read by Spark only: use `--engine spark`"
             raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
@@ -76,14 +74,9 @@ class GraphFiles:
         router = Router.of(relations)
         if triples is not None:
             yield from router.route(triples)[0].items()
-        for path in self._local_files():
-            try:
-                found = read_triples(path, self.options_for(path))
-            except DataError as error:
-                problems += error.problems
-                continue
-            self.skip(str(path), found.skipped)
-            if not problems:
-                yield from router.route(found.encoded)[0].items()
-        if problems:
-            raise DataError(problems)
+        with collected_errors() as collecting:
+            for path in self._local_files():
+                with collecting():
+                    found = read_triples(path, self.options_for(path))
+                    self.skip(str(path), found.skipped)
+                    yield from router.route(found.encoded)[0].items()

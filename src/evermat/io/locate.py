@@ -35,13 +35,7 @@ class FileRef(NamedTuple):
 
     @property
     def is_rdf(self) -> bool:
-        """Whether the file holds triples."""
         return self.format.triples
-
-
-def output_file(io: Io, folder: Path) -> FileRef:
-    """The file that an `.output` means: `io.path`, or the relation's name with `.csv`, in `folder`."""
-    return file_ref(Path(folder, io.path or f"{io.relation.name}.csv"))
 
 
 def is_remote(location: str | Path) -> bool:
@@ -59,9 +53,6 @@ def file_ref(path: Path) -> FileRef:
     gzip = name.suffix == ".gz"
     form = ENDINGS.get(Path(name.stem).suffix if gzip else name.suffix, TEXT)
     return FileRef(path, form if form.compressible or not gzip else TEXT, gzip)
-
-
-# --- several files -------------------------------------------------------------------------------------------
 
 
 def input_files(io: Io, folder: Path) -> list[FileRef]:

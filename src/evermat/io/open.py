@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.core import DataError, did_you_mean
+from evermat.core import did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.locate import FileRef
@@ -22,7 +22,10 @@ def failing(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise _no_file(path, what) from error
+        hint = f"there is no folder `{path.parent}` either"
+        with suppress(OSError):
+            hint = did_you_mean(path.name, [other.name for other in path.parent.iterdir()])
+        raise fail(errors.NO_FILE, hint, path=path, what=what) from error
     except OSError as error:
         raise fail(errors.CANNOT_READ, path=path, what=what, why=error.strerror or str(error)) from error
 
@@ -59,11 +62,3 @@ def decompressed(stream: BinaryIO, ref: FileRef) -> Iterator[BinaryIO]:
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             why = "it breaks off" if isinstance(error, EOFError) else str(error)
             raise fail(errors.BAD_GZIP, path=ref.path, why=why) from error
-
-
-def _no_file(path: Path, what: str) -> DataError:
-    try:
-        known = [other.name for other in path.parent.iterdir()]
-    except OSError:
-        return fail(errors.NO_FILE, f"there is no folder `{path.parent}` either", path=path, what=what)
-    return fail(errors.NO_FILE, did_you_mean(path.name, known), path=path, what=what)

@@ -13,10 +13,9 @@ import pyarrow as pa
 from evermat.core import DataError, collected_errors
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
-from evermat.io.formats.registry import TEXT, InputFile
+from evermat.io.formats.registry import AS_IT_IS, TEXT, InputFile, RdfOptions
 from evermat.io.locate import FileRef, input_files
 from evermat.io.open import decompressed, failing, refuse_folder
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.schema import table_of
 from evermat.language import Io
 
@@ -32,14 +31,9 @@ def read_relation(
 ) -> pa.Table:
     """The facts of a relation from its files in `folder`, or from standard input; duplicates are kept.
 
-    Everything that is wrong with the files is raised as one `DataError` with its positions.
-
-    Args:
-        io: the relation, and what its `.input` says.
-        folder: where files are looked for.
-        options: how RDF files are read.
-        blanks: what labels of blank nodes begin with, by file; see `blank_prefixes`. Without it, this is all that is read.
-        skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
+    Everything that is wrong with the files is raised as one `DataError` with its positions. `blanks` says what labels of
+    blank nodes begin with, by file (see `blank_prefixes`); without it, this is all that is read. `skipped` is told how many
+    malformed statements of which RDF file were left out, if the options ask for that.
     """
     if io.medium == "stdin":
         return _read(sys.stdin.buffer, InputFile(FileRef(Path(STDIN), TEXT, gzip=False), io, Findings(STDIN)))
@@ -92,8 +86,7 @@ def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Fi
 def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS) -> pa.Table:
     """The facts of a file whose bytes, compressed or not, come from a stream; `ref` says only what they are.
 
-    Raises:
-        DataError: with everything that is wrong with the file, which errors call `findings.path`.
+    Errors call the file `findings.path`.
     """
     if problem := ref.format.refusal(ref, io.relation):
         raise DataError(problem)

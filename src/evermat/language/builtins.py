@@ -39,10 +39,7 @@ ORDERED = NUMERIC | Type.SYMBOL
 ANY = ORDERED | Type.TERM
 
 MIN_NUMBER, MAX_NUMBER, MAX_UNSIGNED = -(2**63), 2**63 - 1, 2**64 - 1
-RANGES = {
-    Type.NUMBER: (MIN_NUMBER, MAX_NUMBER),
-    Type.UNSIGNED: (0, MAX_UNSIGNED),
-}
+RANGES = {Type.NUMBER: (MIN_NUMBER, MAX_NUMBER), Type.UNSIGNED: (0, MAX_UNSIGNED)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,9 @@ class Function:
     operator: bool = False  # it is written before its argument, or between its two
 
     def accepts(self, count: int) -> bool:
-        """Whether it can take this many arguments."""
         return count >= len(self.parameters) if self.variadic else count == len(self.parameters)
 
     def parameter(self, position: int) -> Type | None:
-        """The type of an argument."""
         return self.parameters[min(position, len(self.parameters) - 1)]
 
 

@@ -246,6 +246,17 @@ class Rule:
         """The literals of the body, those inside an aggregate included."""
         return self.body if self.aggregate is None else self.body + self.aggregate.body
 
+    @property
+    def atoms(self) -> list[Atom]:
+        """The atoms of all literals, negated or not."""
+        atoms = [literal.atom if isinstance(literal, Negation) else literal for literal in self.literals]
+        return [atom for atom in atoms if isinstance(atom, Atom)]
+
+    @property
+    def reads(self) -> set[str]:
+        """The names of the relations of all atoms."""
+        return {atom.relation.name for atom in self.atoms}
+
     def __str__(self) -> str:
         parts = [*map(str, self.body), *([str(self.aggregate)] if self.aggregate else [])]
         return f"{self.head} :- {', '.join(parts)}." if parts else f"{self.head} :- true."

@@ -51,10 +51,7 @@ class Query:
     @property
     def reads(self) -> set[str]:
         """The program's relations that the rules read."""
-        literals = [literal for rule in self.rules for literal in rule.literals]
-        atoms = [literal.atom if isinstance(literal, model.Negation) else literal for literal in literals]
-        found = {atom.relation.name for atom in atoms if isinstance(atom, model.Atom)}
-        return found - self.relations.keys()
+        return set[str]().union(*(rule.reads for rule in self.rules)) - self.relations.keys()
 
 
 class Queries:
@@ -212,7 +209,6 @@ class _ProgramUses(Uses):
 
 
 def _prefixes(text: str) -> Iterator[tuple[str, str]]:
-    """The prefixes that a program declares, with their IRIs."""
     pending = ""
     for token in lexer().tokens(text):
         if token.type == "IRI" and pending:

@@ -54,7 +54,6 @@ class _File:
 
     @property
     def imports(self) -> list[str]:
-        """The IRIs of what it imports, without angle brackets."""
         return list(dict.fromkeys(o[1:-1] for _, p, o in self.triples if p == owl("imports")))
 
 
@@ -103,9 +102,6 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
         yield labels.get(subject, subject), property_, labels.get(value, value)
 
 
-# --- one file ------------------------------------------------------------------------------------------------
-
-
 def _read(path: Path, base: str | None) -> _File:
     from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
@@ -129,7 +125,6 @@ def _read(path: Path, base: str | None) -> _File:
 
 
 def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _File:
-    """The ontology in a file that is not RDF."""
     from evermat.owl.syntax.functional import read_functional  # noqa: PLC0415
     from evermat.owl.syntax.owlxml import read_owl_xml  # noqa: PLC0415
     from evermat.owl.syntax.to_triples import triples_of  # noqa: PLC0415
@@ -147,9 +142,6 @@ def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _
         return _File(path, triples_of(document), document.prefixes)
     except NotAnOntologyError as error:
         raise failed(error, str(path), text, _FORMS[syntax]) from None
-
-
-# --- imports -------------------------------------------------------------------------------------------------
 
 
 def _bare(term: str) -> str:

@@ -105,14 +105,10 @@ def translate(
     imports: Literal["require", "ignore"] = "require",
     blank: str = "ontology",
 ) -> Translation:
-    """The rules of ontologies and of all that they import.
+    """The rules of ontologies, in RDF, OWL functional syntax or OWL/XML, and of all that they import.
 
-    Args:
-        paths: the files, in RDF, OWL functional syntax or OWL/XML.
-        base: what relative IRIs are relative to.
-        imports: whether an import that is not found is an error, or only noted. They are looked for among the files and beside
-            them.
-        blank: with what the labels of blank nodes begin: they are numbered, through all files.
+    Imports are looked for among the files and beside them; one that is not found is an error, or only noted. The labels of
+    blank nodes begin with `blank`; they are numbered, through all files.
 
     Raises:
         DataError: a file is missing or malformed, or something imported is missing.

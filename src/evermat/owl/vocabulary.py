@@ -8,32 +8,10 @@ OWL = "http://www.w3.org/2002/07/owl#"
 XSD = "http://www.w3.org/2001/XMLSchema#"
 SWRL = "http://www.w3.org/2003/11/swrl#"
 BUILT_IN = (RDF, RDFS, OWL, XSD, SWRL)
+PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 
-
-def rdf(name: str) -> str:
-    """A term of RDF."""
-    return f"<{RDF}{name}>"
-
-
-def rdfs(name: str) -> str:
-    """A term of RDF Schema."""
-    return f"<{RDFS}{name}>"
-
-
-def owl(name: str) -> str:
-    """A term of OWL."""
-    return f"<{OWL}{name}>"
-
-
-def xsd(name: str) -> str:
-    """A datatype or facet of XML Schema."""
-    return f"<{XSD}{name}>"
-
-
-def swrl(name: str) -> str:
-    """A term of SWRL."""
-    return f"<{SWRL}{name}>"
-
+# A name in a namespace, as a term: `owl("Thing")`.
+rdf, rdfs, owl, xsd, swrl = (f"<{namespace}{{}}>".format for namespace in BUILT_IN)
 
 TYPE, FIRST, REST, NIL = rdf("type"), rdf("first"), rdf("rest"), rdf("nil")
 SUB_CLASS, SUB_PROPERTY, DOMAIN, RANGE = rdfs("subClassOf"), rdfs("subPropertyOf"), rdfs("domain"), rdfs("range")
@@ -58,13 +36,8 @@ CHARACTERISTICS = {
 OBJECT_TYPES = frozenset(
     {owl("ObjectProperty")} | {iri for iri, name in CHARACTERISTICS.items() if name != "Functional"}
 )
-PROPERTY_TYPES = OBJECT_TYPES | {
-    rdf("Property"),
-    owl("DatatypeProperty"),
-    owl("AnnotationProperty"),
-    owl("FunctionalProperty"),
-    owl("DeprecatedProperty"),
-}
+PROPERTY_TYPES = OBJECT_TYPES | {rdf("Property")}
+PROPERTY_TYPES |= {owl(f"{kind}Property") for kind in ("Datatype", "Annotation", "Functional", "Deprecated")}
 
 
 def is_iri(term: str) -> bool:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from evermat.plan.entry_points import Start, Starts, plan_from
     from evermat.plan.pivot_columns import pivots
     from evermat.plan.planner import Extent, Sizes, delta_plan, full_plan
-    from evermat.plan.roles import Roles
-    from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Plan, Role, Step
+    from evermat.plan.steps import STARTING, Check, Compute, Filter, Match, Plan, Role, Roles, Step
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

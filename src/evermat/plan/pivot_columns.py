@@ -93,7 +93,9 @@ class _Search:
             if not guesses or dead_ends > _DEAD_ENDS:
                 return None
             place, narrowed, untried = guesses[-1]
-            self._take_back(narrowed)
+            while len(self._narrowed) > narrowed:
+                name, columns = self._narrowed.pop()
+                self._columns[name] = columns
             name = self._order[place]
             self._narrow(name, frozenset([untried.pop()]))
             possible = self._follow([name])
@@ -116,8 +118,3 @@ class _Search:
     def _narrow(self, name: str, columns: Columns) -> None:
         self._narrowed.append((name, self._columns[name]))
         self._columns[name] = columns
-
-    def _take_back(self, narrowed: int) -> None:
-        while len(self._narrowed) > narrowed:
-            name, columns = self._narrowed.pop()
-            self._columns[name] = columns

@@ -47,22 +47,16 @@ def choose_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
     few = max(_FEW, int(_MOST_FOR_DRED * work))
     attempts = []
     if valid is Counters.BOTH:
-        attempts.append(
-            Attempt(
-                Choice(what, "dred-c", valid, "recursive rules and deletions, and all derivations are counted"), few
-            )
-        )
+        choice = Choice(what, "dred-c", valid, "recursive rules and deletions, and all derivations are counted")
+        attempts.append(Attempt(choice, few))
     elif computes:
         reason = "a recursive rule computes values, which makes checking backwards expensive"
         attempts.append(Attempt(Choice(what, "dred", valid, reason), few))
     if not computes:
         many = max(_FEW, int(_MOST_FOR_BF * work))
-        if valid >= Counters.NONRECURSIVE:
-            choice = Choice(
-                what, "bf-c", valid, "recursive rules and deletions, and nonrecursive derivations are counted"
-            )
-        else:
-            choice = Choice(what, "bf", valid, "recursive rules and deletions, and derivations are not counted")
+        counted = valid >= Counters.NONRECURSIVE
+        reason = "nonrecursive derivations are counted" if counted else "derivations are not counted"
+        choice = Choice(what, "bf-c" if counted else "bf", valid, f"recursive rules and deletions, and {reason}")
         attempts.append(Attempt(choice, many))
     attempts.append(Attempt(Choice(what, "remat", valid, f"from scratch there are about {work:,} instances")))
     return attempts
@@ -74,9 +68,8 @@ def _modular_attempts(update: Update, stratum: StratumRules) -> list[Attempt]:
     valid, work = state.valid_counters(what), state.work(what)
     closed = "rules close a relation"
     if not _loses(update, stratum) and valid is Counters.MODULAR:
-        return [
-            Attempt(Choice(what, "dred-c-mod", valid, f"{closed}; nothing can be lost, so that counters stay valid"))
-        ]
+        reason = f"{closed}; nothing can be lost, so that counters stay valid"
+        return [Attempt(Choice(what, "dred-c-mod", valid, reason))]
     return [
         Attempt(Choice(what, "bf-c-mod", valid, closed), max(_FEW, int(_MOST_FOR_BF * work))),
         Attempt(Choice(what, "remat", valid, f"from scratch there are about {work:,} instances")),
@@ -123,22 +116,10 @@ def _computes(test: Test) -> bool:
     return test.operator == "=" and (isinstance(test.left, Apply) or isinstance(test.right, Apply))
 
 
-def _relations(stratum: StratumRules) -> set[str]:
-    """Own relations and those that the rules read."""
-    names = set(stratum.stratum.relations)
-    for rule in stratum.stratum.rules:
-        for literal in rule.literals:
-            if isinstance(literal, Atom):
-                names.add(literal.relation.name)
-            elif isinstance(literal, Negation):
-                names.add(literal.atom.relation.name)
-    return names
-
-
 def _changed_share(update: Update, stratum: StratumRules) -> float:
     """How much of the facts that a stratum reads from below, or has explicitly, changes."""
     own = set(stratum.stratum.relations)
-    below = _relations(stratum) - own
+    below = stratum.stratum.reads - own
     changed = sum(s.about(n) for s in (update.overdeleted, update.added) for n in s.names if n in below)
     changed += sum(s.count(n) for s in (update.deleted, update.inserted) for n in s.names if n in own)
     total = sum(update.state.materialised.about(n) for n in below)

@@ -12,33 +12,22 @@ Before stratum s is processed, D and A hold the facts of lower strata that were 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from evermat.algebra import Counter, StratumRules, Update, View, WorkingSet
 
 
-@dataclass
 class Views:
     """The views of one update; lazy, so they are made once and stay true while D and A grow."""
 
-    update: Update
-    old: View = field(init=False)
-    surviving: View = field(init=False)
-    blocked: View = field(init=False)
-    new: View = field(init=False)
-    gone: dict[str, Any] = field(init=False)
-    come: dict[str, Any] = field(init=False)
-
-    def __post_init__(self) -> None:
-        materialised = self.update.before
-        deleted, added = self.update.overdeleted, self.update.added
-        self.old = materialised
-        self.surviving = materialised - (deleted - added)
-        self.blocked = materialised | added
-        self.new = (materialised - deleted) | added
-        self.gone = {"delta_positive": deleted - added, "delta_negative": added - deleted}
-        self.come = {"delta_positive": added - deleted, "delta_negative": deleted - added}
+    def __init__(self, update: Update) -> None:
+        deleted, added = update.overdeleted, update.added
+        self.old: View = update.before
+        self.surviving = self.old - (deleted - added)
+        self.blocked = self.old | added
+        self.new = (self.old - deleted) | added
+        self.gone: dict[str, Any] = {"delta_positive": deleted - added, "delta_negative": added - deleted}
+        self.come: dict[str, Any] = {"delta_positive": added - deleted, "delta_negative": deleted - added}
 
 
 def insert_only(update: Update, views: Views, stratum: StratumRules) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from evermat.algebra import Counters, State, StratumRules, TooManyInstancesError, Update, View
 from evermat.core import UPDATE_ALGORITHMS, Problem, ProgramError
 from evermat.core import error_catalogue as errors
-from evermat.language import Atom, Negation, Stratum
+from evermat.language import Stratum
 from evermat.reasoning import (
     backward_forward,
     backward_forward_counting,
@@ -132,7 +132,8 @@ def maintain_stratum(
     free = name == AUTO or (name == "bf-eq" and not stratum.stratum.equality)
     attempts = choose(update, stratum) if free else [Attempt(fixed_choice(update.state, stratum, name))]
     if stratum.stratum in update.renewed:
-        attempts = [Attempt(renewed_choice(stratum))]
+        reason = "a rule mentions a term that has another representative now"
+        attempts = [Attempt(Choice(stratum.stratum, "remat", Counters.NONE, reason))]
     choice = _attempt(update, views, stratum, attempts, {**ALGORITHMS, **instead})
     follow(update, views, stratum)
     return [choice]
@@ -198,12 +199,6 @@ def fixed_choice(state: State, stratum: StratumRules, name: str) -> Choice:
     return Choice(own, name, state.valid_counters(own), "as asked for")
 
 
-def renewed_choice(stratum: StratumRules) -> Choice:
-    """What is done where rules have changed with the representatives of their terms."""
-    reason = "a rule mentions a term that has another representative now"
-    return Choice(stratum.stratum, "remat", Counters.NONE, reason)
-
-
 def is_reached(update: Update, stratum: Stratum) -> bool:
     """Whether explicit facts of a stratum, or facts that its rules read, have changed."""
     relations = set(stratum.relations)
@@ -212,12 +207,7 @@ def is_reached(update: Update, stratum: Stratum) -> bool:
     if not relations.isdisjoint([*update.deleted.names, *update.inserted.names, *update.doubtful.names]):
         return True
     changed = {*update.overdeleted.names, *update.added.names}
-    return any(
-        (literal.relation.name if isinstance(literal, Atom) else literal.atom.relation.name) in changed
-        for rule in stratum.rules
-        for literal in rule.literals
-        if isinstance(literal, Atom | Negation)
-    )
+    return not changed.isdisjoint(stratum.reads)
 
 
 def recount(update: Update, stratum: StratumRules, counters: Counters) -> None:

@@ -29,7 +29,7 @@ from functools import partial
 from typing import Any
 
 from evermat.algebra import Counters, State, StratumRules, Update, View
-from evermat.language import Atom, Negation, Rule, Stratum
+from evermat.language import Negation, Rule, Stratum
 from evermat.reasoning.insertion import Views, insert_only
 from evermat.reasoning.maintain import (
     ALGORITHMS,
@@ -122,11 +122,9 @@ def maintain_ahead(
         choices += done
         if stratum.stratum.equality:
             update.settle_equality()
-    found = None
-    if last is not None:
-        found = last.finish()
-        if found is not None:
-            marks.implicit = (found.gained - found.inserted).size
+    found = None if last is None else last.finish()
+    if found is not None:
+        marks.implicit = (found.gained - found.inserted).size
     if taken_back is not None:
         update.overdeleted.add(taken_back)
         update.release(taken_back)
@@ -165,7 +163,6 @@ class LastStep:
         return getattr(self._update, name)
 
     def meet(self, heads: View) -> None:
-        """Takes note of facts that were derived, whether they are new or not."""
         self._met = (self._met | heads).listed()
 
     def process(self, stratum: StratumRules, name: str, done: list[Choice]) -> list[Choice]:
@@ -214,7 +211,9 @@ def why_not(state: State, name: str, marked: Iterable[str]) -> str:
         return f"`{stored[0]}` is not stored by rows"
     for rules in state.strata:
         concerned = _concerned(rules.stratum, reached)
-        for what, names in (("negated", _negated(concerned)), ("aggregated", _aggregated(concerned))):
+        negated = {one.atom.relation.name for rule in concerned for one in rule.literals if isinstance(one, Negation)}
+        aggregated = {name for rule in concerned if rule.aggregate is not None for name in rule.reads}
+        for what, names in (("negated", negated), ("aggregated", aggregated)):
             if met := sorted(reached & names):
                 return f"`{met[0]}` is {what}"
         if (concerned or not reached.isdisjoint(rules.stratum.relations)) and _counts_in_files(state, rules, name):
@@ -225,32 +224,16 @@ def why_not(state: State, name: str, marked: Iterable[str]) -> str:
 def _concerned(stratum: Stratum, reached: set[str]) -> list[Rule]:
     """The rules of a stratum that read relations that are reached; what they derive is reached then."""
     found: list[Rule] = []
-    while new := [rule for rule in stratum.rules if rule not in found and not reached.isdisjoint(_read(rule))]:
+    while new := [rule for rule in stratum.rules if rule not in found and not reached.isdisjoint(rule.reads)]:
         found += new
         reached |= {rule.head.relation.name for rule in new}
     return found
 
 
-def _read(rule: Rule) -> set[str]:
-    return {atom.relation.name for atom in rule.literals if isinstance(atom, Atom)} | _negated([rule])
-
-
-def _negated(rules: Iterable[Rule]) -> set[str]:
-    return {one.atom.relation.name for rule in rules for one in rule.literals if isinstance(one, Negation)}
-
-
-def _aggregated(rules: Iterable[Rule]) -> set[str]:
-    return {name for rule in rules if rule.aggregate is not None for name in _read(rule)}
-
-
 def _counts_in_files(state: State, stratum: StratumRules, name: str) -> bool:
     """Whether derivations of a stratum are counted, and in such a way that they cannot be taken back."""
-    counted = state.valid_counters(stratum.stratum) > Counters.NONE or _needs_counters(state, stratum, name)
-    return state.sums_counts and counted
-
-
-def _needs_counters(state: State, stratum: StratumRules, name: str) -> bool:
-    """Whether an algorithm counts derivations of a stratum."""
+    if not state.sums_counts or state.valid_counters(stratum.stratum) > Counters.NONE:
+        return state.sums_counts
     if name == AUTO:
         return bool(stratum.closures)
     return ALGORITHMS[fixed_choice(state, stratum, name).algorithm].needs > Counters.NONE

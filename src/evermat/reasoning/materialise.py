@@ -28,12 +28,6 @@ def algorithm_for(stratum: StratumRules, asked: str) -> str:
     return MODULAR if (stratum.closures or stratum.stores) and asked != SEMINAIVE else SEMINAIVE
 
 
-def materialise_strata(state: State, run: Run, counters: Counters = Counters.NONE, algorithm: str = AUTO) -> None:
-    """Computes I from E; I must be empty."""
-    for stratum in run.strata(state):
-        materialise_stratum(state, run, stratum, counters, algorithm)
-
-
 def materialise_stratum(
     state: State, run: Run, stratum: StratumRules, counters: Counters, algorithm: str = AUTO
 ) -> View | None:
@@ -47,14 +41,14 @@ def materialise_stratum(
         state.record_work(stratum.stratum, run.derivations - before)
         state.record_counters(stratum.stratum, Counters.NONE)
         return None
-    state.settle_storage(stratum)
+    stratum.settle_storage(state)
     if algorithm_for(stratum, algorithm) == MODULAR:
         counters = counters.by_modules()
-        state.hold_back_copies(stratum)
+        stratum.hold_back_copies(state)
         delta = seminaive.begin_stratum(state, run, stratum, counters)
         left = None
-        if not state.store_closure(stratum, delta):
-            if (copies := state.give_back_copies(stratum)).heads:
+        if not stratum.store_closure(state, delta):
+            if (copies := stratum.give_back_copies()).heads:
                 delta |= seminaive.add_derived(state, copies, counters)
             left = modular.saturate(state, run, stratum, delta, state.recursive_counter if counters.recursive else None)
         if left is not None:  # its instances will be considered again

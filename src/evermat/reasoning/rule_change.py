@@ -7,7 +7,7 @@ Counters of the strata concerned are not valid afterwards.
 
 from __future__ import annotations
 
-from evermat.algebra import Bag, Counters, Rules, StratumRules, Update, View
+from evermat.algebra import Counters, Rules, Update, View
 from evermat.reasoning.dred import overdelete, rederive_and_insert
 from evermat.reasoning.insertion import Views
 from evermat.reasoning.maintain import ALGORITHMS, Choice, fixed_choice, follow, is_reached
@@ -35,16 +35,12 @@ def maintain_rules(update: Update, before: View, removed: Rules, added: Rules) -
         if choice.algorithm != "dred":
             ALGORITHMS[choice.algorithm].maintain(update, views, stratum)
         else:
-            _maintain_stratum(update, views, stratum, removed.of(own).consequences(before), added.of(own))
+            lost, gained = stratum.nonrecursive.regroup(views.old, views.new, views.gone, views.come)
+            overdelete(update, views, stratum, lost, removed.of(own).consequences(before))
+            rederive_and_insert(update, views, stratum, gained, added.of(own).consequences(views.new))
         follow(update, views, stratum)
         reason = "its rules have changed" if changed else "the rules of a stratum below have changed"
         choices.append(Choice(own, choice.algorithm, Counters.NONE, reason))
         if own.equality:
             update.settle_equality()
     return choices
-
-
-def _maintain_stratum(update: Update, views: Views, stratum: StratumRules, removed: Bag, added: Rules) -> None:
-    lost, gained = stratum.nonrecursive.regroup(views.old, views.new, views.gone, views.come)
-    overdelete(update, views, stratum, lost, removed)
-    rederive_and_insert(update, views, stratum, gained, added.consequences(views.new))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from evermat.runtime.change import Change
     from evermat.runtime.change_folder import ChangeFolder
     from evermat.runtime.change_history import changes_between
+    from evermat.runtime.change_source import register_source
     from evermat.runtime.compose import ProgramSources, compose_program, with_triples
     from evermat.runtime.description import describe
     from evermat.runtime.engine import Engine
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from evermat.runtime.materialise import Options, materialise_facts
     from evermat.runtime.outputs import write_outputs
     from evermat.runtime.persistence import StateBinding, open_state, save_state
-    from evermat.runtime.query import Queries, answer_query, query_version, stream_answer
+    from evermat.runtime.query import answer_query, query_version, stream_answer
     from evermat.runtime.rdf_export import triples_of
     from evermat.runtime.relation import Relation
     from evermat.runtime.statistics import materialisation_stats
     from evermat.runtime.stream import AnyUpdate, StreamedUpdate, follow_updates
-    from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame, register_source
+    from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame
     from evermat.runtime.update import Ahead, carry_out, check_update_algorithm
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

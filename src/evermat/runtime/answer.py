@@ -19,12 +19,8 @@ class Answer(Tabular):
     """
 
     def __init__(self, relation: Relation, solutions: Solutions, dictionary: Dictionary) -> None:
-        super().__init__(relation)
-        self._solutions, self._encoding = solutions, dictionary
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._encoding
+        super().__init__(relation, dictionary)
+        self._solutions = solutions
 
     @property
     def undefined(self) -> int:

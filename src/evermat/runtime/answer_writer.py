@@ -31,14 +31,7 @@ _NUMERIC = Type.NUMBER | Type.UNSIGNED | Type.FLOAT
 
 
 def write_answer(answer: Answer, format: AnswerFormat, stream: BinaryIO) -> None:  # noqa: A002
-    """Writes an answer to a stream of bytes, such as `sys.stdout.buffer` or an open file.
-
-    Args:
-        answer: what to write.
-        format: `table` (with a box if the stream is a terminal), `csv` (RFC 4180, with a line of names), `jsonl` (one
-            object in each line) or `parquet`.
-        stream: where to.
-    """
+    """Writes an answer to a stream of bytes; see `Answer.write`."""
     ANSWER_FORMATS.check(format)
     relation = answer.relation
     if not relation.columns:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from evermat.columns import Batch, Dictionary
+from evermat.columns import Batch, DeferredFacts, Dictionary
 from evermat.language import Relation
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import Tabular
@@ -20,12 +20,8 @@ class ChangedFacts(Tabular):
     """Facts of one relation that an update inserted or deleted."""
 
     def __init__(self, relation: Relation, facts: ChangeSet, dictionary: Dictionary) -> None:
-        super().__init__(relation)
-        self._facts, self._encoding = facts, dictionary
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._encoding
+        super().__init__(relation, dictionary)
+        self._facts = facts
 
     def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
         return self._encoding, iter([self._facts.batch(self._relation.name)])
@@ -68,21 +64,32 @@ class Changes(Mapping[str, ChangedFacts]):
 
     def _with_codes(self, codes: Mapping[str, set[tuple[int, ...]]]) -> Changes:
         """Other facts of the same relations."""
-        return Changes(self._relations, _Codes(codes, self._relations), self._dictionary)
+        arities = {name: relation.arity for name, relation in self._relations.items()}
+        batches = {
+            name: np.array(sorted(facts), np.int64).reshape(len(facts), arities[name]).T.copy()
+            for name, facts in codes.items()
+        }
+        return Changes(self._relations, ListedChange(lambda: batches, arities), self._dictionary)
 
 
-class _Codes:
-    """Encoded facts by relation."""
+@final
+class ListedChange:
+    """Facts that an update deleted or inserted, by relation, as batches that there are or that are listed when they are read."""
 
-    def __init__(self, codes: Mapping[str, set[tuple[int, ...]]], relations: Mapping[str, Relation]) -> None:
-        self._codes, self._relations = codes, relations
+    def __init__(self, batches: Callable[[], Mapping[str, Batch | DeferredFacts]], arities: Mapping[str, int]) -> None:
+        self._batches, self._arities = batches, arities
 
     def count(self, name: str) -> int:
-        return len(self._codes[name])
+        batch = self._batches().get(name)
+        if batch is None:
+            return 0
+        return int(batch.shape[1]) if isinstance(batch, np.ndarray) else batch.count
 
     def batch(self, name: str) -> Batch:
-        facts = sorted(self._codes[name])
-        return np.array(facts, np.int64).reshape(len(facts), self._relations[name].arity).T.copy()
+        batch = self._batches().get(name)
+        if batch is None:
+            return np.empty((self._arities[name], 0), np.int64)
+        return batch if isinstance(batch, np.ndarray) else batch.batch()
 
 
 @final

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evermat.core import ChangesFormat, reported
 from evermat.io import write_changes
 from evermat.runtime.change_history import changes_between
-from evermat.store import sync
+from evermat.store import OP, VERSION, sync
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +39,8 @@ class ChangeFolder:
     def complete(self, newest: Version | None) -> None:
         """Writes the file of the newest version of the stream if it is missing."""
         if newest is not None and not self._file(newest.number).exists():
-            self.write(_Saved.of(changes_between(self._state, newest.number, newest.number)), newest.number)
+            changes = changes_between(self._state, newest.number, newest.number)
+            self.write(_Saved(_rows(changes, "+"), _rows(changes, "-")), newest.number)
 
     def write(self, change: Changed, version: int) -> None:
         """Writes the file of a version: when it has its name it is whole, and survives a power loss."""
@@ -72,15 +73,12 @@ class _Saved:
     inserted: Mapping[str, _Rows]
     deleted: Mapping[str, _Rows]
 
-    @classmethod
-    def of(cls, changes: Mapping[str, pa.Table]) -> _Saved:
-        """From tables with the columns `_op` and `_version`."""
-        import pyarrow.compute as pc
 
-        def those(op: str) -> dict[str, _Rows]:
-            return {
-                name: _Rows(table.filter(pc.equal(table["_op"], op)).drop_columns(["_op", "_version"]))
-                for name, table in changes.items()
-            }
+def _rows(changes: Mapping[str, pa.Table], op: str) -> dict[str, _Rows]:
+    """The facts of changes of one kind."""
+    import pyarrow.compute as pc
 
-        return cls(those("+"), those("-"))
+    return {
+        name: _Rows(table.filter(pc.equal(table[OP], op)).drop_columns([OP, VERSION]))
+        for name, table in changes.items()
+    }

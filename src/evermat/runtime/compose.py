@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from evermat.core import GENERATED, Entailment, EqualityMode, Problems, Source
 from evermat.language import (
@@ -75,12 +75,7 @@ def with_triples(program: Program) -> Program:
 
 
 def compose_program(source: Source, sources: ProgramSources) -> Composed:
-    """The program of a text with all that is to be known besides.
-
-    Raises:
-        ProgramError: with all errors of the text.
-        DataError: an ontology cannot be read, or something that it imports is missing.
-    """
+    """The program of a text with all that is to be known besides; see `api.Program.parse`."""
     own = compile_program(source)
     if not sources:
         return Composed(own)
@@ -103,8 +98,7 @@ def _translated(sources: ProgramSources) -> Translation | None:
         return None
     from evermat.owl import translate
 
-    imports: Literal["ignore", "require"] = "ignore" if sources.ignore_imports else "require"
-    return translate(sources.ontology, base=sources.base, imports=imports)
+    return translate(sources.ontology, base=sources.base, imports="ignore" if sources.ignore_imports else "require")
 
 
 def _over_triples(sources: ProgramSources, translation: Translation | None) -> list[str]:

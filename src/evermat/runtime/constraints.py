@@ -27,15 +27,9 @@ _FACTS, _INSTANCES = 10, 3  # that are shown, of a relation and for a fact
 def refuse_forbidden(
     program: Program, new: Callable[[str], Iterable[Row]], answer: Callable[[Query], Iterable[Row]]
 ) -> None:
-    """Explains why facts are forbidden, if there are any.
+    """Raises a `DataError` that explains why facts are forbidden, if there are any.
 
-    Args:
-        program: the program.
-        new: returns the facts of a relation that are new.
-        answer: computes the answer to a query over all facts.
-
-    Raises:
-        DataError: there are forbidden facts.
+    `new` returns the facts of a relation that are new; `answer` computes the answer to a query over all facts.
     """
     problems: list[Problem] = []
     for name, relation in program.relations.items():

@@ -1,7 +1,8 @@
 """The seam between users and engines: what a materialisation asks of the engine that holds its facts.
 
 Two engines implement it: `memory_engine`, over columns in the memory of this process, and `spark_engine`, over files that Spark's executors
-read and write. Everything above it (updates, queries, state directories, streams, exports) is written once, over these protocols.
+read and write. Everything above it (updates, queries, state directories, streams, exports) is written once, over these protocols. What both
+engines do in the same way stands here, and they inherit it.
 
 An engine begins empty. It gets its facts in one of three ways:
 
@@ -14,13 +15,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from evermat.algebra import Counters, Rules, Update, View
 from evermat.columns import Batch, Dictionary, Solutions, UnionFind
-from evermat.core import EngineName, PhaseTimer, Which
-from evermat.engine import Difference, Run, SavedRows
+from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Which
+from evermat.engine import BaseState, Difference, Run, SavedRows
 from evermat.language import Program, Query, Stratum
 
 if TYPE_CHECKING:
@@ -84,19 +87,48 @@ class ChangeSet(Protocol):
 
 
 class EngineUpdate(Protocol):
-    """One update of an engine, as a context: left without `commit`, all is as it was."""
+    """One update of an engine, as a context: left without `commit`, all is as it was.
 
-    @property
-    def sets(self) -> Update:
-        """What algorithms work on; there is nothing before the context is entered."""
+    Attributes:
+        sets: What algorithms work on; it exists inside the context only.
+        deleted_next: The explicit facts that the next update deletes, as far as they are known.
+    """
 
-    @property
-    def deleted_next(self) -> View | None:
-        """The explicit facts that the next update deletes, as far as they are known."""
+    sets: Update
+    deleted_next: View | None
+    _state: Any
+    _run: Run
+    _before: Any
+
+    def __init__(self, state: Any, run: Run, before: Any) -> None:
+        self._state, self._run, self._before = state, run, before
+
+    def _begin(self) -> Any:
+        """The sets of the update, before anything is derived."""
+
+    def __enter__(self) -> Self:
+        self.sets = self._begin().__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        sets: Any = self.sets
+        sets.__exit__(kind, error, trace)
+
+    def _deleted_by(self, changes: Changed) -> Any:
+        """The explicit facts that updates delete in the end."""
+
+    def _look_ahead(self, upcoming: Changed) -> Any:
+        """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
+        with suppress(DataError):
+            return self._deleted_by(upcoming) if upcoming else None
+        return None
 
     @property
     def rule_change(self) -> tuple[View, Rules, Rules] | None:
         """The facts before a change of rules, the rules that it removes and those that it adds; None if rules stay."""
+        return None if self._before is None else (self._before.materialised, *self._state.changed_rules(self._before))
 
     def conclude(self) -> None:
         """Determines what the update changes; its algorithms are done."""
@@ -110,6 +142,8 @@ class EngineUpdate(Protocol):
     @property
     def explicit(self) -> Mapping[str, int]:
         """How many explicit facts are `inserted` and `deleted`."""
+        sets: Any = self.sets
+        return {"inserted": sets.given_inserted.size, "deleted": sets.given_deleted.size}
 
     @property
     def changes(self) -> tuple[ChangeSet, ChangeSet]:
@@ -131,12 +165,6 @@ class EngineUpdate(Protocol):
             write: writes to the state directory; None if there is none.
         """
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
 
 class Engine(Protocol):
     """All facts of a program, explicit and derived, and the rules over them.
@@ -152,10 +180,16 @@ class Engine(Protocol):
     distributed: bool
     run: Run
     timer: PhaseTimer
+    state: BaseState[Any, Any, Any, Any]
+    _algorithm: MaterialiseAlgorithm
+
+    def __init__(self, state: Any, run: Run, timer: PhaseTimer, algorithm: MaterialiseAlgorithm) -> None:
+        self.state, self.run, self.timer, self._algorithm = state, run, timer, algorithm
 
     @property
     def program(self) -> Program:
         """The program, after all changes of its rules."""
+        return self.state.program
 
     def load(self, facts: Mapping[str, Any]) -> None:
         """Takes in the explicit facts, those of the program's text too.
@@ -223,9 +257,11 @@ class Engine(Protocol):
     @property
     def counters(self) -> Mapping[Stratum, Counters]:
         """Which counters of each stratum are valid."""
+        return self.state.counters
 
     def work(self, stratum: Stratum) -> int:
         """How many rule instances it takes, about, to derive a stratum from scratch."""
+        return self.state.work(stratum)
 
     @property
     def storage(self) -> Mapping[str, Any]:
@@ -245,6 +281,10 @@ class Engine(Protocol):
         """What turns the facts of a saved version into these; `dropped` relations have another meaning now, or none."""
 
     # --- figures -----------------------------------------------------------------------------------------------------
+    @cached_property
+    def _rules(self) -> Mapping[Stratum, Any]:
+        return {rules.stratum: rules for rules in self.state.strata}
+
     def algorithm_of(self, stratum: Stratum) -> str:
         """How a stratum was materialised."""
 

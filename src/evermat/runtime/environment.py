@@ -18,19 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SparkOptions:
-    """How a command's own SparkSession is made.
+    """How a command's own SparkSession is made."""
 
-    Attributes:
-        master: The cluster as Spark names it; None is this machine alone.
-        memory: Bytes, for columns and the JVM's heap together.
-        conf: Settings of Spark.
-        scratch: A directory for temporary files, which driver and executors share.
-    """
-
-    master: str | None = None
-    memory: int = 1 << 30
-    conf: Mapping[str, str] = field(default_factory=dict)
-    scratch: Path | None = None
+    master: str | None = None  # the cluster as Spark names it; None is this machine alone
+    memory: int = 1 << 30  # bytes, for columns and the JVM's heap together
+    conf: Mapping[str, str] = field(default_factory=dict)  # settings of Spark
+    scratch: Path | None = None  # a directory for temporary files, which driver and executors share
 
     @property
     def process_memory(self) -> int:

@@ -19,6 +19,7 @@ from typing import Self, TypeAlias
 from evermat.core import DataError
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
+from evermat.runtime.rows import is_unicode
 from evermat.runtime.stream import ROOM, Follower, StreamedUpdate
 
 #: bytes of facts that are read ahead; beyond them one update is
@@ -97,7 +98,7 @@ class FolderStream(Iterable[FileUpdate]):
         self._warn = warn
         self._closed, self._reading = threading.Event(), threading.Lock()
         position = m.positions.get(self.name)
-        self._reached: Order | None = None if position is None else _order(position)
+        self._reached: Order | None = None if position is None else order_of(position)
         self._ahead: deque[tuple[Order, int]] = deque()  # what is read and perhaps not yet processed, and its bytes
         self._waits = ("", "")  # a half of a pair, and the name under which the other half is made
         self._reported: set[tuple[str, str]] = set()  # files that wait
@@ -129,7 +130,7 @@ class FolderStream(Iterable[FileUpdate]):
         """The files up to the position."""
         reached = self._reached
         known = {
-            name for name in list_folder(self.path) if reached and not is_ignored(name) and _order(name) <= reached
+            name for name in list_folder(self.path) if reached and not is_ignored(name) and order_of(name) <= reached
         }
         if since is not None:
             late = [name for name in sorted(known) if _changed(self.path / name) > since]
@@ -172,7 +173,7 @@ class FolderStream(Iterable[FileUpdate]):
         for name in names - self._known:
             if is_ignored(name) or not self._is_file(name):
                 continue
-            order = _order(name)
+            order = order_of(name)
             if self._reached is None or order > self._reached:
                 found.append(order)
             else:
@@ -219,11 +220,11 @@ class FolderStream(Iterable[FileUpdate]):
         skipped: dict[str, int] = {}
         paths = [self.path / name for name in files]
         for path in paths:
-            if not _is_text(path.name):
+            if not is_unicode(path.name):
                 raise _unreadable(path, "its name is not UTF-8")
         changes = read_update(paths, self._m.program, self._options, skipped)
         size = sum(table.nbytes for facts in (changes.insert, changes.delete) for table in facts.values())
-        self._reached = _order(files[-1])
+        self._reached = order_of(files[-1])
         self._known.update(files)
         self._ahead.append((self._reached, size))
         return FileUpdate(changes.insert, changes.delete, (self.name, files[-1]), tuple(files), skipped)
@@ -231,7 +232,7 @@ class FolderStream(Iterable[FileUpdate]):
     def _is_full(self) -> bool:
         """Whether so much has been read ahead that more has to wait: beside what is processed, one update may always be there."""
         position = self._m.positions.get(self.name)
-        done = None if position is None else _order(position)
+        done = None if position is None else order_of(position)
         while self._ahead and done is not None and self._ahead[0][0] <= done:
             self._ahead.popleft()
         return len(self._ahead) > 1 and sum(size for _, size in self._ahead) > AHEAD
@@ -243,11 +244,7 @@ def stream_name(path: str | PathLike[str]) -> str:
 
 
 def list_folder(path: Path) -> set[str]:
-    """All names in a directory of change files.
-
-    Raises:
-        DataError: it is not a directory, or cannot be read.
-    """
+    """All names in a directory of change files; raises a `DataError` if it is not a directory, or cannot be read."""
     try:
         return set(os.listdir(path))  # noqa: PTH208 - names are all that is wanted
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -266,7 +263,8 @@ def _unreadable(path: Path, why: str) -> DataError:
     return fail(errors.CANNOT_READ, path=path, what="changes are", why=why)
 
 
-def _order(name: str) -> Order:
+def order_of(name: str) -> Order:
+    """The key of a file by name; the two files of a pair are neighbours."""
     change = rdf_change(Path(name))
     return (name if change is None else change.stem.name, name)
 
@@ -290,11 +288,3 @@ def _changed(path: Path) -> float:
         return path.lstat().st_ctime
     except OSError:
         return 0
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

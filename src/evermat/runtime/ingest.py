@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_arrow, encode_rows
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_rows, encode_table
 from evermat.core import DataError, Problem, check_stop, collected_errors, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.language import Program, Relation, Row
@@ -72,13 +72,9 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
 def read_change_files(
     updates: Iterable[Sequence[Path]], program: Program, options: RdfOptions, skipped: dict[str, int] | None = None
 ) -> list[FileChanges]:
-    """The changes in files, of which some are one update together; nothing is returned unless all of them are right.
+    """The changes in the files of each update; nothing is returned unless all of them are right.
 
-    Args:
-        updates: the files of each update.
-        program: what they are changes of.
-        options: how RDF is read.
-        skipped: malformed statements that were left out are counted here, by file.
+    Malformed statements that were left out are counted in `skipped`, by file.
 
     Raises:
         DataError: with everything that is wrong with any of them.
@@ -95,11 +91,7 @@ def read_change_files(
 
 
 def relation_of(name: str, program: Program) -> Relation:
-    """The relation that facts are given for.
-
-    Raises:
-        DataError: there is none.
-    """
+    """The relation that facts are given for; raises a `DataError` if there is none."""
     relation = program.relations.get(name)
     if relation is None or relation.hidden:
         visible = [n for n, r in program.relations.items() if not r.hidden]
@@ -135,7 +127,6 @@ def is_dataframe(given: Any) -> bool:
 
 
 def _from_spark(given: Any, relation: Relation, dictionary: Dictionary) -> Batch:
-    """A batch from a DataFrame."""
     from evermat.spark import Scratch, frame_tables
 
     with Scratch() as scratch:
@@ -148,11 +139,8 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     """A batch from anything that speaks Arrow's PyCapsule interface."""
     from evermat.io import conform
 
-    table: pa.Table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
-    out = np.empty((relation.arity, table.num_rows), np.int64)
-    for i, type_ in enumerate(relation.types):
-        out[i] = encode_arrow(table.column(i), type_, dictionary)
-    return out
+    table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
+    return encode_table(table, relation, dictionary)
 
 
 def _arrow_table(given: Any) -> pa.Table:
@@ -170,11 +158,7 @@ def _arrow_table(given: Any) -> pa.Table:
 
 
 def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:
-    """The rows, if each of them fits the relation.
-
-    Raises:
-        DataError: with the first of those that do not.
-    """
+    """The rows, if each of them fits the relation; else raises a `DataError` with the first of those that do not."""
     found = [_row(row) for row in rows]
     if all(suits(row, relation) for row in found):
         return found

@@ -23,19 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FactSources:
-    """Where the explicit facts of a materialisation come from.
+    """Where the explicit facts of a materialisation come from."""
 
-    Attributes:
-        facts: Facts by relation, as users have them.
-        inputs: The directory, or URI, of the program's `.input`s; None if they are not to be read.
-        rdf: RDF files, whose triples are facts.
-        triples: Triples of ontologies.
-    """
-
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    inputs: str | None = None
-    rdf: GraphFiles = field(default_factory=GraphFiles)
-    triples: pa.Table | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)  # by relation, as users have them
+    inputs: str | None = None  # the directory, or URI, of the program's `.input`s; None if they are not to be read
+    rdf: GraphFiles = field(default_factory=GraphFiles)  # files whose triples are facts
+    triples: pa.Table | None = None  # of ontologies
 
     def reads_files(self, program: Program) -> bool:
         """Whether there is anything to read beside the caller's facts."""
@@ -80,14 +73,7 @@ class FactSources:
         *,
         spread: bool,
     ) -> dict[str, Any]:
-        """All facts by relation, read as a job of Spark; they are in the scratch directory until they are encoded.
-
-        With `spread` the driver does not see those of tables and databases either.
-
-        Raises:
-            DataError: with everything that is wrong with any of the inputs.
-            ResourceError: Spark, or the disk, failed.
-        """
+        """All facts by relation, read as a job of Spark; see `spark.read_inputs`."""
         from evermat.spark import read_inputs
 
         if not self.reads_files(program):

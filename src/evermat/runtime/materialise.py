@@ -12,12 +12,12 @@ from evermat.algebra import Counters
 from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
 from evermat.engine import Limits, Progress, Run
 from evermat.language import Program
-from evermat.runtime.answer import Answer
 from evermat.runtime.constraints import refuse_forbidden
 from evermat.runtime.engine import Engine
 from evermat.runtime.inputs import FactSources
 from evermat.runtime.memory_engine import MemoryEngine
-from evermat.runtime.started_update import decoded_rows
+from evermat.runtime.query import answer_query
+from evermat.runtime.rows import decoded_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,18 +28,7 @@ _NO_LIMITS = Limits()
 
 @dataclass(frozen=True)
 class Options:
-    """How consequences are derived and stored.
-
-    Attributes:
-        limits: What may be used.
-        counters: Which derivation counters to keep for updates.
-        algorithm: How strata are materialised.
-        schemes: How relations are stored.
-        placement: With Spark, where strata are computed.
-        scratch: With Spark, a directory for temporary files, which driver and executors share.
-        buckets: With Spark, how many parts facts are divided into.
-        progress: Called from time to time with a line about how far it has come.
-    """
+    """How consequences are derived and stored; see `api.Program.materialise`."""
 
     limits: Limits = _NO_LIMITS
     counters: Counters = Counters.NONE
@@ -47,7 +36,7 @@ class Options:
     schemes: SchemePolicy = "auto"
     placement: Placement = "auto"
     scratch: Path | None = None
-    buckets: int | None = None
+    buckets: int | None = None  # with Spark, how many parts facts are divided into
     progress: Progress | None = None
 
 
@@ -58,20 +47,9 @@ def materialise_facts(
     session: SparkSession | None = None,
     timer: PhaseTimer | None = None,
 ) -> Engine:
-    """An engine that holds all consequences of a program and its explicit facts.
+    """An engine that holds all consequences of a program and its explicit facts: in the memory of this process, unless there is a session.
 
-    Args:
-        program: the rules.
-        sources: where the explicit facts come from.
-        options: how consequences are derived and stored.
-        session: the caller's SparkSession; None: all is done in the memory of this process.
-        timer: what phases take is added to it.
-
-    Raises:
-        DataError: facts do not fit their relations, or forbidden facts follow.
-        ProgramError: an input needs Spark.
-        LimitError: a limit was reached.
-        ResourceError: Spark gave up, or the scratch directory is full.
+    See `api.Program.materialise` for errors.
     """
     timer = timer or PhaseTimer()
     if session is None:
@@ -93,11 +71,16 @@ def _reading(sources: FactSources, program: Program, timer: PhaseTimer) -> Abstr
 def _in_memory(program: Program, facts: Mapping[str, Any], options: Options, timer: PhaseTimer) -> Engine:
     run = Run(options.limits, options.progress)
     engine = MemoryEngine.start(program, run, timer, algorithm=options.algorithm, schemes=options.schemes)
-    with timer.during("encode"):
-        engine.load(facts)
-    with timer.during("reason"):
-        engine.materialise(options.counters)
+    _fill(engine, facts, options.counters)
     return engine
+
+
+def _fill(engine: Engine, facts: Mapping[str, Any], counters: Counters) -> Any:
+    """Has an empty engine derive all consequences of explicit facts; what it returns is what it left to another."""
+    with engine.timer.during("encode"):
+        engine.load(facts)
+    with engine.timer.during("reason"):
+        return engine.materialise(counters)
 
 
 def _on_spark(
@@ -132,10 +115,7 @@ def _on_spark(
             engine = MemoryEngine.start(
                 program, run, timer, name="spark", algorithm=options.algorithm, schemes=options.schemes
             )
-            with timer.during("encode"):
-                engine.load(facts)
-            with timer.during("reason"):
-                part = engine.materialise(options.counters)
+            part = _fill(engine, facts, options.counters)
             if part is None:
                 run.room = None
                 return engine
@@ -147,10 +127,7 @@ def _on_spark(
                     target.go_on(done, waiting, room, options.counters)
             return target
         with _closed_on_error(start()) as target:
-            with timer.during("encode"):
-                target.load(facts)
-            with timer.during("reason"):
-                target.materialise(options.counters)
+            _fill(target, facts, options.counters)
         return target
 
 
@@ -165,11 +142,9 @@ def _closed_on_error(engine: _E) -> Iterator[_E]:
 
 
 def _refuse_forbidden(engine: Engine) -> None:
-    """Raises `DataError` if there are facts that the program forbids."""
     reading, relations = engine.snapshot(), engine.program.relations
-
     refuse_forbidden(
         engine.program,
         lambda name: decoded_rows(reading.scan(name, expanded=False), relations[name].types, reading.dictionary),
-        lambda query: Answer(query.answer, reading.evaluate(query, engine.run), reading.dictionary),
+        lambda query: answer_query(query, engine, engine.run),
     )

@@ -5,15 +5,13 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
 from evermat.columns import (
     Scans,
     Snapshot,
     State,
-    StratumRules,
     View,
     Waste,
     bytes_needed,
@@ -47,10 +45,11 @@ if TYPE_CHECKING:
 
 
 @final
-class MemoryEngine:
+class MemoryEngine(Engine):
     """The facts of a program in the memory of this process."""
 
     distributed = False
+    state: State
 
     def __init__(
         self,
@@ -61,8 +60,8 @@ class MemoryEngine:
         algorithm: MaterialiseAlgorithm = "auto",
         waste: Waste | None = None,
     ) -> None:
-        self.state, self.run, self.timer, self.name = state, run, timer, name
-        self._algorithm: MaterialiseAlgorithm = algorithm
+        super().__init__(state, run, timer, algorithm)
+        self.name = name
         self._scans: Scans = Counter()
         self._waste = Waste() if waste is None else waste
         self._undefined: Counter[int] = Counter()  # of rules as they were compiled for earlier states
@@ -78,21 +77,8 @@ class MemoryEngine:
         algorithm: MaterialiseAlgorithm = "auto",
         schemes: SchemePolicy = "auto",
     ) -> Self:
-        """An empty engine.
-
-        Args:
-            program: the rules.
-            run: limits and figures.
-            timer: what phases take.
-            name: whose facts these are.
-            algorithm: how strata are materialised.
-            schemes: how relations are stored.
-        """
+        """An empty engine."""
         return cls(State(program, run, schemes=schemes), run, timer, name, algorithm)
-
-    @property
-    def program(self) -> Program:
-        return self.state.program
 
     def load(self, facts: Mapping[str, Any]) -> None:
         prepare_kernels(closures=any(stratum.closures for stratum in self.program.strata))
@@ -206,13 +192,6 @@ class MemoryEngine:
 
     # --- state directories -------------------------------------------------------------------------------------------
     @property
-    def counters(self) -> Mapping[Stratum, Counters]:
-        return self.state.counters
-
-    def work(self, stratum: Stratum) -> int:
-        return self.state.work(stratum)
-
-    @property
     def storage(self) -> Mapping[str, Any]:
         state = self.state
         return {"asked": state.schemes, "stored": sorted(state.stored_by_schemes), "copied": state.copied_by_schemes}
@@ -299,17 +278,12 @@ class MemoryEngine:
             for table in [self.state.tables[name]]
         }
 
-    @cached_property
-    def _rules(self) -> dict[Stratum, StratumRules]:
-        return {rules.stratum: rules for rules in self.state.strata}
 
-
-@final
-class MaterialisedPart:
+class MaterialisedPart(NamedTuple):
     """A materialisation that outgrew the memory: how many strata are complete, and the facts from which the next one has to go on."""
 
-    def __init__(self, strata: int, left: View | None) -> None:
-        self.strata, self.left = strata, left
+    strata: int
+    left: View | None
 
 
 def _bytes_of(state: State) -> int:

@@ -26,18 +26,20 @@ from evermat.columns import (
     rows_of,
 )
 from evermat.columns import saved_facts as saved
-from evermat.core import DataError, collected_errors
+from evermat.core import collected_errors
 from evermat.engine import Run
 from evermat.language import Query, Stratum
-from evermat.runtime.engine import Changed, Described
+from evermat.runtime.change import ListedChange
+from evermat.runtime.engine import Changed, Described, EngineUpdate
 from evermat.runtime.ingest import encode_given
-from evermat.runtime.started_update import StartedUpdate, decoded_rows
+from evermat.runtime.rows import decoded_rows
 
 
 @final
-class MemoryUpdate(StartedUpdate[Update]):
+class MemoryUpdate(EngineUpdate):
     """One update of the in-memory engine."""
 
+    sets: Update
     _state: State
 
     def __init__(
@@ -56,11 +58,15 @@ class MemoryUpdate(StartedUpdate[Update]):
             known = {} if before is None else {name: [state.given.rows(name)] for name in state.tables}
             named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **self._inserted}.items()}
             self._inserted |= state.representatives.names_of(named, () if before is None else state.program.rules)
-        self.deleted_next = _deleted_next(state, upcoming)
+        self.deleted_next = self._look_ahead(upcoming)
         self._expanded: PendingChange | None = None
 
     def _begin(self) -> Update:
         return Update(self._state, self._run, self._deleted, self._inserted)
+
+    def _deleted_by(self, changes: Changed) -> Listed:
+        _, deleted = _rows_of_changes(self._state, changes, existing=True)
+        return ChangedRows.of(Listed(self._state.tables, deleted))
 
     def conclude(self) -> None:
         self._result = self.sets.result()
@@ -78,7 +84,7 @@ class MemoryUpdate(StartedUpdate[Update]):
         return decoded_rows(rows_of(found.table), query.answer.types, state.dictionary)
 
     @property
-    def changes(self) -> tuple[MemoryChange, MemoryChange]:
+    def changes(self) -> tuple[ListedChange, ListedChange]:
         if self._expanded is not None:
             return self._expanded.side(0), self._expanded.side(1)
         deleted, inserted = self._result
@@ -112,27 +118,7 @@ class MemoryUpdate(StartedUpdate[Update]):
                 names.expansion.note(name, inserted.count(name) - deleted.count(name))
 
 
-@final
-class MemoryChange:
-    """Facts that an update deleted or inserted, by relation, as batches that there are or that are listed when they are read."""
-
-    def __init__(self, batches: Callable[[], Mapping[str, Batch | DeferredFacts]], arities: Mapping[str, int]) -> None:
-        self._batches, self._arities = batches, arities
-
-    def count(self, name: str) -> int:
-        batch = self._batches().get(name)
-        if batch is None:
-            return 0
-        return int(batch.shape[1]) if isinstance(batch, np.ndarray) else batch.count
-
-    def batch(self, name: str) -> Batch:
-        batch = self._batches().get(name)
-        if batch is None:
-            return np.empty((self._arities[name], 0), np.int64)
-        return batch if isinstance(batch, np.ndarray) else batch.batch()
-
-
-def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
+def _listed_change(state: State, facts: View, kind: int) -> ListedChange:
     """The facts of a view; of relations with a storage scheme those of a kind.
 
     Rows are copied now: a later update may reuse them. The pairs of a closure are listed when they are read.
@@ -142,7 +128,7 @@ def _listed_change(state: State, facts: View, kind: int) -> MemoryChange:
         name: tables[name].take(facts.rows(name)) for name in facts.names if tables[name].scheme is None
     }
     batches |= {name: table.scheme.changed(kind) for name, table in tables.items() if table.scheme is not None}
-    return MemoryChange(lambda: batches, {name: table.arity for name, table in tables.items()})
+    return ListedChange(lambda: batches, {name: table.arity for name, table in tables.items()})
 
 
 @final
@@ -159,7 +145,6 @@ class PendingChange:
         self._arities = {name: table.arity for name, table in state.tables.items()}
 
     def commit(self) -> None:
-        """The update is committed."""
         if self._change is not None:
             self._change.commit()
 
@@ -169,25 +154,14 @@ class PendingChange:
             self._found = {name: self._change.of(name) for name in self.names}
             self._change = None
 
-    def side(self, number: int) -> MemoryChange:
+    def side(self, number: int) -> ListedChange:
         """The facts that are deleted (0) or inserted (1)."""
 
         def batches() -> dict[str, Batch]:
             self.settle()
             return {name: sides[number] for name, sides in self._found.items()}
 
-        return MemoryChange(batches, self._arities)
-
-
-def _deleted_next(state: State, upcoming: Changed) -> Listed | None:
-    """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
-    if not upcoming:
-        return None
-    try:
-        _, deleted = _rows_of_changes(state, upcoming, existing=True)
-    except DataError:
-        return None
-    return ChangedRows.of(Listed(state.tables, deleted))
+        return ListedChange(batches, self._arities)
 
 
 def _rows_of_changes(

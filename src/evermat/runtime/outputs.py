@@ -26,20 +26,7 @@ def write_outputs(
 ) -> dict[str, int]:
     """Writes all `.output`s of a program, prints its `.printsize`s, and writes an RDF file if one is wanted.
 
-    Args:
-        engine: the facts.
-        directory: where outputs go.
-        export: the RDF file.
-        facts: which triples it gets.
-        representatives: whether one of equal terms stands for all of them.
-        before_commit: called when everything is written but nothing has its name yet.
-
-    Returns:
-        For each file how many facts were left out because they are not RDF.
-
-    Raises:
-        DataError: facts cannot be written in a format.
-        ResourceError: a file could not be written; none has changed.
+    See `api.Materialisation.write_outputs`, also for what is returned and raised.
     """
     program, left_out = engine.program, {}
     shown = {

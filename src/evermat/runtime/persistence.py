@@ -47,19 +47,13 @@ class StateBinding:
 
     @property
     def path(self) -> Path:
-        """The state directory."""
         return self._store.path
 
     def close(self) -> None:
-        """Releases the state directory."""
         self._store.close()
 
     def become_writer(self) -> None:
-        """Takes the lock, unless this binding has it.
-
-        Raises:
-            StateError: another writer has it, or this is an old version.
-        """
+        """Takes the lock, unless this binding has it; raises a `StateError` if another writer has it, or this is an old version."""
         if self._store.latest.number != self.version:
             details = {"version": self.version, "latest": self._store.latest.number}
             raise StateError(Problem(errors.OLD_VERSION, details))
@@ -79,14 +73,9 @@ class StateBinding:
         stats: dict[str, Any],
         before: Program,
     ) -> None:
-        """Writes an update that is about to be committed by its engine.
+        """Writes an update that is about to be committed by its engine: it is known what it changes.
 
-        Args:
-            engine: what is updated.
-            update: the update, of which it is known what it changes.
-            valid: the counters that are valid afterwards, of the strata that were processed.
-            stats: the statistics of the update.
-            before: the program until now.
+        `valid` are the counters that are valid afterwards, of the strata that were processed; `before` is the program until now.
         """
         saved = self._saved_after(engine, valid)
         # Of relations that had a storage scheme until now only inputs are stored, perhaps without those that were copied.
@@ -146,9 +135,7 @@ class StateBinding:
 def save_state(engine: Engine, path: Path, stats: dict[str, Any]) -> StateBinding:
     """Writes the facts of an engine to a state directory: as its first version, or as the next one, whatever the last one holds.
 
-    Raises:
-        StateError: another writes to it, or what is there is not a state directory.
-        ResourceError: it could not be written; nothing has changed.
+    See `api.Materialisation.save` for errors.
     """
     exists = path.is_dir() and any(path.iterdir())
     store = Store.open(path) if exists else Store.create(path)
@@ -192,20 +179,10 @@ def open_state(
     scratch: Path | None = None,
     buckets: int | None = None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
-    """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version.
+    """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version; see `api.open`.
 
-    Args:
-        path: the state directory.
-        number: the version; the newest if left out.
-        write: whether to take the lock at once.
-        session: the caller's SparkSession, whose executors then hold the facts, unless relations are stored compactly: these fit this
-            process, and on executors every fact would be a row.
-        scratch: with Spark, a directory that driver and executors share.
-        buckets: with Spark, how many parts facts are divided into.
-
-    Raises:
-        StateError: there is no such state directory or version, it is damaged, or another writes to it.
-        ResourceError: Spark gave up, the scratch directory is full, or executors do not see the state directory.
+    With a session its executors hold the facts, unless relations are stored compactly: these fit this process, and on executors every fact
+    would be a row.
     """
     store = Store.open(path)
     try:
@@ -249,7 +226,6 @@ def _tables(program: Program, rows: Described, before: Program | None = None) ->
 
 
 def _count_visible(engine: Engine) -> int:
-    """How many facts there are in relations that users see."""
     reading, relations = engine.snapshot(), engine.program.relations.items()
     return sum(reading.count(name) for name, relation in relations if not relation.hidden)
 

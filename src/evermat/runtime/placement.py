@@ -14,6 +14,7 @@ and evaluation continues with the facts of its last round.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import length_hint
 from typing import Any, TypeAlias
 
 from evermat.algebra import Counters
@@ -51,15 +52,8 @@ def driver_room(limits: Limits) -> int:
 
 
 def count_given(facts: Mapping[str, Any]) -> int:
-    """How many facts are given, as far as that is known without counting."""
-    return sum(one.rows if isinstance(one, ConcatenatedFacts) else _length(one) for one in facts.values())
-
-
-def _length(given: Any) -> int:
-    try:
-        return len(given)
-    except TypeError:
-        return 0  # a DataFrame, or a generator
+    """How many facts are given, as far as that is known without counting: not of a DataFrame or a generator."""
+    return sum(one.rows if isinstance(one, ConcatenatedFacts) else length_hint(one) for one in facts.values())
 
 
 class StratumPlacer:
@@ -73,7 +67,6 @@ class StratumPlacer:
         self.placed: dict[Stratum, Placed] = {}
 
     def compute_all(self) -> None:
-        """Computes all strata."""
         for stratum in self._run.strata(self._state):
             self._compute(stratum)
 

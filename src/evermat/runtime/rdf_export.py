@@ -43,12 +43,9 @@ def rdf_relations(relations: Mapping[str, Relation]) -> dict[str, Relation]:
 def _is_rdf(relation: Relation) -> bool:
     if relation.hidden or any(type_ is not Type.TERM for type_ in relation.types):
         return False
-    return relation.arity == (3 if relation.name in (TRIPLE, OTHER_TRIPLE) else _arity_of_name(relation))
-
-
-def _arity_of_name(relation: Relation) -> int:
-    """How many columns an RDF name has that stands for triples: as many as it has, if it is a class or a property."""
-    return relation.arity if relation.name.startswith("<") and relation.arity in (1, 2) else -1
+    if relation.name in (TRIPLE, OTHER_TRIPLE):
+        return relation.arity == 3
+    return relation.name.startswith("<") and relation.arity in (1, 2)  # a class or a property
 
 
 def _as_triples(

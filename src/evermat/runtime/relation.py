@@ -22,17 +22,17 @@ class Relation(Tabular):
     """
 
     def __init__(self, relation: RelationSchema, engine: Engine, *, expanded: bool = True) -> None:
-        super().__init__(relation)
+        super().__init__(relation, engine.snapshot().dictionary)
         self._engine, self._expanded = engine, expanded
+
+    @property
+    def _dictionary(self) -> Dictionary:
+        return self._engine.snapshot().dictionary
 
     @property
     def representatives(self) -> Relation:
         """The facts over representatives only, one for each class of equal terms."""
         return Relation(self._relation, self._engine, expanded=False)
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._engine.snapshot().dictionary
 
     def _knows(self, symbol: str) -> bool:
         return self._engine.distributed or super()._knows(symbol)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -28,13 +28,13 @@ _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough 
 class Tabular(ABC):
     """Rows with named and typed columns. Iteration is in no particular order."""
 
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
+    def __init__(self, relation: Relation, dictionary: Dictionary) -> None:
+        self._relation, self._encoding = relation, dictionary
 
     @property
-    @abstractmethod
     def _dictionary(self) -> Dictionary:
         """What the rows are encoded with now."""
+        return self._encoding
 
     @abstractmethod
     def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
@@ -59,8 +59,7 @@ class Tabular(ABC):
 
     def __iter__(self) -> Iterator[Row]:
         dictionary, chunks = self._chunks()
-        for chunk in chunks:
-            yield from decode_rows(chunk, self._relation.types, dictionary)
+        return decoded_rows(chunks, self._relation.types, dictionary)
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple) or not suits(row, self._relation):
@@ -138,6 +137,12 @@ class Tabular(ABC):
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def decoded_rows(batches: Iterable[Batch], types: Sequence[Type], dictionary: Dictionary) -> Iterator[Row]:
+    """The rows of batches as values."""
+    for batch in batches:
+        yield from decode_rows(batch, types, dictionary)
+
+
 def suits(row: tuple[Any, ...], relation: Relation) -> bool:
     """Whether a row has the columns of a relation, each with a value of its type."""
     return len(row) == relation.arity and all(map(is_value, row, relation.types))
@@ -146,7 +151,7 @@ def suits(row: tuple[Any, ...], relation: Relation) -> bool:
 def is_value(value: Any, type_: Type) -> bool:
     """Whether a Python value is one of a type."""
     if type_ in (Type.SYMBOL, Type.TERM):
-        return isinstance(value, str) and (value.isascii() or _is_unicode(value))
+        return isinstance(value, str) and (value.isascii() or is_unicode(value))
     if isinstance(value, bool | np.bool_):
         return False
     if type_ is Type.FLOAT:
@@ -157,8 +162,8 @@ def is_value(value: Any, type_: Type) -> bool:
     return isinstance(value, int | np.integer) and low <= int(value) <= high
 
 
-def _is_unicode(text: str) -> bool:
-    """Half of a surrogate pair is not a character: it could not be written anywhere."""
+def is_unicode(text: str) -> bool:
+    """Whether a text has an encoding: half of a surrogate pair is not a character: it could not be written anywhere."""
     try:
         text.encode()
     except UnicodeEncodeError:

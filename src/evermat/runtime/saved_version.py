@@ -36,7 +36,6 @@ class SavedVersion:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What the version took."""
         return self._version.stats
 
     @cached_property
@@ -87,11 +86,7 @@ class SavedVersion:
         }
 
     def check(self, names: Iterable[str]) -> None:
-        """Refuses a version that lacks relations of its program.
-
-        Raises:
-            StateError: one is missing.
-        """
+        """Raises a `StateError` for a version that lacks relations of its program."""
         for name in names:
             if name not in self._version.relations:
                 why = f"it has no facts of `{name}`: another version of evermat wrote it"

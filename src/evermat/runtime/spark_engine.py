@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, final
@@ -17,15 +16,15 @@ import numpy as np
 
 from evermat.algebra import Counters
 from evermat.columns import Batch, Dictionary, rows_of
-from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, collected_errors
+from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, collected_errors
 from evermat.engine import Difference, Run
 from evermat.language import Program, Query, Relation, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
-from evermat.runtime.engine import Changed, Described, Engine
+from evermat.runtime.engine import Changed, Described, Engine, EngineUpdate
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
-from evermat.runtime.started_update import StartedUpdate, decoded_rows
+from evermat.runtime.rows import decoded_rows
 from evermat.runtime.stream import Once
 from evermat.spark import (
     Cluster,
@@ -34,7 +33,6 @@ from evermat.spark import (
     Scratch,
     Snapshot,
     State,
-    StratumRules,
     Update,
     View,
     default_buckets,
@@ -55,11 +53,12 @@ if TYPE_CHECKING:
 
 
 @final
-class SparkEngine:
+class SparkEngine(Engine):
     """The facts of a program in files of a cluster; `close` removes them."""
 
     name: EngineName = "spark"
     distributed = True
+    state: State
 
     def __init__(
         self,
@@ -71,9 +70,8 @@ class SparkEngine:
         placement: Placement = "cluster",
         placed: Mapping[Stratum, Placed] = MappingProxyType({}),
     ) -> None:
-        self.state, self.run, self.timer = state, run, timer
+        super().__init__(state, run, timer, algorithm)
         self._resources, self._placed = resources, placed
-        self._algorithm: MaterialiseAlgorithm = algorithm
         self._placement: Placement = placement
 
     @classmethod
@@ -89,28 +87,13 @@ class SparkEngine:
         scratch: Path | None = None,
         buckets: int | None = None,
     ) -> Self:
-        """An empty engine over the caller's session.
-
-        Args:
-            program: the rules.
-            session: the caller's session; jobs run in one of our own beside it.
-            run: limits and figures.
-            timer: what phases take.
-            algorithm: how strata are materialised.
-            placement: where they are.
-            scratch: a directory that driver and executors share.
-            buckets: how many parts facts are divided into.
-        """
+        """An empty engine over the caller's session; jobs run in one of our own beside it. Driver and executors share `scratch`."""
         with ExitStack() as stack:
             folder = stack.enter_context(Scratch(scratch))
             cluster = Cluster(session, folder, buckets or default_buckets(session))
             stack.callback(cluster.close)
             state = State(program, run, cluster)
             return cls(state, run, timer, stack.pop_all(), algorithm, placement)
-
-    @property
-    def program(self) -> Program:
-        return self.state.program
 
     def load(self, facts: Mapping[str, Any]) -> None:
         in_text = {name: rows for name, rows in self.program.facts.items() if rows}
@@ -171,13 +154,6 @@ class SparkEngine:
 
     # --- state directories -------------------------------------------------------------------------------------------
     @property
-    def counters(self) -> Mapping[Stratum, Counters]:
-        return self.state.counters
-
-    def work(self, stratum: Stratum) -> int:
-        return self.state.work(stratum)
-
-    @property
     def storage(self) -> Mapping[str, Any]:
         return {"asked": "plain", "stored": [], "copied": {}}  # on a cluster every fact is in a file
 
@@ -205,10 +181,6 @@ class SparkEngine:
         if placement == "driver":
             return algorithm_for(self._rules[stratum], self._algorithm)
         return MODULAR if CLOSURE in placement or STARS in placement else SEMINAIVE
-
-    @cached_property
-    def _rules(self) -> dict[Stratum, StratumRules]:
-        return {rules.stratum: rules for rules in self.state.strata}
 
     def placement_of(self, stratum: Stratum) -> tuple[str, str]:
         return self._placed.get(stratum, ("rounds", "materialisation from scratch"))
@@ -241,16 +213,17 @@ def restored_on_cluster(
 
 
 @final
-class SparkUpdate(StartedUpdate[Update]):
+class SparkUpdate(EngineUpdate):
     """One update of the Spark engine."""
 
+    sets: Update
     _state: State
 
     def __init__(self, state: State, run: Run, changes: Changed, upcoming: Changed, before: State | None) -> None:
         super().__init__(state, run, before)
         state.jobs.run = run
         self._inserted, self._deleted = _load_changes(state, changes)
-        self.deleted_next = _deleted_next(state, upcoming)
+        self.deleted_next = self._look_ahead(upcoming)
         if (names := state.representatives) is not None:
             # Other rules may ask for names that none has asked for before.
             rules = () if before is None else state.program.rules
@@ -259,6 +232,9 @@ class SparkUpdate(StartedUpdate[Update]):
 
     def _begin(self) -> Update:
         return Update(self._state, self._run, self._deleted, self._inserted)
+
+    def _deleted_by(self, changes: Changed) -> FactSet:
+        return _load_changes(self._state, changes)[1]
 
     def conclude(self) -> None:
         self._result = self._expanded = self.sets.result()
@@ -305,16 +281,6 @@ class SparkChange:
     def batch(self, name: str) -> Batch:
         empty = np.empty((self._relations[name].arity, 0), np.int64)
         return np.concatenate([empty, *facts_of(self._facts, name, self._dictionary)], axis=1)
-
-
-def _deleted_next(state: State, upcoming: Changed) -> FactSet | None:
-    """The explicit facts that the next update deletes, if it is known; what is wrong with it is reported when its turn comes."""
-    if not upcoming:
-        return None
-    try:
-        return _load_changes(state, upcoming)[1]
-    except DataError:
-        return None
 
 
 def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:

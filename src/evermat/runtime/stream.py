@@ -159,7 +159,6 @@ class Arriving:
             self._arrived.append(streamed(update))
 
     def close(self) -> None:
-        """Stops reading."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -1,48 +1,42 @@
-"""Spark Structured Streaming: streams that a materialisation follows, and the changes of a state as a stream.
+"""Spark Structured Streaming: streams that a materialisation follows.
 
 A batch is processed once, however often Spark delivers it: the version that it makes says which batch it is, and both are committed together.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from evermat.core import DataError, Problem, UpdateAlgorithm, did_you_mean
+from evermat.core import DataError, Problem, UpdateAlgorithm
 from evermat.core import error_catalogue as errors
-from evermat.spark import RELATION, STATE, Changed, ChangeSource, required
-from evermat.store import open_reader
+from evermat.io import RdfOptions, fail, updates_of
+from evermat.reasoning import check_algorithm
+from evermat.runtime.folder_stream import order_of
+from evermat.runtime.ingest import read_change_files, relation_of
+from evermat.runtime.stream import Follower, StreamedUpdate
+from evermat.spark import ChangeFrames, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.runtime.stream import Follower, StreamedUpdate
-
-# Spark's Python workers load this module for the source, again and again: what only the others need is imported by them.
+_FILE_COLUMNS = "path string, modificationTime timestamp, length bigint, content binary"
+_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
+_FOR_EVER = "36500d"  # else Spark leaves out files that are much older than the newest
 
 
 @dataclass(frozen=True)
 class BatchProcessing:
-    """How the micro-batches of a streaming query become updates.
+    """How the micro-batches of a streaming query become updates; see `Materialisation.follow`."""
 
-    Attributes:
-        turn: Held while a batch is processed.
-        checkpoint: The directory in which Spark records how far it is.
-        available_now: Whether to process what has arrived, and end.
-        interval: How often to look for more.
-        algorithm: As for `Materialisation.update`.
-        marking: As for `Materialisation.stream`.
-        coalesce: As for `Materialisation.stream`.
-    """
-
-    turn: AbstractContextManager[Any]
+    turn: AbstractContextManager[Any]  # held while a batch is processed
     checkpoint: str | PathLike[str]
     available_now: bool = False
     interval: str | float | None = None
@@ -51,35 +45,51 @@ class BatchProcessing:
     coalesce: bool = False
 
     def start(self, frame: DataFrame, process: Callable[[str, DataFrame, int], None]) -> StreamingQuery:
-        """Starts the query; batches take turns."""
-        from evermat.spark import start_query
+        """Starts a query whose batches, in a thread of Spark's, take turns with those of other queries.
 
-        def in_turn(stream: str, batch: DataFrame, number: int) -> None:
+        The name of the stream is made of the id in the checkpoint: it survives restarts, and differs for another checkpoint, whose batches are
+        numbered from the beginning. If `process` raises an error, the query ends with it, and its batch is repeated after a restart.
+        """
+        if self.available_now and self.interval is not None:
+            raise ValueError("`available_now` ends when everything is processed: it has no `interval`")
+        started: Future[str] = Future()  # the first batch may be processed before `start` has returned
+
+        def each(batch: DataFrame, number: int) -> None:
+            stream = f"spark:{started.result()}"
             with self.turn:
                 process(stream, batch, number)
 
-        return start_query(
-            frame,
-            in_turn,
-            checkpoint=self.checkpoint,
-            available_now=self.available_now,
-            interval=self.interval,
-        )
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", fspath(self.checkpoint))
+        if self.available_now:
+            writer = writer.trigger(availableNow=True)
+        elif self.interval is not None:
+            every = self.interval if isinstance(self.interval, str) else f"{round(self.interval * 1000)} milliseconds"
+            writer = writer.trigger(processingTime=every)
+        try:
+            query = writer.start()
+            started.set_result(query.id)
+        except BaseException as error:
+            started.set_exception(RuntimeError(f"the query was not started: {error}"))  # no batch may wait for ever
+            raise
+        return query
 
     def carry_out(self, m: Follower, updates: Sequence[StreamedUpdate]) -> None:
-        """Carries out the updates of a batch."""
         for _ in m.stream(updates, algorithm=self.algorithm, marking=self.marking, coalesce=self.coalesce):
             pass
 
 
+def _check_stream(frame: DataFrame) -> None:
+    """Raises a `DataError` for a DataFrame that is not a stream, or whose batches are processed elsewhere."""
+    if is_connect(frame.sparkSession):
+        why = "it is one of Spark Connect, which has batches processed elsewhere"
+        raise DataError(Problem(errors.NO_STREAM, {"why": why}))
+    if not frame.isStreaming:
+        raise DataError(Problem(errors.NO_STREAM, {"why": "it is an ordinary one, which `update` takes"}))
+
+
 def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing: BatchProcessing) -> StreamingQuery:
     """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
-    from evermat.reasoning import check_algorithm
-    from evermat.runtime.ingest import relation_of
-    from evermat.runtime.stream import StreamedUpdate
-    from evermat.spark import ChangeFrames, check_stream
-
-    check_stream(frame)
+    _check_stream(frame)
     check_algorithm(processing.algorithm, m.program.strata)
     frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
 
@@ -92,6 +102,28 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
             processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
 
     return processing.start(frame, process)
+
+
+def _arriving_files(spark: SparkSession, folder: str | PathLike[str], files_per_batch: int | None) -> DataFrame:
+    """The files that appear in a folder, as a stream of their paths.
+
+    Spark lists the folder and writes into the checkpoint which files belong to which batch; a file is seen once, whatever becomes of it later.
+    """
+    path = Path(folder).resolve()
+    if not path.is_dir():
+        raise fail(errors.CANNOT_READ, path=folder, why="there is no such folder", what="changes are")
+    reader = spark.readStream.format("binaryFile").schema(_FILE_COLUMNS).option("maxFileAge", _FOR_EVER)
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    # The contents are not selected, so Spark does not read them.
+    return reader.load("file://" + _GLOB.sub(r"\\\1", str(path))).select("path")
+
+
+def _updates_in(batch: DataFrame) -> list[list[Path]]:
+    """The updates that the files of a batch are, in the order of their names; always the same for the same files."""
+    # As a set: if one name has a bracket in it, Spark lists the others twice.
+    paths = {Path(row.path.removeprefix("file:")) for row in batch.collect()}
+    return updates_of(sorted(paths, key=lambda path: order_of(path.name)))
 
 
 def follow_files(
@@ -107,21 +139,15 @@ def follow_files(
 
     A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
-    from evermat.io import RdfOptions
-    from evermat.reasoning import check_algorithm
-    from evermat.runtime.ingest import read_change_files
-    from evermat.runtime.stream import StreamedUpdate
-    from evermat.spark import arriving_files, check_stream, updates_in
-
     check_algorithm(processing.algorithm, m.program.strata)
-    frame = arriving_files(spark, folder, files_per_batch)
-    check_stream(frame)
+    frame = _arriving_files(spark, folder, files_per_batch)
+    _check_stream(frame)
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
         done_batch, done = map(int, m.positions.get(stream, "-1/-1").split("/"))
         if number < done_batch:
             return
-        files = list(enumerate(updates_in(batch)))
+        files = list(enumerate(_updates_in(batch)))
         if number == done_batch:
             files = files[done + 1 :]
         found = read_change_files([paths for _, paths in files], m.program, RdfOptions(base=base))
@@ -132,83 +158,3 @@ def follow_files(
         processing.carry_out(m, updates)
 
     return processing.start(frame, process)
-
-
-def register_source(spark: SparkSession) -> None:
-    """Makes the changes of state directories a data source of a session: `spark.readStream.format("evermat")`, and `spark.read`.
-
-    Rows have the columns of a relation, `_op` (`+` or `-`) and `_version`. Executors must see the state directory, and have Evermat installed.
-
-        evermat.register_source(spark)
-        spark.readStream.format("evermat").option("state", "state/").option("relation", "path").load()
-
-    Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
-    version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
-    `endingVersion`. A stream that falls so far behind that a version it needs is removed by `vacuum` ends with an error.
-    """
-    spark.dataSource.register(EvermatDataSource)
-
-
-# --- the source ------------------------------------------------------------------------------------------------
-
-
-class EvermatDataSource(ChangeSource):
-    """The data source `evermat`."""
-
-    def feed(self) -> StateFeed:
-        return StateFeed(Path(required(self.options, STATE)), required(self.options, RELATION))
-
-
-class StateFeed:
-    """The changes of one relation of a state directory."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
-
-    @property
-    def place(self) -> str:
-        return str(self._path)
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def columns(self) -> pa.Schema:
-        with open_reader(self._path) as store:
-            newest = store.latest
-            known = [name for name in newest.relations if name not in newest.counters["hidden"]]
-            if self._name not in known:
-                help_ = did_you_mean(self._name, known)
-                raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": self._name}, help=help_))
-            return store.schema(newest.number, self._name)
-
-    @property
-    def newest(self) -> int:
-        with open_reader(self._path) as store:
-            return store.latest.number
-
-    @property
-    def versions(self) -> list[Changed]:
-        with open_reader(self._path) as store:
-            return [Changed(version.number, version.inserted + version.deleted) for version in store.versions()]
-
-    def check(self, version: int) -> None:
-        with open_reader(self._path) as store:
-            store.version(version)
-
-    def content(self, version: int) -> pa.Table:
-        from evermat.runtime.ingest import relation_of
-        from evermat.runtime.memory_engine import restored
-        from evermat.runtime.relation import Relation
-        from evermat.runtime.saved_version import SavedVersion
-
-        with open_reader(self._path) as store:
-            saved = SavedVersion(store, version)
-            relation = relation_of(self._name, saved.program)
-            return Relation(relation, restored(saved, {self._name})).to_arrow()
-
-    def changes(self, first: int, last: int) -> pa.Table | None:
-        from evermat.runtime.change_history import changes_between
-
-        return changes_between(self._path, first, last).get(self._name)

@@ -30,21 +30,13 @@ from evermat.runtime.persistence import StateBinding
 
 @dataclass
 class Ahead:
-    """The look ahead of an update of a stream.
+    """The look ahead of an update of a stream."""
 
-    Attributes:
-        passing: What the update before has inserted last.
-        changes: The next update, if it is known.
-        least: The share of what it deletes that this update must insert for marks to be used.
-        found: What this update has inserted last; for the next one, if this one is committed.
-        marks: What there is to report.
-    """
-
-    passing: Passing | None = None
-    changes: Changed = ()
-    least: float = FEWER
-    found: Passing | None = None
-    marks: Marks = field(default_factory=Marks)
+    passing: Passing | None = None  # what the update before has inserted last
+    changes: Changed = ()  # the next update, if it is known
+    least: float = FEWER  # the share of what it deletes that this update must insert for marks to be used
+    found: Passing | None = None  # what this update has inserted last; for the next one, if this one is committed
+    marks: Marks = field(default_factory=Marks)  # what there is to report
 
     @property
     def report(self) -> dict[str, Any]:
@@ -53,11 +45,7 @@ class Ahead:
 
 
 def check_update_algorithm(name: str) -> None:
-    """Refuses a name that is not that of an algorithm.
-
-    Raises:
-        ProgramError: with the names that there are.
-    """
+    """Raises a `ProgramError` for a name that is not that of an algorithm."""
     check_algorithm(name, ())
 
 
@@ -73,21 +61,9 @@ def carry_out(
 ) -> Change:
     """Carries out one update, whole or not at all.
 
-    Args:
-        engine: what is updated; its program is the one after a change of rules.
-        changes: facts to insert and to delete; of several updates that become one, one after the other.
-        algorithm: how to maintain.
-        run: limits and figures.
-        before: the engine before a change of rules, with which `engine` shares its facts.
-        binding: the state directory, which the update is written to before it is committed: neither is ahead of the other.
-        ahead: the look ahead, if this is an update of a stream.
-
-    Raises:
-        DataError: facts do not fit their relations, or forbidden facts would follow.
-        ProgramError: the algorithm cannot maintain this program.
-        LimitError: a limit was reached.
-        StateError: the state directory cannot be written to.
-        ResourceError: the update could not be written.
+    After a change of rules `engine` has the new program; `before` is the engine before it, with which it shares its facts. The update is
+    written to the state directory of `binding` before it is committed: neither is ahead of the other. See `api.Materialisation.update` for
+    errors.
     """
     program = engine.program
     check_algorithm(algorithm, program.strata)
@@ -138,7 +114,6 @@ def carry_out(
 
 
 def _maintain(update: EngineUpdate, algorithm: str, ahead: Ahead | None) -> list[Choice]:
-    """Has algorithms process all strata."""
     if (rule_change := update.rule_change) is not None:
         return maintain_rules(update.sets, *rule_change)
     if ahead is None:

@@ -8,7 +8,6 @@ Connect works as well.
 | `launch` | the command line's own session: Java, settings, the JVM's process |
 | `input` | inputs of a program, read by tasks |
 | `engine`, `engine.tasks` | the algebra of fact sets over files in buckets; what its tasks do |
-| `streaming` | Structured Streaming: batches of changes, and the changes of a state as a source |
 """
 
 from __future__ import annotations
@@ -33,12 +32,10 @@ if TYPE_CHECKING:
     from evermat.spark.input.arrow_files import ConcatenatedFacts
     from evermat.spark.input.plan import read_inputs
     from evermat.spark.input.read_task import write_facts
+    from evermat.spark.jobs import is_connect
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.scratch import Scratch
-    from evermat.spark.streaming.change_source import RELATION, STATE, Changed, ChangeSource, required
-    from evermat.spark.streaming.file_source import arriving_files, updates_in
-    from evermat.spark.streaming.query import check_stream, start_query
-    from evermat.spark.streaming.sink import ChangeFrames
+    from evermat.spark.sink import ChangeFrames
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -6,7 +6,6 @@ limit for results. Rows get to Spark as Arrow. Only the DataFrame API is used, s
 
 from __future__ import annotations
 
-import logging
 import re
 import shutil
 import sys
@@ -211,8 +210,10 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
     """The frame, after Spark has analysed it; over Connect only access to the schema has it analysed."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
-    log = logging.getLogger("SQLQueryContextLogger")  # to which PySpark writes the stack trace of every exception
+    # PySpark writes the stack trace of every exception to it; created otherwise, it would not take what PySpark passes.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
     was_disabled, log.disabled = log.disabled, True
     try:
         made = frame()

@@ -60,11 +60,7 @@ def no_exchange(path: Path | str, why: str) -> ResourceError:
 
 
 def temporary_folder(prefix: str, within: Path | None = None) -> Path:
-    """A new folder, whose caller deletes it.
-
-    Raises:
-        ResourceError: it cannot be created.
-    """
+    """A new folder, whose caller deletes it; raises a `ResourceError` if it cannot be created."""
     try:
         if within is not None:
             within.mkdir(parents=True, exist_ok=True)

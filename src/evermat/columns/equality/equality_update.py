@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +23,6 @@ from evermat.columns.storage.arrays import NO_ROWS, Numbers, Rows, grown
 from evermat.engine import NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
-
-
-class StateEquality:
-    """A state with equality, while it is materialised from scratch."""
-
-    def __init__(self, state: State) -> None:
-        self._state = state
-
-    def materialised(self, stratum: StratumRules) -> Materialised:
-        return Materialised(self._state, stratum)
-
-    def settle(self) -> None:
-        assert self._state.representatives is not None
-        self._state.representatives.settle(self._state)
 
 
 class _Delta:
@@ -68,7 +55,7 @@ class Materialised:
         self._delta = _Delta(WorkingSet("Δ", _DELTA, state.tables, state.jobs.run))
 
     def add(self, *facts: View | Bag) -> View:
-        new = _together([self._state.materialised.add(some) for some in facts])
+        new: View = reduce(or_, map(self._state.materialised.add, facts))
         simple = isinstance(new, AppendedRows) and all(map(self._state.materialised.holds_all, new.names))
         return new if simple else self._delta.hold(new)
 
@@ -84,6 +71,7 @@ class Materialised:
 
     def finish(self) -> None:
         self._delta.held.clear()
+        self._representatives.settle(self._state)
 
 
 class EqualityUpdate:
@@ -125,13 +113,6 @@ class EqualityUpdate:
         self.representatives.assign(terms, union_find.of(terms), self.update.journal)
         self.rules.refresh()
         self.possible.refresh()
-
-
-def _together(views: Iterable[View]) -> View:
-    first, *rest = views
-    for view in rest:
-        first = first | view
-    return first
 
 
 class Grown:
@@ -181,7 +162,7 @@ class Again:
         self.rules = NormalRules(equality.stratum.written, self._rewritten.union_find.normal)
 
     def add(self, *facts: View | Bag) -> View:
-        return self._delta.hold(_together([self._held.add(some) for some in facts]))
+        return self._delta.hold(reduce(or_, map(self._held.add, facts)))
 
     def merge(self, delta: View) -> View | None:
         merged = self._rewritten.merge(delta)

@@ -10,7 +10,7 @@ from evermat.columns.equality.rewritten_facts import RewrittenFacts
 from evermat.columns.equality.union_find import Changed, Ids, UnionFind
 from evermat.columns.state.datasets import Dataset, contains_facts
 from evermat.columns.state.views import Listed, View
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, starts_of
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -191,7 +191,7 @@ class _Before:
         from_old = np.repeat(touched, counts)
         listed = np.empty(len(from_old), np.int64)
         listed[from_old], listed[~from_old] = old, same
-        return listed, _starts(counts)
+        return listed, starts_of(counts)
 
     def lost(self, representatives: Ids) -> Names:
         """The names that each loses."""
@@ -226,16 +226,9 @@ def _listed(owners: Ids, terms: Ids, asked: Ids) -> Names:
     order = np.argsort(owners, kind="stable")
     owners, terms = owners[order], terms[order]
     first, end = np.searchsorted(owners, asked, "left"), np.searchsorted(owners, asked, "right")
-    starts = _starts(end - first)
+    starts = starts_of(end - first)
     positions = np.arange(int(starts[-1])) - np.repeat(starts[:-1], end - first) + np.repeat(first, end - first)
     return terms[positions], starts
-
-
-def _starts(counts: Ids) -> Ids:
-    """Where lists of some lengths begin that lie one after the other, and where the last one ends."""
-    starts = np.zeros(len(counts) + 1, np.int64)
-    np.cumsum(counts, out=starts[1:])
-    return starts
 
 
 def _without(names: Names, others: Names) -> Names:
@@ -244,4 +237,4 @@ def _without(names: Names, others: Names) -> Names:
     other_owner = np.repeat(np.arange(len(others[1]) - 1), np.diff(others[1]))
     width = int(max(names[0].max(initial=0), others[0].max(initial=0))) + 1
     kept = ~np.isin(owner * width + names[0], other_owner * width + others[0])
-    return names[0][kept], _starts(np.bincount(owner[kept], minlength=len(names[1]) - 1))
+    return names[0][kept], starts_of(np.bincount(owner[kept], minlength=len(names[1]) - 1))

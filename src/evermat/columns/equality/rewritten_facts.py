@@ -126,7 +126,6 @@ class RewrittenFacts:
         return found
 
     def normal(self, view: View) -> Listed:
-        """The normal forms of some facts."""
         return Listed(self.schema.tables, {n: [self.normal_rows(n, view.rows(n))] for n in list(view.names)})
 
     def is_normal(self, name: str, rows: Rows) -> Mask:

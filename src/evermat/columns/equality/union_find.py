@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import union_find as kernels
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown, starts_of
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.language import SAME_AS
 
@@ -109,9 +109,7 @@ class UnionFind:
 
         For a term that is none, only itself.
         """
-        sizes = self.sizes(representatives)
-        starts = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=starts[1:])
+        starts = starts_of(self.sizes(representatives))
         out = np.empty(int(starts[-1]), np.int64)
         kernels.list_names(np.ascontiguousarray(representatives), starts, self._link, out)
         return out, starts

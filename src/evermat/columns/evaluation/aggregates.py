@@ -47,11 +47,9 @@ class AggregatePipeline:
 
     @property
     def undefined(self) -> int:
-        """Bindings dropped because something had no value."""
         return self._body.undefined
 
     def run(self, select: Select, sink: Sink) -> None:
-        """Sends one row (keys, result) for every group that has a result."""
         groups = Groups(self._rule, self._dictionary)
         if self._groups is not None:
             self._groups.run(select, groups.listed)
@@ -162,7 +160,6 @@ class _Sum(_Accumulator):
         np.add.at(self.low, groups, values & _LOW)
 
     def sums(self, size: int) -> list[Fraction | int]:
-        """The exact sum of each group."""
         if self.type is not Type.FLOAT:
             high, low = grown(self.high, size).tolist(), grown(self.low, size).tolist()
             return [(high[g] << _HALF) + low[g] + self.extra.get(g, 0) for g in range(size)]

@@ -108,12 +108,13 @@ class Emit(Operation):
 class SelectOperation(Operation):
     """A step that keeps some of the bindings."""
 
-    def __init__(self, step: Filter | Check | Match, level: Level, live: set[Variable]) -> None:
-        if isinstance(step, Filter):
-            super().__init__()
-        else:
+    def __init__(self, step: Filter | Compute | Check | Match, level: Level, live: set[Variable]) -> None:
+        if isinstance(step, Check | Match):
             super().__init__(step.role, step.relation, required=isinstance(step, Match))
-        self._level, self._live = level, live_rows(level, live)
+        else:
+            super().__init__()
+        self._level = level
+        self._live = [row for variable, rows in level.rows.items() if variable in live for row in rows]  # still needed
 
     def keep(self, chosen: npt.NDArray[np.intp], n: int) -> None:
         """Pushes those of the first n bindings that were chosen."""
@@ -138,29 +139,28 @@ class FilterRows(SelectOperation):
         self.keep(np.flatnonzero(truth), n)
 
 
-class ComputeColumn(Operation):
+class ComputeColumn(SelectOperation):
     """A computation: gives a variable its value, and drops bindings for which there is none."""
 
     def __init__(self, step: Compute, level: Level, live: set[Variable], pipeline: Figures) -> None:
-        super().__init__()
-        self._level, self._pipeline = level, pipeline
+        super().__init__(step, level, live)
+        self._pipeline = pipeline
         self._evaluate = compile_expression(step.expression, level.first_row, level.dictionary)
         self._rows = level.rows[step.variable]
         self._solved = step.solved
-        self._live = live_rows(level, live)
 
     def push(self, n: int) -> None:
         buffer = self._level.buffer
         values, valid = self._evaluate(buffer, n)
         for row in self._rows:
             buffer[row, :n] = values
-        if valid is not None and not (valid := np.broadcast_to(valid, (n,))).all():
-            chosen = np.flatnonzero(valid).astype(np.int32)
+        if valid is None or (valid := np.broadcast_to(valid, (n,))).all():
+            self.next.push(n)
+        else:
+            chosen = np.flatnonzero(valid)
             if not self._solved:
                 self._pipeline.undefined += n - len(chosen)
-            n = self._level.compress(self._live, chosen)
-        if n:
-            self.next.push(n)
+            self.keep(chosen, n)
 
 
 class Facts(Protocol):
@@ -338,8 +338,3 @@ class Join(MatchOperation):
             for column, row in self._binds:
                 table.gather(column, rows, buffer, row)
             push(len(rows))
-
-
-def live_rows(level: Level, live: set[Variable]) -> list[int]:
-    """Rows of variables that are still needed."""
-    return [row for variable, rows in level.rows.items() if variable in live for row in rows]

@@ -35,7 +35,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
 
     def __init__(self, rules: Sequence[Rule], own: frozenset[str], context: EvaluationContext) -> None:
         super().__init__(rules, own, context)
-        self.jobs = context.jobs
         self.pipelines: dict[tuple[int, int | None, bool], Compiled] = {}
         self._constants: dict[Start, list[tuple[int, int]]] = {}
 
@@ -58,7 +57,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
     def _asked(self, heads: View, starts: Sequence[Start]) -> list[Start]:
         by_relation: dict[str, list[Start]] = {}
         for start in starts:
-            by_relation.setdefault(self._starts.read_first(start).relation.name, []).append(start)
+            by_relation.setdefault(self.starts.read_first(start).relation.name, []).append(start)
         return [start for name, some in by_relation.items() for start in self._matching(heads.start(name), name, some)]
 
     def _matching(self, facts: Selection, name: str, starts: Sequence[Start]) -> Iterable[Start]:
@@ -86,7 +85,7 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         """The columns of the atom that a start reads from which are constants, with their values."""
         known = self._constants.get(start)
         if known is None:
-            terms = enumerate(self._starts.read_first(start).terms)
+            terms = enumerate(self.starts.read_first(start).terms)
             known = self._constants[start] = constants_in(terms, self.context.dictionary)
         return known
 
@@ -118,10 +117,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
 
     # ── Plans ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def handed_out(self, start: Start) -> str:
-        """The relation whose facts a plan yields."""
-        return self._starts.handed_out(start)
-
     def compiled(self, number: int, start: int | None, *, counted: bool) -> Compiled:
         """The pipeline of a rule, started from a literal or from nothing."""
         key = (number, start, counted)
@@ -143,7 +138,6 @@ class Rules(BaseRules[EvaluationContext, View, "Bag", Table]):
         return Pipeline(plan_from(rule, start, sizes), self.context, counted=counted)
 
     def forget_plans(self) -> None:
-        """Plans are made again when they are needed."""
         self.pipelines.clear()
 
     def undefined(self) -> Iterator[tuple[Rule, int]]:
@@ -200,7 +194,7 @@ class Heads(Bag):
 
     @property
     def heads(self) -> dict[str, None]:
-        return dict.fromkeys(map(self._rules.handed_out, self._jobs))
+        return dict.fromkeys(map(self._rules.starts.handed_out, self._jobs))
 
     def read(self, sinks: Mapping[str, Sink], *, counted: bool) -> None:
         """Sends the heads to the sinks of their relations, as the sets were when reading began."""
@@ -210,7 +204,7 @@ class Heads(Bag):
             for job in jobs:
                 for relation, role in job.plan.relations:
                     select(role, relation)
-        run = self._rules.jobs.run
+        run = self._rules.context.jobs.run
         derivations, matches = run.derivations, 0
         for job in jobs:
             before = job.matches

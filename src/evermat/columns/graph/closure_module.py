@@ -60,7 +60,6 @@ class ClosureModule:
         self._is_preloaded = False  # whether external facts are known from which nothing was derived yet
 
     def begin(self) -> None:
-        """A materialisation from scratch begins; external facts may be known already."""
         self._is_preloaded = self.is_valid
         if not self._is_preloaded:
             self.clear()
@@ -73,7 +72,6 @@ class ClosureModule:
         """All is derived: there is nothing to do."""
 
     def add(self, take: Take, present: OwnView, delta: OwnView) -> View:
-        """Add: new facts become external; takes the pairs that they connect."""
         self.load_below(present)
         self.is_valid = self.isolated  # else other rules may derive, in the same run, facts that are there already
         inserted = self.insert(delta)
@@ -155,12 +153,10 @@ class ClosureUpdate:
     # ── DRed^c-Mod ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def lost_by_change(self) -> Bag:
-        """Diff: pairs with a path over a step that is lost."""
         deleted = self._lose_steps()
         return self._depending(*self._ends_of_edges(deleted), deleted)
 
     def delete(self, delta: OwnView) -> Bag:
-        """Del: pairs with a path over deleted facts, be they external or not."""
         deleted = self._lose(delta)
         return self._depending(*self._ends_of(delta), deleted)
 
@@ -185,12 +181,10 @@ class ClosureUpdate:
     # ── B/F^c-Mod ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def forget(self, facts: OwnView) -> None:
-        """Makes facts not external if only nonrecursive derivations could make them so."""
         if self._module.isolated:
             self._forgotten = self._lose(facts)
 
     def cut(self, delta: OwnView) -> Bag:
-        """Pairs that are not connected any more."""
         cut = _all([self._forgotten, self._lose_steps(), self._lose(delta)])
         self._forgotten, self._cut, self._cut_facts = NO_ROWS, cut, delta
         return self._module.pairs(delta_graph.lost(self._edges, cut))
@@ -253,17 +247,15 @@ class ClosureUpdate:
         self._module.insert(facts)
 
     def gained_by_change(self) -> Bag:
-        """Diff: pairs that new steps connect."""
         inserted = self._module.insert(self._inserted_steps, below=True)
         return self._module.pairs(delta_graph.gained(self._edges, inserted))
 
     def add(self, delta: OwnView) -> Bag:
-        """Add: pairs that new facts connect."""
         return self._module.pairs(delta_graph.gained(self._edges, self._module.insert(delta)))
 
-    def _lose(self, facts: OwnView) -> Rows:
-        """Makes facts not external; returns the edges that are deleted by it."""
-        deleted = self._module.remove(facts)
+    def _lose(self, facts: OwnView, *, below: bool = False) -> Rows:
+        """Makes facts not external, or steps not there; returns the edges that are deleted by it."""
+        deleted = self._module.remove(facts, below=below)
         self._deleted_edges.append(deleted)
         return deleted
 
@@ -272,9 +264,7 @@ class ClosureUpdate:
         if self._has_lost_steps:
             return NO_ROWS
         self._has_lost_steps = True
-        deleted = self._module.remove(self._deleted_steps, below=True)
-        self._deleted_edges.append(deleted)
-        return deleted
+        return self._lose(self._deleted_steps, below=True)
 
 
 def _all(rows: Iterable[Rows]) -> Rows:

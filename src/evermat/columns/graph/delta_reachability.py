@@ -50,7 +50,6 @@ class Connections:
         return Pairs(more, less, self.sources, self.targets)
 
     def count(self) -> int:
-        """How many pairs there are."""
         return self._pairs.count() if self else 0
 
     def greatest(self) -> tuple[int, int]:
@@ -118,9 +117,9 @@ def depending(edges: Edges, tails: npt.NDArray[Any], heads: npt.NDArray[Any], de
         more, ends = LIVE_OR_CHANGED, edges.table.rows
         to, away = edges.behind(tails, more, _TO), edges.ahead(heads, more, _FROM)
         before, behind = ends[edges.between(to, _TO, more)], ends[edges.between(away, _FROM, more)]
-        position = _positions(edges, to)
+        position = edges.number(to)
         first, crossing = position[before], position[tails]
-        position = _positions(edges, away) + np.int32(len(to))
+        position = edges.number(away) + np.int32(len(to))
         second, crossed = position[behind], position[heads]
         return Connections(
             edges.values_of(np.concatenate([to, away])),
@@ -160,8 +159,7 @@ def are_connected(edges: Edges, rows: Rows, tails: Nodes, heads: Nodes) -> Mask:
     """Which tails are connected with their heads by some edges."""
     ends = edges.table.rows[rows]
     nodes = np.concatenate([ends.ravel(), tails, heads])
-    position = edges.positions
-    position[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
+    position = edges.number(nodes)
     return connected(Graph(len(nodes), position[ends[:, 0]], position[ends[:, 1]]), position[tails], position[heads])
 
 
@@ -176,15 +174,9 @@ def _in_question(edges: Edges, changed: Rows) -> Iterator[None]:
         edges.marks[: edges.nodes.count] = 0
 
 
-def _positions(edges: Edges, nodes: Nodes) -> Nodes:
-    """Where nodes stand in a list; of other nodes it says nothing. Valid until the next call."""
-    edges.positions[nodes] = np.arange(len(nodes), dtype=np.int32)
-    return edges.positions
-
-
 def _numbered(edges: Edges, nodes: Nodes, rows: Rows, kept: Mask | None, to: Nodes, away: Nodes) -> Connections:
     """A part of the graph with nodes renumbered."""
-    position, ends = _positions(edges, nodes), edges.table.rows[rows]
+    position, ends = edges.number(nodes), edges.table.rows[rows]
     return Connections(
         edges.values_of(nodes),
         position[ends[:, 0]],

@@ -109,7 +109,6 @@ class Edges:
         return self._change(self.find(number, facts), number, present=False)
 
     def remove_all(self) -> Rows:
-        """Deletes all edges and returns them."""
         edges = self.everything()
         if self.noted is not None and len(edges):
             self.noted(self, edges, self.table.state[edges])
@@ -203,6 +202,11 @@ class Edges:
         begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
         return begins
 
+    def number(self, nodes: Nodes) -> Nodes:
+        """The positions of nodes in a list of them, by node; of other nodes it says nothing. Valid until the next call."""
+        self.positions[nodes] = np.arange(len(nodes), dtype=np.int32)  # the last of several holds
+        return self.positions
+
     # ── Facts ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def facts_of(self, number: int, edges: Rows) -> tuple[Rows, Batch]:
@@ -211,7 +215,6 @@ class Edges:
         return chosen, self.parts[number].oriented(self.values_of(self.table.rows[chosen].T))
 
     def everything(self) -> Rows:
-        """All edges that are there."""
         return np.flatnonzero(self.table.state[: self.table.count]).astype(np.int32)
 
     # ── Searches ─────────────────────────────────────────────────────────────────────────────────────────────────

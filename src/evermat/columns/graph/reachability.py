@@ -121,7 +121,7 @@ def _block_size(sources: int, components: int) -> int:
     return min(sources, MOST_SOURCES, max(MOST_WORDS // components, 1) * _BITS)
 
 
-class _Reached:
+class Reached:
     """What is reached from a block of sources.
 
     Invariant: the rows of components that are not among the first `count` of `active` are 0.
@@ -162,7 +162,6 @@ class Pairs:
         self._bounds, self._targets = more.select(targets)
 
     def count(self) -> int:
-        """How many pairs there are."""
         return sum(
             kernels.count_pairs(
                 reached.active, reached.count, self._bounds, self._targets, reached.width, reached.rows, component, less
@@ -186,14 +185,14 @@ class Pairs:
                     found = out_sources[:m], out_targets[:m]
                     yield found[::-1] if self._is_reversed else found
 
-    def _blocks(self) -> Iterator[tuple[Nodes, _Reached, Nodes, Words]]:
+    def _blocks(self) -> Iterator[tuple[Nodes, Reached, Nodes, Words]]:
         """Blocks of sources, what they reach, and what of that is to be left out: rows for the components of another graph."""
         more, less, sources = self._more, self._less, self._sources
         if not len(sources) or not len(self._targets):
             return
         size = _block_size(len(sources), more.components + (less.components if less else 0))
-        reached = _Reached(more, size)
-        known = _Reached(less, size) if less else None
+        reached = Reached(more, size)
+        known = Reached(less, size) if less else None
         component, known_rows = (less.component, known.rows) if less and known else (NO_NODES, _NO_WORDS)
         for first in range(0, len(sources), size):
             block = sources[first : first + size]
@@ -227,7 +226,7 @@ def _search(graph: Graph, starts: Nodes, ends: Nodes) -> Mask:
     positions = position[starts]
     blocks = -(-len(sources) // size)
     bounds, by_block = list_by_key(positions // size, np.arange(len(starts), dtype=np.int32), blocks)
-    reached = _Reached(graph, size)
+    reached = Reached(graph, size)
     found = np.empty(len(starts), np.bool_)
     for i in range(blocks):
         reached.start(sources[i * size : (i + 1) * size])

@@ -46,7 +46,6 @@ class _Arena:
             self.low, self.high = (lengthened(a[: self.used], room) for a in (self.low, self.high))
 
     def trim(self) -> None:
-        """Frees room that is not needed."""
         if self.used < len(self.low):
             self.low, self.high = self.low[: self.used].copy(), self.high[: self.used].copy()
 
@@ -204,8 +203,7 @@ class Intervals:
         tails, heads = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         is_inside = (edges.marks[heads] & _INSIDE) != 0
         edges.marks[: edges.nodes.count] &= np.uint8(~(_INSIDE | _ANYWHERE) & 255)
-        position = edges.positions
-        position[nodes] = np.arange(len(nodes), dtype=np.int32)
+        position = edges.number(nodes)
         from_source = self._are_sources(tails)
         outward = tails[from_source], heads[from_source]
         is_inside &= ~from_source
@@ -266,8 +264,7 @@ class Intervals:
             return
         edges = self.edges
         twins = edges.find_nodes(edges.values_of(sources), source=False)
-        position = edges.positions
-        position[sources] = np.arange(len(sources), dtype=np.int32)
+        position = edges.number(sources)
         of_source = position[tails]
         steps = edges.table.find(np.stack([twins[of_source], heads]).astype(np.int64))
         is_step = (steps >= 0) & (LIVE[edges.table.state[steps]] != 0)
@@ -278,7 +275,7 @@ class Intervals:
         draft.starts[sources[like]], draft.counts[sources[like]] = draft.starts[twins[like]], draft.counts[twins[like]]
         others = ~like
         rest = sources[others]
-        position[rest] = np.arange(len(rest), dtype=np.int32)
+        position = edges.number(rest)
         is_rest = others[of_source]
         graph = Graph(len(rest), NO_NODES, NO_NODES)
         outer = list_by_key(graph.component[position[tails[is_rest]]], heads[is_rest], graph.components)
@@ -290,8 +287,7 @@ class Intervals:
         edges.marks[: edges.nodes.count] |= np.uint8(_ANYWHERE)
         tails, _ = _ends(edges, edges.between(nodes, _ANYWHERE, LIVE))
         edges.marks[: edges.nodes.count] &= np.uint8(~_ANYWHERE & 255)
-        position = edges.positions
-        position[nodes] = np.arange(len(nodes), dtype=np.int32)
+        position = edges.number(nodes)
         return np.bincount(position[tails], minlength=len(nodes))
 
     def _close(

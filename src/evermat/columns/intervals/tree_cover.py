@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.reachability import Graph
+from evermat.columns.graph.reachability import Graph, Reached
 from evermat.columns.kernels import graphs as graph_kernels
 from evermat.columns.kernels import tree_cover as kernels
 from evermat.columns.storage.arrays import Mask, Nodes, Numbers, Words
@@ -102,21 +102,16 @@ def estimate_pairs(graph: Graph, sources: Mask | None = None, samples: int = _SA
 def _sizes(graph: Graph, chosen: npt.NDArray[np.intp]) -> Numbers:
     """How many nodes the chosen components, at most as many as a word has bits, are connected to."""
     sizes = np.zeros(_BITS, np.int64)
-    rows, active, count = _spread(graph, chosen, 1)
-    kernels.sum_sizes(active, count, graph.bounds, rows, sizes)
+    reached = _reached(graph, chosen)
+    kernels.sum_sizes(reached.active, reached.count, graph.bounds, reached.rows, sizes)
     return sizes[: len(chosen)]
 
 
-def _spread(graph: Graph, chosen: npt.NDArray[np.intp], width: int) -> tuple[Words, Nodes, int]:
-    """What the chosen components reach, as rows of bits; the components that are reached, and how many they are."""
-    rows: Words = np.zeros(graph.components * width, np.uint64)
-    flags: Words = np.zeros(-(-graph.components // _BITS), np.uint64)
-    active: Nodes = np.empty(graph.components, np.int32)
-    sources = graph.members[graph.bounds[chosen]]
-    count = graph_kernels.spread(
-        graph.starts, graph.successors, graph.component, graph.cyclic, sources, width, rows, flags, active
-    )
-    return rows, active, count
+def _reached(graph: Graph, chosen: npt.NDArray[np.intp]) -> Reached:
+    """What the chosen components reach."""
+    reached = Reached(graph, len(chosen))
+    reached.start(graph.members[graph.bounds[chosen]])
+    return reached
 
 
 def estimate_intervals(graph: Graph, order: Nodes) -> int:
@@ -130,9 +125,9 @@ def estimate_intervals(graph: Graph, order: Nodes) -> int:
         return known
     probes = min(INTERVAL_PROBES, len(open_))
     drawn = open_[((np.arange(probes) + 0.5) * (len(open_) / probes)).astype(np.intp)]
-    width = -(-probes // _BITS)
-    rows, _, _ = _spread(graph, drawn, width)
-    runs = int(kernels.count_runs(order, graph.component, width, rows, np.zeros(width, np.uint64)))
+    reached = _reached(graph, drawn)
+    previous = np.zeros(reached.width, np.uint64)
+    runs = int(kernels.count_runs(order, graph.component, reached.width, reached.rows, previous))
     return known + round(runs * len(open_) / probes)
 
 

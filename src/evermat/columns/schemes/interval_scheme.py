@@ -44,7 +44,6 @@ class ClosedPairs:
             self.intervals.begin()
 
     def change(self, inserted: Rows, deleted: Rows) -> None:
-        """Takes account of inserted and deleted edges."""
         self._counted.clear()
         self.intervals.change(inserted, deleted)
 
@@ -87,7 +86,6 @@ class ClosedPairs:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the intervals and of the graph."""
         return self.intervals.nbytes + self.edges.nbytes + (0 if self._reach is None else self._reach.nbytes)
 
     @property
@@ -111,7 +109,6 @@ class ClosedPairs:
         return self._begins
 
     def count(self, domain: int) -> int:
-        """How many pairs there are."""
         if not self.changes:
             domain = KEPT if domain & KEPT else 0
         if domain not in self._counted:
@@ -137,7 +134,6 @@ class ClosedRelation:
 
     @property
     def mentions(self) -> Mentions:
-        """All values that its facts have, and had: those of its nodes."""
         return Mentions(self.pairs.edges.nodes, 1)
 
     def leaves(self) -> tuple[ClosedRelation]:
@@ -158,7 +154,6 @@ class ClosedRelation:
         return domain_of(truth, self.pairs.states)
 
     def is_changed(self, changed: Collection[str]) -> bool:
-        """Whether an update has changed it: it has two versions then."""
         del changed
         return self.pairs.changes
 

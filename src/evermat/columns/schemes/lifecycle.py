@@ -51,11 +51,9 @@ class StoredClosure:
 
     @property
     def relations(self) -> Collection[str]:
-        """The relations that it holds."""
         return self.module.names
 
     def follow(self, update: Any, gone: Any, come: Any) -> None:
-        """Takes account of inputs in D and A, and of what is below; D and A of its relations are then what follows."""
         module, edges = self.module, self.module.edges
         update.keep(self.pairs)
         edges.noted = update.journal.note
@@ -84,7 +82,6 @@ class RoundsOfClosure:
         self.pairs = _read_from_intervals(module, tables)
 
     def begin(self) -> None:
-        """A materialisation from scratch begins."""
         self.pairs.begin_rounds({KEPT: MATERIALISED, GAINED: MATERIALISED | ADDED}, NO_ROWS)
 
     def clear(self) -> None:
@@ -94,7 +91,6 @@ class RoundsOfClosure:
         """Is always valid."""
 
     def during(self, update: Any, gone: Any, come: Any) -> Any:
-        """Raises: an update only recomputes it."""
         del update, gone, come
         raise AssertionError(f"{sorted(self.names)} can only be recomputed")
 
@@ -111,14 +107,12 @@ class RoundsOfClosure:
         return self
 
     def add(self, take: Any, present: Any, delta: Any) -> View:
-        """Add: facts from elsewhere become inputs; takes what they connect."""
         del take  # what is connected has no rows
         inserted = np.concatenate([self.module.load_below(present), self.module.insert(delta)])
         self.pairs.next_round(inserted)
         return InSchemes(self._tables, self.names)
 
     def settle(self) -> None:
-        """All is derived."""
         self.pairs.end_rounds()
 
 

@@ -8,7 +8,7 @@ where it would be large, no rule reads it over and over, and nearly all of it is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from evermat.columns.graph.reachability import Graph
 from evermat.columns.intervals.tree_cover import cover, estimate_intervals, estimate_pairs
 from evermat.columns.storage.arrays import Nodes
 from evermat.columns.storage.table import Table
-from evermat.language import Atom, Closure, Negation, Program, Rule, Union, Variable
+from evermat.language import Atom, Closure, Program, Rule, Union, Variable
 
 AUTO_SCHEMES, PLAIN = "auto", "plain"
 #: a closure is stored as intervals from this many facts on; and from this many if a rule reads it by its second column
@@ -101,27 +101,18 @@ def decide_union(asked: str, program: Program, union: Union, tables: Mapping[str
         return Decision(True, "a source has no table")
     counts = [tables[source].count for source in union.sources]
     copies = sum(counts)
-    read = any(atom.relation.name == union.relation for _, atom in _atoms(program.rules))
+    read = any(union.relation in rule.reads for rule in program.rules)
     least = LEAST_COPIES_IF_SLOW if read or copies - max(counts) > MOST_LOOKED_UP * copies else LEAST_COPIES
     if copies < least:
         return Decision(False, f"fewer than {least:,} facts to copy", copies)
     return Decision(True, "a table would repeat those of its sources", copies)
 
 
-def _atoms(rules: Iterable[Rule]) -> Iterable[tuple[Rule, Atom]]:
-    for rule in rules:
-        for literal in rule.literals:
-            if isinstance(literal, Atom):
-                yield rule, literal
-            elif isinstance(literal, Negation):
-                yield rule, literal.atom
-
-
 def _read_backwards(program: Program, closure: Closure) -> bool:
     """Whether a rule outside the closure may look up members by the ends of pairs alone."""
     flipped = {member.relation: member.flipped for member in closure.members}
-    others = [rule for rule in program.rules if rule not in closure.rules]
-    for rule, atom in _atoms(others):
+    read = [(rule, atom) for rule in program.rules if rule not in closure.rules for atom in rule.atoms]
+    for rule, atom in read:
         if atom.relation.name in flipped and len(rule.literals) > 1:
             first, second = atom.terms[::-1] if flipped[atom.relation.name] else atom.terms
             if _is_joined(second, atom, rule) and not _is_joined(first, atom, rule):
@@ -133,4 +124,4 @@ def _is_joined(term: object, atom: Atom, rule: Rule) -> bool:
     """Whether a term of an atom is known without it: a constant, or a variable of another atom of the body."""
     if not isinstance(term, Variable):
         return True
-    return any(other is not atom and term in other.terms for _, other in _atoms([rule]))
+    return any(other is not atom and term in other.terms for other in rule.atoms)

@@ -38,7 +38,6 @@ class StoredRows:
 
     @property
     def mentions(self) -> Mentions:
-        """All values that its rows have."""
         return Mentions(self._table, self._table.arity)
 
     def as_closure(self) -> None:
@@ -99,7 +98,6 @@ class UnionOfRelations:
         return domain_of(truth)
 
     def is_changed(self, changed: Collection[str]) -> bool:
-        """Whether an update has changed a source."""
         return not self._names.isdisjoint(changed) or any(
             table.scheme is not None and table.scheme.is_changed(changed) for table in self._tables[1:]
         )

@@ -60,7 +60,6 @@ class Dataset(View):
         self.sizes[name] = int(np.count_nonzero(table.state[: table.count] & np.uint16(self.bit)))
 
     def holds_all(self, name: str) -> bool:
-        """Whether every row of a table is in the set."""
         return self.sizes[name] == self.tables[name].count
 
 
@@ -141,12 +140,12 @@ class GrowingSet(Dataset):
     def add(self, facts: View | Bag) -> View:
         if isinstance(facts, Bag):
             facts.announce(self.tables)
-            before = {name: self.tables[name].count for name in facts.heads}
-            facts.read(self._sinks, counted=False)  # rows get their bit when they are appended
-            ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
-            for name, (first, end) in ranges.items():
+            new = _appended_by(
+                facts, self.tables, self._sinks, counted=False
+            )  # rows get their bit when they are appended
+            for name, (first, end) in new.ranges.items():
                 self.sizes[name] += end - first
-            return AppendedRows(self.tables, ranges)
+            return new
         ranges, found = {}, {}
         for name in list(facts.names):
             selection = _as_range(facts, name)
@@ -169,6 +168,15 @@ class GrowingSet(Dataset):
         self.sizes[name] -= len(rows)
 
 
+def _appended_by(facts: Bag, tables: Mapping[str, Table], sinks: Mapping[str, Sink], *, counted: bool) -> AppendedRows:
+    """Reads a bag, and returns the rows that its sinks append."""
+    before = {name: tables[name].count for name in facts.heads}
+    facts.read(sinks, counted=counted)
+    return AppendedRows(
+        tables, {name: (first, tables[name].count) for name, first in before.items() if first < tables[name].count}
+    )
+
+
 def _as_range(facts: View, name: str) -> Selection:
     """The rows of a relation in a view; as a range, if they follow one another."""
     selection = facts.select(name)
@@ -188,10 +196,7 @@ class CountedSet:
     def add(self, facts: View | Bag) -> View:
         """Counts every occurrence; returns those facts that were not in any set before, and the view itself."""
         if isinstance(facts, Bag):
-            before = {name: self.tables[name].count for name in facts.heads}
-            facts.read(self._sinks, counted=True)
-            ranges = {n: (first, self.tables[n].count) for n, first in before.items() if first < self.tables[n].count}
-            return AppendedRows(self.tables, ranges)
+            return _appended_by(facts, self.tables, self._sinks, counted=True)
         for name in facts.names:
             lo, hi, truth, listed = facts.select(name)
             for rows in self.tables[name].scan(truth, lo, hi) if listed is None else [listed]:

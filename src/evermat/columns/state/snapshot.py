@@ -68,36 +68,6 @@ class Solutions:
     computed: Callable[[], Iterator[Batch]] | None = None
 
 
-def stream(query: Query, state: State, facts: View, run: Run) -> Solutions:
-    """The answer to a query, whose rows are computed when they are read: they are never all in memory.
-
-    Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
-    """
-    if not query.answer.columns:
-        return evaluate(query, state, facts, run)
-    solutions = Solutions(Table(query.answer.arity))
-
-    def compute(push: Callable[[Batch], None]) -> None:
-        def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
-            del weights
-            run.derived(n)
-            push(batch[:, :n].copy())
-
-        store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
-        evaluation = _Evaluation(state, facts, store, {}, Counter())
-        (rule,) = query.rules
-        evaluation.send(rule, sink)
-        solutions.undefined = evaluation.undefined
-
-    def remember() -> Iterator[Batch]:
-        found = evaluate(query, state, facts, run)
-        solutions.undefined = found.undefined
-        return rows_of(found.table)
-
-    solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
-    return solutions
-
-
 def rows_of(table: Table) -> Iterator[Batch]:
     """All rows of a table, some at a time; each batch is valid until the next step."""
     for rows in table.scan(None, 0, table.count):
@@ -190,7 +160,6 @@ class _Evaluation:
         self.send(rule, appending(self._made[rule.head.relation.name], 0, self._store.jobs))
 
     def send(self, rule: Rule, sink: Sink) -> None:
-        """Sends what a rule derives to a sink."""
         pipeline = self._compiled(rule, self._sizes(rule))
         if pipeline is not None:
             pipeline.run(self._select, sink)
@@ -198,10 +167,8 @@ class _Evaluation:
 
     def _sizes(self, rule: Rule) -> Sizes:
         """About how many facts there are of each relation that a rule reads."""
-        atoms = (literal.atom if isinstance(literal, Negation) else literal for literal in rule.literals)
-        names = {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
         made, materialised = self._made, self._state.materialised
-        return {name: made[name].count if name in made else materialised.about(name) for name in names}
+        return {name: made[name].count if name in made else materialised.about(name) for name in rule.reads}
 
     def _compiled(self, rule: Rule, sizes: Sizes) -> Compiled | None:
         """The rule's pipeline, or None if it can derive nothing."""
@@ -265,19 +232,13 @@ def without_unknown(
 
 
 class Snapshot(BaseSnapshot[State]):
-    """The facts of a state as they are now: valid until the next update is committed.
-
-    Args:
-        state: the facts.
-        scans: how often relations were scanned for queries, to be counted on.
-    """
+    """The facts of a state as they are now: valid until the next update is committed; `scans` are counted on."""
 
     def __init__(self, state: State, scans: Scans | None = None) -> None:
         super().__init__(state)
         self._scans: Scans = Counter() if scans is None else scans
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
-        """The facts of a relation, some at a time; each batch is valid until the next step."""
         columns = self._renamed_columns(name) if expanded else None
         table, explicit = self._state.tables[name], self._state.explicit if columns is None else self._state.given
         if which == ASSERTED:
@@ -300,7 +261,6 @@ class Snapshot(BaseSnapshot[State]):
             yield table.take(rows)
 
     def contains(self, name: str, fact: Batch, *, expanded: bool = True) -> bool:
-        """Whether a relation has a fact; of an expanded one, its terms are replaced by representatives in `fact`."""
         table, columns = self._state.tables[name], self._renamed_columns(name) if expanded else None
         if columns is not None and self.union_find is not None:
             self.union_find.rename(fact, columns)
@@ -322,5 +282,30 @@ class Snapshot(BaseSnapshot[State]):
         return evaluate(query, self._state, self._facts, run, self._scans, representatives=representatives)
 
     def stream(self, query: Query, run: Run) -> Solutions:
-        """The answer to a query, expanded; its rows are computed when they are read."""
-        return stream(query, self._state, self._facts, run)
+        """The answer to a query, whose rows are computed when they are read: they are never all in memory.
+
+        Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
+        """
+        state, facts, solutions = self._state, self._facts, Solutions(Table(query.answer.arity))
+        if not query.answer.columns:
+            return evaluate(query, state, facts, run)
+
+        def compute(push: Callable[[Batch], None]) -> None:
+            def sink(batch: Batch, n: int, weights: Numbers | None) -> None:
+                del weights
+                run.derived(n)
+                push(batch[:, :n].copy())
+
+            store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
+            evaluation = _Evaluation(state, facts, store, {}, Counter())
+            (rule,) = query.rules
+            evaluation.send(rule, sink)
+            solutions.undefined = evaluation.undefined
+
+        def remember() -> Iterator[Batch]:
+            found = evaluate(query, state, facts, run)
+            solutions.undefined = found.undefined
+            return rows_of(found.table)
+
+        solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
+        return solutions

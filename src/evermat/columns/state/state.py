@@ -17,7 +17,6 @@ from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO_SCHEMES, Decision
 from evermat.columns.state.datasets import CountedSet, GrowingSet
 from evermat.columns.state.stratum import StratumRules
-from evermat.columns.state.views import View
 from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, NORMAL, Table
@@ -25,7 +24,7 @@ from evermat.engine import BaseState, Run
 from evermat.language import Program, Stratum, changed_rules, shared_relations
 
 if TYPE_CHECKING:
-    from evermat.columns.equality.equality_update import StateEquality
+    from evermat.columns.equality.equality_update import Materialised
 
 
 class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
@@ -65,13 +64,14 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     def _take_over(self, kept: State) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
-        for name in shared_relations(self.program, kept.program):
+        shared = set(shared_relations(self.program, kept.program))
+        self._share_schemes(kept, shared)
+        for name in shared:
             self.explicit.sizes[name] = kept.explicit.sizes[name]
             self.given.sizes[name] = kept.given.sizes[name]
             self.materialised.sizes[name] = kept.materialised.sizes[name]
             self.nonrecursive_counter.counters[name] = kept.nonrecursive_counter.counters[name]
             self.recursive_counter.counters[name] = kept.recursive_counter.counters[name]
-        self.share_schemes(kept)
         self.share_counters(kept)
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
@@ -101,11 +101,10 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         table.add_new(batch, EXPLICIT if self.representatives is None else EXPLICIT | NORMAL)
         self.given.sizes[name] = self.explicit.sizes[name] = table.count
 
-    @property
-    def equality(self) -> StateEquality:
-        from evermat.columns.equality.equality_update import StateEquality  # noqa: PLC0415  (it is made of states)
+    def grown(self, stratum: StratumRules) -> Materialised:
+        from evermat.columns.equality.equality_update import Materialised  # noqa: PLC0415  (it is made of states)
 
-        return StateEquality(self)
+        return Materialised(self, stratum)
 
     def put_last(self, name: str, rows: Rows) -> None:
         """Moves some given facts behind all others, before anything is derived: from there on rows are new facts only."""
@@ -155,7 +154,6 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in use by tables, indexes and counters."""
         counters = (self.nonrecursive_counter.counters, self.recursive_counter.counters)
         stored = sum(pairs.nbytes for rules in self.strata for pairs in rules.closed_pairs)
         tables = sum(t.nbytes for t in self.tables.values())
@@ -163,25 +161,8 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     # ── Storage schemes ──────────────────────────────────────────────────────────────────────────────────────────
 
-    def settle_storage(self, stratum: StratumRules) -> None:
-        """Decides how the relations of a stratum are stored, as far as that does not depend on their facts."""
-        stratum.store_unions(self.schemes, self.program)
-
-    def hold_back_copies(self, stratum: StratumRules) -> None:
-        """Leaves out rules of a stratum that only copy facts into a closure, if that may be stored as intervals."""
-        stratum.hold_back_copies(self.schemes, self.program, self.materialised)
-
-    def give_back_copies(self, stratum: StratumRules) -> Rules:
-        """The rules that were left out, which are rules of the stratum again."""
-        return stratum.give_back_copies()
-
-    def store_closure(self, stratum: StratumRules, external: View) -> bool:
-        """Whether what follows from some facts by the closure of a stratum is stored as intervals; then nothing is left to derive."""
-        return stratum.store_closures(self.schemes, self.program, external, self.materialised)
-
-    def share_schemes(self, kept: State) -> None:
+    def _share_schemes(self, kept: State, shared: set[str]) -> None:
         """After a change of rules, relations are stored as before where the same rules concern them; others get rows first."""
-        shared = set(shared_relations(self.program, kept.program))
         new_closures = {rules.modules[0].names: rules for rules in self.strata if rules.is_one_closure}
         new_unions = {union.relation: (rules, union) for rules in self.strata for union in rules.unions}
         going_on: list[Callable[[], None]] = []
@@ -190,7 +171,7 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                 kept.unstore(old, [name for one in old.rounds for name in sorted(one.names)])
             for stored in list(old.stores):
                 rules = new_closures.get(stored.module.names)
-                if rules and stored.is_like(rules.modules[0].closure) and shared.issuperset(stored.module.reads):
+                if rules and stored.is_like(rules.modules[0].closure) and shared >= stored.module.reads:
                     copies = {str(copy.rule): copy for copy in rules.copies if copy.source.relation in shared}
                     if not copies.keys() >= set(stored.copied):
                         kept.spell_out_copies(old)
@@ -200,23 +181,17 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
                     kept.unstore(old, stored.relations)
             for union in old.unions:
                 rules, now = new_unions.get(union.relation, (None, None))
-                if union.relation in old.unions_stored:
-                    if (
-                        rules
-                        and now
-                        and now.sources == union.sources
-                        and shared.issuperset({*now.sources, now.relation})
-                    ):
-                        going_on.append(partial(rules.store_union, now))
-                    else:
-                        kept.unstore(old, [union.relation])
+                if union.relation not in old.unions_stored:
+                    continue
+                if rules and now and now.sources == union.sources and shared >= {*now.sources, now.relation}:
+                    going_on.append(partial(rules.store_union, now))
+                else:
+                    kept.unstore(old, [union.relation])
         for go_on in going_on:
             go_on()
         decisions = {name: made for old in kept.strata for name, made in old.decisions.items()}
         for rules in self.strata:
             rules.decisions = {n: decisions[n] for n in rules.stratum.relations if n in decisions and n in shared}
-        for name in shared:
-            self.materialised.sizes[name] = kept.materialised.sizes[name]
 
     @property
     def stored_by_schemes(self) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from evermat.columns.equality.equality_state import Representatives
 from evermat.columns.evaluation.buffers import EvaluationContext
@@ -24,6 +25,9 @@ from evermat.columns.schemes.union_scheme import UnionOfRelations
 from evermat.columns.state.views import View
 from evermat.engine import BaseStratumRules, NormalRules
 from evermat.language import Copy, Program, Rule, Stratum, Union, find_copies, find_unions, possible_rule
+
+if TYPE_CHECKING:
+    from evermat.columns.state.state import State
 
 
 class StratumRules(BaseStratumRules[Rules]):
@@ -58,11 +62,12 @@ class StratumRules(BaseStratumRules[Rules]):
 
     # ── Storage ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def store_unions(self, asked: str, program: Program) -> None:
-        """Decides which relations are stored as unions, now that all below is complete."""
+    def settle_storage(self, state: State) -> None:
+        """Decides which relations are stored as unions."""
         for union in self.unions:
-            if _may_be_stored(program, union.relation):
-                self.decisions[union.relation] = made = decide_union(asked, program, union, self._context.tables)
+            if _may_be_stored(state.program, union.relation):
+                made = decide_union(state.schemes, state.program, union, state.tables)
+                self.decisions[union.relation] = made
                 if made.stored:
                     self.store_union(union)
 
@@ -74,11 +79,12 @@ class StratumRules(BaseStratumRules[Rules]):
         left = [rule for rule in self.nonrecursive.rules if rule not in union.rules]
         self.nonrecursive = self._rules(left)
 
-    def hold_back_copies(self, asked: str, program: Program, present: View) -> None:
+    def hold_back_copies(self, state: State) -> None:
         """Leaves out the rules that copy facts into its closure, if that may be stored as intervals, which would not need their rows."""
-        if asked == PLAIN or not all(_may_be_stored(program, copy.rule.head.relation.name) for copy in self.copies):
+        members = {copy.rule.head.relation.name for copy in self.copies}
+        if state.schemes == PLAIN or not all(_may_be_stored(state.program, name) for name in members):
             return
-        if may_be_large(sum(present.about(copy.source.relation) for copy in self.copies)):
+        if may_be_large(sum(state.materialised.about(copy.source.relation) for copy in self.copies)):
             self._hold_back(self.copies)
 
     def _hold_back(self, copies: tuple[Copy, ...]) -> None:
@@ -96,22 +102,22 @@ class StratumRules(BaseStratumRules[Rules]):
             self.nonrecursive = self._rules([*self.nonrecursive.rules, *copied])
         return self._rules(copied)
 
-    def store_closures(self, asked: str, program: Program, external: View, present: View) -> bool:
+    def store_closure(self, state: State, external: View) -> bool:
         """Decides whether closures are stored as intervals. If the stratum is nothing but one that is, all is done."""
-        tables, alone = self._context.tables, self.is_one_closure
+        program, tables, alone = state.program, state.tables, self.is_one_closure
         if not alone and self._context.jobs.run.room is not None:
             return False  # it might be left in the middle, to go on elsewhere
         for number, module in enumerate(self.modules):
             if not all(_may_be_stored(program, name) for name in module.names):
                 continue
             made, order = Decision(False, "as asked for"), None
-            if asked != PLAIN:
-                module.rebuild(external, present)
+            if state.schemes != PLAIN:
+                module.rebuild(external, state.materialised)
                 made, order = decide_closure(program, module.closure, module.edges, alone=alone)
             self.decisions |= dict.fromkeys(sorted(module.names), made)
             if made.stored and alone:
                 if made.reverse:
-                    module.rebuild(external, present, reverse=True)
+                    module.rebuild(external, state.materialised, reverse=True)
                 self.hold(StoredClosure(module, tables, None if made.reverse else order))
                 return True
             if made.stored:

@@ -77,7 +77,6 @@ class WorkingSet(Dataset):
         self.drop(list(self._lists))
 
     def discard(self, facts: View) -> None:
-        """Takes some facts out."""
         for name in list(facts.names):
             held = self.rows(name)
             discarded = facts.mask(name, held)
@@ -154,7 +153,6 @@ class ChangedRows(Listed):
         return cls(facts.tables, {name: [np.unique(facts.rows(name))] for name in list(facts.names)})
 
     def put(self, name: str, rows: Rows) -> None:
-        """Holds exactly these facts of a relation from now on."""
         self._found.pop(name, None)
         if len(rows):
             self._found[name] = [rows]
@@ -200,15 +198,12 @@ class JournaledCounter:
         return _Positive(self.tables, self.counters)
 
     def add(self, facts: View | Bag) -> Counting:
-        """Counts facts once more, when they are added to a set."""
         return Counting(self, facts, 1)
 
     def subtract(self, facts: View | Bag) -> Counting:
-        """Counts facts once less, when they are added to a set."""
         return Counting(self, facts, -1)
 
     def start(self, target: View, sign: int) -> None:
-        """Counting for a set begins."""
         self._run.record("count up" if sign > 0 else "count down", 0, 0)
         if target is not self._target:
             self.settle()

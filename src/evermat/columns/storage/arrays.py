@@ -44,6 +44,13 @@ def zeros_in_large_pages(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
     return array
 
 
+def starts_of(counts: npt.NDArray[Any]) -> Numbers:
+    """Where lists of some lengths begin that lie one after the other, and where the last one ends."""
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
 def lengthened(array: Any, size: int, filler: int = 0) -> Any:
     """A copy with more elements, the new ones `filler`. Pages of zeros cost no memory until they are written."""
     longer = np.zeros(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)

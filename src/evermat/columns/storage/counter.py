@@ -44,7 +44,6 @@ class Counter:
 
     @property
     def wide(self) -> bool:
-        """Whether counts are int64."""
         return self._counts.dtype == np.int64
 
     @property
@@ -57,7 +56,6 @@ class Counter:
         self._change(rows, weights, 1)
 
     def subtract(self, rows: Rows, weights: Weights | None = None) -> None:
-        """Counts each listed row once less, or `weights[i]` times less."""
         self._change(rows, weights, -1)
 
     def add_tuples(self, batch: Batch, n: int, weights: Weights | None) -> None:
@@ -132,7 +130,6 @@ class Counter:
         return out
 
     def clear(self) -> None:
-        """All counts become 0."""
         self.table.end_tally()
         self._counts = np.zeros(0, np.int32)
 

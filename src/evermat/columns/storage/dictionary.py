@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
-from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened
+from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,8 +85,7 @@ class Dictionary:
     def encode(self, symbols: Iterable[str]) -> Ids:
         """Ids of the symbols; new ones get the next ids in order of appearance."""
         encoded = [symbol.encode() for symbol in symbols]
-        offsets = np.zeros(len(encoded) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+        offsets = starts_of(np.fromiter(map(len, encoded), np.int64, len(encoded)))
         return self._encode(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
     def _encode(self, data: npt.NDArray[np.uint8], offsets: npt.NDArray[Any]) -> Ids:
@@ -158,7 +157,6 @@ class Dictionary:
         return found
 
     def decode(self, ids: Ids) -> list[str]:
-        """Symbols of the ids."""
         return list(map(self._list().__getitem__, ids.tolist()))
 
     def decode_arrow(self, ids: Ids) -> pa.ChunkedArray:

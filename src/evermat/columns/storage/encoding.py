@@ -39,7 +39,6 @@ class ArrowTables(Encodable):
         self.tables = tables
 
     def with_table(self, table: pa.Table) -> ArrowTables:
-        """These facts and some more."""
         return ArrowTables([*self.tables, table])
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:

@@ -236,35 +236,34 @@ class Index:
         buffers = out_i, out_row = _buffers.acquire(chunk)
         try:
             while cursor[0] < n:
+                found = bulk.starts, bulk.segments, recent.heads, recent.links, recent.base
                 if view is None:
-                    m = kernels.join_all(
-                        groups, n, cursor, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
-                        lo, hi, out_i, out_row,
-                    )  # fmt: skip
+                    m = kernels.join_all(groups, n, cursor, *found, lo, hi, out_i, out_row)
                 else:
-                    m = kernels.join_view(
-                        groups, n, cursor, bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
-                        lo, hi, table.state, view, out_i, out_row,
-                    )  # fmt: skip
+                    m = kernels.join_view(groups, n, cursor, *found, lo, hi, table.state, view, out_i, out_row)
                 if m:
                     yield out_i[:m], out_row[:m]
         finally:
             _buffers.release(chunk, buffers)
 
-    def counts(
-        self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
-    ) -> Numbers:
-        """Number of rows in lo … hi with each key that satisfy the view."""
-        return self._count(keys, view, lo, hi, n, _INT64_MAX)
-
     def exists(
         self, keys: Batch, view: Truth | None = None, *, lo: int = 0, hi: int | None = None, n: int | None = None
     ) -> Mask:
         """Whether there is a row in lo … hi with each key that satisfies the view; stops at the first."""
-        found: Mask = self._count(keys, view, lo, hi, n, 1) != 0
+        found: Mask = self.counts(keys, view, lo=lo, hi=hi, n=n, most=1) != 0
         return found
 
-    def _count(self, keys: Batch, view: Truth | None, lo: int, hi: int | None, n: int | None, most: int) -> Numbers:
+    def counts(
+        self,
+        keys: Batch,
+        view: Truth | None = None,
+        *,
+        lo: int = 0,
+        hi: int | None = None,
+        n: int | None = None,
+        most: int = _INT64_MAX,
+    ) -> Numbers:
+        """Number of rows in lo … hi with each key that satisfy the view, counted up to `most`."""
         hi = self.table.count if hi is None else min(hi, self.table.count)
         groups = self._groups_of(keys, n, lo, hi)
         if groups is None:

@@ -148,7 +148,6 @@ class Bitmap(_Dense):
 
     @classmethod
     def of_tally(cls, tally: Tally) -> Bitmap:
-        """The tuples of a tally."""
         bits = np.packbits(tally.counts, bitorder="little")
         words = np.zeros((len(bits) + 7) // 8, np.uint64)
         words.view(np.uint8)[: len(bits)] = bits
@@ -165,7 +164,6 @@ class Bitmap(_Dense):
         raise AssertionError("a bitmap does not know rows")
 
     def contains(self, batch: Batch, n: int) -> Mask:
-        """Which of n tuples are there."""
         out = np.empty(n, np.bool_)
         dense.test_bitmap(batch, n, self.low, self.high, self._positions, out)
         return out
@@ -225,7 +223,6 @@ class Tally(_Dense):
         )
 
     def widen(self, high: Bounds) -> None:
-        """Makes room for greater values."""
         wider = np.zeros(possible_tuples(high), np.uint8)
         before = self._positions.reshape([int(h) + 1 for h in self.high])
         wider.reshape([int(h) + 1 for h in high])[tuple(map(slice, before.shape))] = before

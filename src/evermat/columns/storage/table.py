@@ -85,7 +85,6 @@ class Table:
 
     @property
     def wide(self) -> bool:
-        """Whether rows are int64."""
         return self.rows.dtype == np.int64
 
     @property

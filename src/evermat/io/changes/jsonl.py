@@ -14,8 +14,7 @@ from evermat.core import Kind, Span, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
-from evermat.io.error_report import Findings
-from evermat.io.error_text import shown
+from evermat.io.error_report import Findings, shown
 from evermat.io.formats.jsonl_reader import (
     NOT_PLAIN,
     JsonFact,
@@ -135,9 +134,6 @@ class _Line:
         """Notes an error and returns False."""
         self._findings.at(kind, self.text, self.number, span, help, **details)
         return False
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_changed_jsonl(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:

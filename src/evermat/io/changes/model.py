@@ -67,21 +67,19 @@ class Grouped:
     """Changes that were read one by one, by relation."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, list[list[Value]]] = {}
-        self._signs: dict[str, list[bool]] = {}
+        self._found: dict[str, tuple[list[list[Value]], list[bool]]] = {}
 
     def add(self, relation: Relation, values: list[Value], *, insert: bool) -> None:
-        """Adds the values of one fact."""
-        self._rows.setdefault(relation.name, []).append(values)
-        self._signs.setdefault(relation.name, []).append(insert)
+        rows, signs = self._found.setdefault(relation.name, ([], []))
+        rows.append(values)
+        signs.append(insert)
 
     def facts(self, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
-        """All of them."""
-        for name, rows in self._rows.items():
+        for name, (rows, signs) in self._found.items():
             relation = relations[name]
             table = (
                 table_from_values(relation, list(zip(*rows, strict=True)))
                 if relation.columns
                 else nullary(present=True)
             )
-            yield ChangedRows(relation, table, np.array(self._signs[name], np.bool_))
+            yield ChangedRows(relation, table, np.array(signs, np.bool_))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,14 +26,12 @@ from evermat.core import DataError, Kind, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows
 from evermat.io.column_match import conform, is_text
-from evermat.io.error_report import Findings
-from evermat.io.error_text import shown, wrong_count
-from evermat.io.formats.csv_exact import number_details
+from evermat.io.error_report import Findings, shown, wrong_count
+from evermat.io.formats.csv_exact import number, number_details
 from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.csv_writer import spell
 from evermat.io.formats.parquet import read_tables
 from evermat.io.formats.registry import UpdateFiles
-from evermat.io.number_text import number
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
 from evermat.language import Relation
@@ -59,20 +58,18 @@ def read_changed_parquet(update: UpdateFiles) -> list[ChangedRows]:
         ]
 
 
+@dataclass
 class ChangedTable:
     """One table of changes."""
 
-    def __init__(
-        self,
-        path: Path,
-        default: str,
-        table: pa.Table,
-        relations: Mapping[str, Relation],
-        row_name: Callable[[int], str],
-    ) -> None:
-        self._path, self._default, self._table = path, default, table
-        self._relations, self._row_name = relations, row_name
-        self._findings = Findings(str(path))
+    _path: Path
+    _default: str
+    _table: pa.Table
+    _relations: Mapping[str, Relation]
+    _row_name: Callable[[int], str]
+
+    def __post_init__(self) -> None:
+        self._findings = Findings(str(self._path))
 
     def facts(self) -> Iterator[ChangedRows]:
         """The changes by relation; everything that is wrong with any of them is raised at once."""
@@ -231,9 +228,6 @@ def _is_spelled(rest: pa.Table) -> bool:
         return False
     type_ = rest.schema.field(0).type
     return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_text(type_.value_type)
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_changed_parquet(sink: BinaryIO, parts: Iterable[WrittenRows], _path: Path) -> None:

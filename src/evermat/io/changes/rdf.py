@@ -18,12 +18,10 @@ import pyarrow.compute as pc
 from evermat.core import collected_errors, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import ChangedRows
-from evermat.io.error_report import Findings, Skipped, fail
-from evermat.io.error_text import shown
-from evermat.io.formats.registry import UpdateFiles
+from evermat.io.error_report import Findings, Skipped, fail, shown
+from evermat.io.formats.registry import RdfOptions, UpdateFiles
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
-from evermat.io.options import RdfOptions
 from evermat.io.rdf.read import read_rdf
 from evermat.io.rdf.router import Router
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, is_blank, triples_table
@@ -87,7 +85,6 @@ def read_changed_rdf(update: UpdateFiles) -> list[ChangedRows]:
 
 
 def _read(change: RdfChange, options: RdfOptions, skipped: dict[str, int] | None) -> pa.Table:
-    """The triples of a file."""
     path = change.ref.path
     with failing(path, "changes are"), open_text(change.ref) as text:
         findings = Skipped(str(path)) if options.skip else Findings(str(path))
@@ -120,7 +117,6 @@ def _labelled(text: BinaryIO, change: RdfChange, options: RdfOptions, findings: 
 
 
 def _labels(quads: Iterable[Quads]) -> set[str]:
-    """The blank nodes of some triples."""
     return {
         label
         for part in quads

@@ -25,9 +25,8 @@ from evermat.io.blocks import BLOCK, blocks
 from evermat.io.changes.model import ChangedRows, read_block_changes
 from evermat.io.changes.text import read_block
 from evermat.io.error_report import Findings
-from evermat.io.formats.registry import UpdateFiles
+from evermat.io.formats.registry import AS_IT_IS, RdfOptions, UpdateFiles
 from evermat.io.locate import file_ref
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
 from evermat.language import Program, Relation
@@ -57,12 +56,8 @@ def read_update(
 ) -> FileChanges:
     """The changes of one of the updates that `updates_of` finds: a file, two of RDF, or with `-` the text on standard input.
 
-    Args:
-        paths: the files.
-        program: whose relations change.
-        options: how RDF is read; labels of blank nodes are always those of the state.
-        skipped: is told how many malformed statements of which RDF file were left out, if the options ask for that.
-        size: how many bytes of a text are read at a time.
+    Labels of blank nodes are always those of the state, whatever the options are. `skipped` is told how many malformed
+    statements of which RDF file were left out, if the options ask for that.
 
     Raises:
         DataError: with everything that is wrong with the files.

@@ -14,17 +14,15 @@ import pyarrow as pa
 
 from evermat.core import Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.blocks import Block, pieces
+from evermat.io.blocks import PIECE, Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
-from evermat.io.error_report import Findings
-from evermat.io.error_text import shown, wrong_count
+from evermat.io.error_report import Findings, shown, wrong_count
 from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_records, typed_values
 from evermat.io.formats.csv_fast import read_fast
 from evermat.io.formats.csv_writer import write_rows
 from evermat.io.schema import nullary
 from evermat.language import Io, Relation
 
-_PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
@@ -34,17 +32,14 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
     found = read_quickly(block.data, relations)
     if found is not None:
         yield from found
-    elif len(block.data) <= _PIECE:
+    elif len(block.data) <= PIECE:
         yield from read_slowly(block, relations, findings)
     else:
-        for piece in pieces(block, quoted=False, size=len(block.data) // 8 + 1):
+        for piece in pieces(block):
             yield from read_block(piece, relations, findings)
 
 
 read_changed_text = partial(read_text_changes, read=read_block)
-
-
-# --- as a whole ----------------------------------------------------------------------------------------------
 
 
 def read_quickly(data: bytes, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
@@ -116,9 +111,6 @@ def _read_values(lines: bytes, relation: Relation, count: int) -> pa.Table | Non
     return table if table is not None and table.num_rows == count else None
 
 
-# --- line by line --------------------------------------------------------------------------------------------
-
-
 def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block, field by field; lines with errors are noted and left out."""
     found = Grouped()
@@ -162,15 +154,11 @@ def _value_fields(record: Record, relation: Relation) -> list[Field]:
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
-    """Notes a change with too few or too many values."""
     fields, end = record.fields, len(record.text)
     kind, details = wrong_count(relation, len(fields), "this change", count_of(len(fields), "value"))
     few = len(fields) < relation.arity
     span = Span(end, end + 1) if few else Span(fields[relation.arity].span.start, fields[-1].span.end)
     note(record, span, kind, findings, **details)
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_changed_text(sink: BinaryIO, parts: Iterable[WrittenRows], path: Path) -> None:

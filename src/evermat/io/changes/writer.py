@@ -17,30 +17,25 @@ from evermat.core import error_catalogue as errors
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT, WrittenRows
 from evermat.io.error_report import fail
-from evermat.io.formats.registry import TEXT
 from evermat.io.locate import file_ref
 from evermat.io.schema import ARROW_TYPES
 from evermat.io.sort import sorted_batches
-from evermat.language import Column, Relation, Type
+from evermat.language import Column, Relation
 
 _TYPES = {arrow: type_ for type_, arrow in reversed(ARROW_TYPES.items())}  # a string is taken for a symbol
 
 
 class _Facts(Protocol):
-    def to_arrow(self) -> pa.Table:
-        """The facts as a table with the relation's columns."""
+    def to_arrow(self) -> pa.Table: ...
 
 
 class Changed(Protocol):
     """What an update inserted and deleted, by relation."""
 
     @property
-    def inserted(self) -> Mapping[str, _Facts]:
-        """Facts that are new."""
-
+    def inserted(self) -> Mapping[str, _Facts]: ...
     @property
-    def deleted(self) -> Mapping[str, _Facts]:
-        """Facts that hold no more."""
+    def deleted(self) -> Mapping[str, _Facts]: ...
 
 
 def write_changes(change: Changed, target: Path) -> None:
@@ -53,18 +48,17 @@ def write_changes(change: Changed, target: Path) -> None:
         DataError: a symbol cannot be written as plain text.
         ResourceError: the file cannot be written.
     """
+    ref = file_ref(target)
+    write = ref.format.write_changes
+    if write is None:
+        rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
+        raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
     with Outputs() as out:
         if str(target) in ("-", "/dev/stdout"):
             sink = BytesIO()
-            assert TEXT.write_changes is not None
-            TEXT.write_changes(sink, _parts(change), STDOUT)
+            write(sink, _parts(change), STDOUT)
             out.print(sink.getvalue())
         else:
-            ref = file_ref(target)
-            write = ref.format.write_changes
-            if write is None:
-                rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
-                raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
             out.fill(ref, "changes", lambda sink: write(sink, _parts(change), target))
         out.commit()
 
@@ -76,11 +70,7 @@ def _parts(change: Changed) -> Iterator[WrittenRows]:
             if name in facts:
                 table = facts[name].to_arrow()
                 if table.num_rows:
-                    relation = Relation(name, tuple(_column(field) for field in table.schema))
+                    types = [_TYPES[field.type] for field in table.schema]
+                    columns = (Column(n, t, str(t)) for n, t in zip(table.column_names, types, strict=True))
+                    relation = Relation(name, tuple(columns))  # enough to sort and to spell it
                     yield WrittenRows(sign, relation, sorted_batches(table, relation))
-
-
-def _column(field: pa.Field) -> Column:
-    """A column of a relation, as far as its Arrow form tells: enough to sort and to spell it."""
-    type_: Type = _TYPES[field.type]
-    return Column(field.name, type_, str(type_))

@@ -12,6 +12,7 @@ This is the meaning of a text file; `text` has a faster way that must agree with
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -19,13 +20,13 @@ from typing import Any, NamedTuple
 from evermat.core import Kind, Span, count_of
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
-from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, SPELLING_TEXTS, column_text, shown, wrong_count
-from evermat.io.number_text import number
+from evermat.io.error_report import RANGE_TEXTS, SPELLING_TEXTS, Findings, column_text, shown, wrong_count
 from evermat.io.schema import TEXTS
-from evermat.language import Io, Relation, Value
+from evermat.language import RANGES, Io, Relation, Type, Value, parse_float
 
 NULLARY = "()"
+_INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
+_DIGITS = 20  # of the largest unsigned
 
 
 class Field(NamedTuple):
@@ -59,7 +60,7 @@ def read_records(block: Block, io: Io, findings: Findings) -> list[list[Value]]:
 def count_nullary(block: Block, relation: Relation, findings: Findings) -> int:
     """How often the one fact of a nullary relation stands in a block: as `()`, or as an empty line."""
     found = 0
-    for line_number, line in _lines(block, findings):
+    for line_number, line in lines_of(block, findings):
         if line in ("", NULLARY):
             found += 1
         else:
@@ -84,6 +85,38 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
     return values if len(values) == relation.arity else None
 
 
+def integer(text: str, type_: Type) -> int | Kind:
+    """The integer that a field spells in decimal, or what is wrong with it."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return errors.NOT_A_NUMBER
+    sign, digits = match.groups()
+    if type_ is Type.UNSIGNED and sign == "-" and digits != "0":
+        return errors.NEGATIVE
+    if len(digits) > _DIGITS:
+        return errors.DOES_NOT_FIT
+    value = int(sign + digits)
+    low, high = RANGES[type_]
+    return value if low <= value <= high else errors.DOES_NOT_FIT
+
+
+def floating(text: str) -> float | Kind:
+    """The float that a field spells, or what is wrong with it: NaN, blanks, or too large to be anything but infinity."""
+    if text.lower().lstrip("+-") == "nan":
+        return errors.NAN_VALUE
+    value = None if text != text.strip() else parse_float(text)
+    if value is None:
+        return errors.NOT_A_NUMBER
+    if math.isinf(value) and "inf" not in text:
+        return errors.DOES_NOT_FIT
+    return value + 0.0  # −0.0 becomes 0.0
+
+
+def number(text: str, type_: Type) -> float | Kind:
+    """The number of a numeric type that a field spells, or what is wrong with it."""
+    return floating(text) if type_ is Type.FLOAT else integer(text, type_)
+
+
 def number_details(relation: Relation, position: int, text: str, kind: Kind) -> dict[str, Any]:
     """What the message about a bad number says."""
     type_ = relation.columns[position].type
@@ -93,7 +126,6 @@ def number_details(relation: Relation, position: int, text: str, kind: Kind) -> 
 
 
 def _wrong_count(record: Record, relation: Relation, findings: Findings) -> None:
-    """Notes a record with too few or too many columns."""
     fields, end = record.fields, record.fields[-1].span.end
     empty = len(fields) == 1 and not record.text.rstrip("\r\n")
     found = "nothing in it" if empty else count_of(len(fields), "column")
@@ -112,7 +144,7 @@ def note(record: Record, span: Span, kind: Kind, findings: Findings, help: str =
     findings.at(kind, line, line_number, within, help, **details)
 
 
-def _lines(block: Block, findings: Findings) -> Iterator[tuple[int, str]]:
+def lines_of(block: Block, findings: Findings) -> Iterator[tuple[int, str]]:
     """The numbered lines of a block without their ends; lines that are not UTF-8 are noted and left out."""
     lines = block.data.split(b"\n")
     if not lines[-1] and len(lines) > 1:
@@ -136,7 +168,7 @@ def decode(line: bytes, number: int, findings: Findings) -> str | None:
 
 def plain_records(block: Block, delimiter: str, findings: Findings) -> Iterator[Record]:
     """The records of a block in which nothing is quoted; lines that are not UTF-8 are noted and left out."""
-    for line_number, line in _lines(block, findings):
+    for line_number, line in lines_of(block, findings):
         fields = []
         start = 0
         for text in line.split(delimiter):

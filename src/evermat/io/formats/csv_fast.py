@@ -14,14 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.io.blocks import BOM, Block, BlockReader, pieces
+from evermat.io.blocks import BOM, PIECE, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
 from evermat.language import Io, Type
 
-_PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
 _INFINITIES = ["inf", "+inf", "-inf"]
 
 
@@ -39,12 +38,9 @@ def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
     table = read_fast(block.data, io)
     if table is not None:
         return table
-    if len(block.data) <= _PIECE:
+    if len(block.data) <= PIECE:
         return read_slowly(block, io, findings)
-    parts = [
-        read_block(piece, io, findings) for piece in pieces(block, quoted=io.rfc4180, size=len(block.data) // 8 + 1)
-    ]
-    return table_of(io.relation, parts)
+    return table_of(io.relation, [read_block(piece, io, findings) for piece in pieces(block, quoted=io.rfc4180)])
 
 
 def read_slowly(block: Block, io: Io, findings: Findings) -> pa.Table:

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block, BlockReader
-from evermat.io.error_report import Findings
-from evermat.io.error_text import RANGE_TEXTS, column_text, missing_columns, name_list, shown
-from evermat.io.formats.csv_exact import decode
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown
+from evermat.io.formats.csv_exact import lines_of
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
 from evermat.language import RANGES, Relation, Type, Value
@@ -78,13 +77,7 @@ def read_slowly(block: Block, relation: Relation, findings: Findings) -> pa.Tabl
 
 def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any]]:
     """The lines of a block: their number, their text, and what they spell; lines that are not JSON are noted."""
-    lines = block.data.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    for number, line in enumerate(lines, block.first_line):
-        text = decode(line.removesuffix(b"\r"), number, findings)
-        if text is None:
-            continue
+    for number, text in lines_of(block, findings):
         try:
             record = _DECODER.decode(text)
         except json.JSONDecodeError as error:
@@ -221,7 +214,7 @@ class JsonFact:
         checked: list[Value] = []
         for position, value in enumerate(values):
             type_ = self.relation.columns[position].type
-            result = _CHECKS[type_](value)
+            result = _checked(value, type_)
             if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
                 result = errors.JSON_TYPE
             if isinstance(result, Kind):
@@ -253,36 +246,33 @@ def _encodable(value: Value) -> bool:
 
 def kind_of(value: object) -> str:
     """What a value of JSON is, in words."""
-    if isinstance(value, bool):
-        return "a truth value"
-    if isinstance(value, (float, _Constant)):
-        return "a float"
-    if isinstance(value, int):
-        return "a number"
-    if isinstance(value, str):
-        return "a string"
+    return _KINDS[type(value)]
+
+
+_KINDS: dict[type, str] = {
+    bool: "a truth value",
+    float: "a float",
+    _Constant: "a float",
+    int: "a number",
+    str: "a string",
+    type(None): "null",
+    list: "an array",
+    Pairs: "an object",
+}
+
+
+def _checked(value: Any, type_: Type) -> Value | Kind:
+    """A value in the type of its column, or what is wrong with it."""
     if value is None:
-        return "null"
-    return "an array" if isinstance(value, list) else "an object"
-
-
-def _text(value: Any) -> str | Kind:
-    if type(value) is str:
-        return value
-    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
-
-
-def _integer(type_: Type) -> Callable[[Any], int | Kind]:
-    low, high = RANGES[type_]
-
-    def check(value: Any) -> int | Kind:
-        if type(value) is int:
-            if low <= value <= high:
-                return value
-            return errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
-        return errors.NULL_VALUE if value is None else errors.JSON_TYPE
-
-    return check
+        return errors.NULL_VALUE
+    if type_ is Type.FLOAT:
+        return _float(value)
+    if type_ in RANGES and type(value) is int:
+        low, high = RANGES[type_]
+        if low <= value <= high:
+            return value
+        return errors.NEGATIVE if type_ is Type.UNSIGNED and value < 0 else errors.DOES_NOT_FIT
+    return value if type_ in TEXTS and type(value) is str else errors.JSON_TYPE
 
 
 def _float(value: Any) -> float | Kind:
@@ -297,16 +287,7 @@ def _float(value: Any) -> float | Kind:
         if isinstance(value, _Constant) and value == "nan":
             return errors.NAN_VALUE
         return _INFINITIES.get(value, errors.JSON_TYPE)
-    return errors.NULL_VALUE if value is None else errors.JSON_TYPE
-
-
-_CHECKS: dict[Type, Callable[[Any], Value | Kind]] = {
-    Type.SYMBOL: _text,
-    Type.TERM: _text,
-    Type.NUMBER: _integer(Type.NUMBER),
-    Type.UNSIGNED: _integer(Type.UNSIGNED),
-    Type.FLOAT: _float,
-}
+    return errors.JSON_TYPE
 
 
 def elements(text: str, start: int = 0) -> list[tuple[Any, Span]]:

@@ -5,7 +5,9 @@ How columns match is said in `column_match`. Rows and row groups are counted fro
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,9 +25,6 @@ from evermat.language import Io, Relation, Type
 
 PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
-
-
-# --- reading -----------------------------------------------------------------------------------------------
 
 
 def read_parquet(source: Any, file: InputFile) -> pa.Table:
@@ -64,16 +63,10 @@ def _row_names(metadata: Any) -> Callable[[int], str]:
     """What errors call a row: its position is told by row group, too."""
 
     def row_name(row: int) -> str:
-        group, begin = 0, 0
-        while row >= begin + metadata.row_group(group).num_rows:
-            begin += metadata.row_group(group).num_rows
-            group += 1
-        return f"row {row + 1} (row group {group + 1})"
+        ends = accumulate(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+        return f"row {row + 1} (row group {bisect_right(list(ends), row) + 1})"
 
     return row_name
-
-
-# --- writing -----------------------------------------------------------------------------------------------
 
 
 def write_parquet(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], _path: Path) -> None:

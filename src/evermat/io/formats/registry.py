@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from evermat.core import deferred
 from evermat.io.blocks import BLOCK
-from evermat.io.options import AS_IT_IS, RdfOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,6 +23,18 @@ if TYPE_CHECKING:
     from evermat.io.error_report import Findings
     from evermat.io.locate import FileRef
     from evermat.language import Io, Relation
+
+
+@dataclass(frozen=True, slots=True)
+class RdfOptions:
+    """How RDF is read."""
+
+    base: str | None = None  # what relative IRIs are relative to, if the file does not say it
+    skip: bool = False  # whether malformed statements are left out and counted
+    blank: str = ""  # what the labels of blank nodes begin with
+
+
+AS_IT_IS = RdfOptions()
 
 
 class InputFile(NamedTuple):

@@ -48,10 +48,7 @@ _TOKEN = re.compile(
 def turtle_statements(text: bytes, accepts: Callable[[bytes], bool], *, graphs: bool) -> Iterator[Statement]:
     """The statements of a text, apart from its declarations of prefixes and bases: these are in the leads.
 
-    Args:
-        text: the text.
-        accepts: whether a text is right; a declaration that is not is yielded as a statement.
-        graphs: whether braces enclose graphs, as in TriG.
+    A declaration that is not right, as `accepts` says, is yielded as a statement. With `graphs` braces enclose graphs, as in TriG.
     """
     at, declared, lead, tail = 0, b"", b"", b""
     while (begin := _BETWEEN.match(text, at).end()) < len(text):  # type: ignore[union-attr]  # it matches nothing, too
@@ -98,25 +95,38 @@ class NotXmlError(Exception):
 
 
 def xml_statements(text: bytes) -> list[Statement]:
-    """The elements below the root of a document, or the whole document if its root is not what holds several.
+    """The elements below the root of a document, or the whole document if its root is not what holds several."""
+    root, end, depth = "", len(text), 0
+    starts: list[int] = []
 
-    Raises:
-        NotXmlError: it is not an XML document.
-    """
-    found = _Elements(text)
-    if found.name != _RDF or not found.starts:
+    def begin(name: str, _attributes: object) -> None:
+        nonlocal root, depth
+        if depth == 0:
+            root = name
+        elif depth == 1:
+            starts.append(parser.CurrentByteIndex)
+        depth += 1
+
+    def stop(_name: str) -> None:
+        nonlocal end, depth
+        depth -= 1
+        if depth == 0:
+            end = parser.CurrentByteIndex
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler = begin, stop
+    try:
+        parser.Parse(text, True)
+    except expat.ExpatError as error:
+        raise _not_xml(error) from error
+    if root != _RDF or not starts:
         return [Statement(0, len(text))]
-    lead, tail = text[: found.starts[0]], text[found.end :]
-    ends = [*found.starts[1:], found.end]
-    return [Statement(start, end, lead, tail) for start, end in zip(found.starts, ends, strict=True)]
+    lead, tail = text[: starts[0]], text[end:]
+    return [Statement(*ends, lead, tail) for ends in zip(starts, [*starts[1:], end], strict=True)]
 
 
 def check_xml(read: Callable[[int], bytes]) -> None:
-    """Reads a document to see whether it is one, and whether its entities do not stand for vastly more than it is.
-
-    Raises:
-        NotXmlError: it is none.
-    """
+    """Reads a document to see whether it is one, and whether its entities do not stand for vastly more than it is."""
     parser = expat.ParserCreate(namespace_separator=" ")
     try:
         while piece := read(1 << 16):
@@ -124,34 +134,6 @@ def check_xml(read: Callable[[int], bytes]) -> None:
         parser.Parse(b"", True)
     except expat.ExpatError as error:
         raise _not_xml(error) from error
-
-
-class _Elements:
-    """The name of the root of a document, where the elements below it begin, and where the root's end begins."""
-
-    def __init__(self, text: bytes) -> None:
-        self.name, self.end = "", len(text)
-        self.starts: list[int] = []
-        self._depth = 0
-        self._parser = expat.ParserCreate(namespace_separator=" ")
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._stop
-        try:
-            self._parser.Parse(text, True)
-        except expat.ExpatError as error:
-            raise _not_xml(error) from error
-
-    def _start(self, name: str, _attributes: object) -> None:
-        if self._depth == 0:
-            self.name = name
-        elif self._depth == 1:
-            self.starts.append(self._parser.CurrentByteIndex)
-        self._depth += 1
-
-    def _stop(self, _name: str) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self.end = self._parser.CurrentByteIndex
 
 
 def _not_xml(error: expat.ExpatError) -> NotXmlError:
@@ -165,9 +147,6 @@ def markup(text: bytes) -> Iterator[bytes]:
         end = text.find(b">", at) + 1 or len(text)
         yield text[at:end]
         at = end
-
-
-# --- positions --------------------------------------------------------------------------------------------------
 
 
 class Lines:

@@ -54,7 +54,8 @@ def read_block(block: Block, findings: Findings, *, graphs: bool = False) -> Qua
     if len(at) == cut.lines:
         return plain
     rest = np.setdiff1d(np.arange(cut.lines), at, assume_unique=True)
-    lines = _lines(data).take(pa.array(rest))
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1
+    lines = _pieces(data, np.concatenate([[0], ends])).take(pa.array(rest))
     parts: list[tuple[list[Any], Rows]] = [([column.cast(pa.string()) for column in plain.columns], at)]
     if not graphs:
         columns, spaced = read_fast(lines)
@@ -69,12 +70,6 @@ def read_block(block: Block, findings: Findings, *, graphs: bool = False) -> Qua
     order = pa.array(np.argsort(np.concatenate([rows for _, rows in parts]), kind="stable"))
     together = (pa.concat_arrays(columns).take(order) for columns in zip(*(some for some, _ in parts), strict=True))
     return Quads(*map(encode, together))
-
-
-def _lines(data: bytes) -> Any:
-    """The lines of a text with their ends, as an Arrow array of bytes."""
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == _NEWLINE) + 1
-    return _pieces(data, np.concatenate([[0], ends]))
 
 
 def _pieces(data: bytes, cuts: npt.NDArray[np.int64]) -> Any:
@@ -195,7 +190,7 @@ def read_plain(cut: Cut) -> tuple[Quads, Rows]:
     columns = [pa.DictionaryArray.from_arrays(code, some) for code, some in zip(codes, terms, strict=True)]
     columns[2] = _respelled(columns[2], _as_held)
     if len(columns) == 4:
-        columns[3] = _respelled(columns[3], _default_named)
+        columns[3] = with_default_named(columns[3])
     return Quads(*columns), rows
 
 
@@ -213,14 +208,14 @@ def _as_held(objects: Any) -> Any:
     return _with_small_languages(objects)
 
 
-def _default_named(graphs: Any) -> Any:
-    if graphs.index("").as_py() < 0:
-        return graphs
-    return pc.if_else(pc.equal(graphs, ""), DEFAULT_GRAPH, graphs)
+def with_default_named(column: Any) -> Any:
+    """A column of graphs with a name for the one that has none."""
+    if column.dictionary.index("").as_py() < 0:
+        return column
+    return column_of(column.indices, pc.if_else(pc.equal(column.dictionary, ""), DEFAULT_GRAPH, column.dictionary))
 
 
 def _with_small_languages(objects: Any) -> Any:
-    """The objects with the tags of languages in lower case."""
     tagged = pc.invert(pc.or_(pc.ends_with(objects, '"'), pc.ends_with(objects, ">")))
     rows = np.flatnonzero(tagged)
     if not len(rows):

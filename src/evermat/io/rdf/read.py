@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol, TypeVar
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, Skipped, fail
-from evermat.io.formats.registry import FORMATS, InputFile
+from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text
-from evermat.io.options import AS_IT_IS, RdfOptions
 from evermat.io.rdf.error_recovery import NotXmlError
 from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
@@ -27,6 +26,7 @@ _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 _NAMED = {f".{syntax}": syntax for syntax in SYNTAXES if syntax != "rdf"}
 _START = 1 << 16  # bytes that tell the format
 _T = TypeVar("_T")
+Labels: TypeAlias = Prefixed | Numbered  # what the blank nodes of a file are called
 
 
 def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
@@ -54,13 +54,6 @@ def read_facts(stream: BinaryIO, file: InputFile) -> pa.Table:
     return table_of(relation, parts)
 
 
-class Labels(Protocol):
-    """What the blank nodes of a file are called."""
-
-    def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
-
-
 def read_rdf(
     stream: BinaryIO,
     name: str,
@@ -70,19 +63,10 @@ def read_rdf(
     labels: Callable[[], Labels] | None = None,
     size: int = LINES,
 ) -> list[_T]:
-    """What is kept of the triples of a text, block by block.
+    """What `keep` returns for the triples of a text, block by block; raises what is wrong, unless `findings` are `Skipped`.
 
-    Args:
-        stream: the text; one in a format without lines is perhaps read twice.
-        name: the name of the file, which says the format, as far as names do.
-        options: how it is read.
-        findings: takes what is wrong; if it is `Skipped`, mistakes are only counted.
-        keep: what becomes of a block.
-        labels: what blank nodes are called, if not as everywhere.
-        size: how many bytes are read at a time where that is for us to say.
-
-    Raises:
-        DataError: with everything that is wrong.
+    The name of the file says the format, as far as names do. A text in a format without lines is perhaps read twice; of
+    others, at most `size` bytes are read at a time. `labels` say what blank nodes are called, if not as everywhere.
     """
     syntax = _syntax(stream, name)
     if syntax in _ONTOLOGIES:
@@ -127,8 +111,6 @@ def _read_parsed(
     return kept
 
 
-# --- formats -------------------------------------------------------------------------------------------------
-
 _COMMENTS = re.compile(rb"(?:\s+|#[^\r\n]*)*")
 _FUNCTIONAL = re.compile(rb"(?:Prefix|Ontology)\s*\(")
 _TURTLE = re.compile(rb"@prefix\b|@base\b|(?i:PREFIX\s|BASE\s*<)|<[^<>\s]*:[^<>\s]*>|_:|\[|$")
@@ -141,11 +123,8 @@ _ONTOLOGY_XML = re.compile(rb"<(?:[^\s<>/:]+:)?Ontology[\s>/]")
 def sniff(start: bytes, name: str) -> str:
     """The format of a file: one of `SYNTAXES`.
 
-    The ending says it, or for `.owl`, `.xml`, `.rdf` and endings that are not those of RDF the beginning of the text.
-
-    Args:
-        start: how the text, decompressed, begins; some ten thousand bytes are enough.
-        name: the name of the file, perhaps with `.gz`.
+    The ending says it, or for `.owl`, `.xml`, `.rdf` and endings that are not those of RDF the beginning of the text,
+    decompressed: some ten thousand bytes are enough.
     """
     ending = Path(name.lower().removesuffix(".gz")).suffix
     if ending in _NAMED:

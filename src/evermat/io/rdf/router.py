@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,6 @@ import pyarrow.compute as pc
 from evermat.io.rdf.terms import is_rdf_name
 from evermat.io.schema import TEXTS
 from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation
-
-
-class Routed(NamedTuple):
-    """Facts by relation, and the triples that no relation takes."""
-
-    facts: dict[str, pa.Table]
-    nowhere: pa.Table
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,6 @@ class Router:
 
     @classmethod
     def of(cls, relations: Mapping[str, Relation]) -> Self:
-        """The router of a program with these relations."""
         taking = {
             name: relation
             for name, relation in relations.items()
@@ -55,15 +47,14 @@ class Router:
         classes, properties = ({n: r for n, r in named.items() if r.arity == arity} for arity in (1, 2))
         return cls(classes, properties, others)
 
-    def route(self, triples: pa.Table) -> Routed:
+    def route(self, triples: pa.Table) -> tuple[dict[str, pa.Table], pa.Table]:
         """The facts that triples are, by relation, and the triples that go nowhere.
 
-        Args:
-            triples: columns `s`, `p` and `o`, of strings or dictionary-encoded; so are the columns of the facts.
+        The columns `s`, `p` and `o` are of strings or dictionary-encoded; so are the columns of the facts.
         """
         if self.everything and self.others is not None:
             facts = {self.others.name: _named(triples.columns, self.others)} if triples.num_rows else {}
-            return Routed(facts, triples.slice(0, 0))
+            return facts, triples.slice(0, 0)
         parts: dict[str, list[pa.Table]] = {}
         nowhere = [triples.slice(0, 0)]
         for batch in triples.to_batches():
@@ -72,7 +63,7 @@ class Router:
                     nowhere.append(pa.Table.from_arrays(columns, schema=triples.schema))
                 else:
                     parts.setdefault(relation.name, []).append(_named(columns, relation))
-        return Routed({name: pa.concat_tables(some) for name, some in parts.items()}, pa.concat_tables(nowhere))
+        return {name: pa.concat_tables(some) for name, some in parts.items()}, pa.concat_tables(nowhere)
 
     def _sorted(self, batch: pa.RecordBatch) -> Iterable[tuple[Relation | None, list[Any]]]:
         """The columns of triples by relation."""

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from evermat.core import Problem, count_of
 from evermat.core import error_catalogue as errors
-from evermat.io.error_text import column_text
+from evermat.io.error_report import column_text
 from evermat.io.locate import FileRef
 from evermat.io.schema import TEXTS, arrow_schema
 from evermat.language import RDF_TYPE, Relation
@@ -52,7 +52,6 @@ class Quads(NamedTuple):
 
     @property
     def columns(self) -> list[Any]:
-        """The columns that there are."""
         return [column for column in self if column is not None]
 
     def encoded(self) -> pa.Table:
@@ -101,7 +100,6 @@ class Prefixed:
         self._blank = blank
 
     def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
         if not self._blank:
             return quads
         return Quads(*(with_terms(column, self._renamed) for column in quads.columns))
@@ -120,7 +118,6 @@ class Numbered:
         self._known: dict[str, str] = {}
 
     def rename(self, quads: Quads) -> Quads:
-        """The triples with their new labels."""
         found: list[tuple[int, str]] = []
         columns = quads.columns
         for position, column in enumerate(columns):

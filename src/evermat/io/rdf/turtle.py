@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -33,9 +33,10 @@ from evermat.io.rdf.ntriples import (
     UnsupportedError,
     cut_lines,
     in_our_words,
+    with_default_named,
     without_position,
 )
-from evermat.io.rdf.terms import DEFAULT_GRAPH, Quads, column_of
+from evermat.io.rdf.terms import Quads, column_of
 from evermat.language import quote, unescape
 
 if TYPE_CHECKING:
@@ -67,36 +68,29 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
         check_xml(stream.read)
         stream.seek(start)
     watched = _Watched(stream, checked=entities)
-    yield from _blocks(_parse(watched, syntax, base), syntax)
+    yield from _blocks(_parse(_Pieces(watched.pieces()), syntax, base), syntax)
     if not watched.closed:
         raise NotXmlError("it breaks off", 1, 1)  # pyoxigraph takes that for complete
 
 
 class _Watched:
-    """A stream of an XML document that knows how the document began and ended; all its entities are checked."""
+    """An XML document, read in pieces, and how it began and ended; all its entities are checked."""
 
     _NAME = re.compile(rb"<([^\s<>/?!=]+)")
 
     def __init__(self, stream: BinaryIO, *, checked: bool) -> None:
         self._stream, self._checked = stream, checked
-        self._start = self._end = self._rest = b""
-        self._at = 0
+        self._start = self._end = b""
 
-    def read(self, size: int) -> bytes:
-        if not self._rest:
-            self._rest = self._stream.read(_PIECE)
+    def pieces(self) -> Iterator[bytes]:
+        while piece := self._stream.read(_PIECE):
             if len(self._start) < _START:
-                self._start += self._rest
-            end = self._end + self._rest
+                self._start += piece
+            end = self._end + piece
             if not self._checked and _ENTITY in end:
                 raise NotXmlError("it has entities", 1, 1)
             self._end = end[-_END:]
-            self._at = 0
-        data = self._rest[self._at : self._at + size]
-        self._at += len(data)
-        if self._at >= len(self._rest):
-            self._rest = b""
-        return data
+            yield piece
 
     @property
     def closed(self) -> bool:
@@ -122,7 +116,6 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
 
 
 def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
-    """The triples, a block at a time."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
     graphs = syntax == "trig"
@@ -150,8 +143,7 @@ def _held(text: bytes, *, graphs: bool) -> Quads:
         ]
         columns[2] = column_of(columns[2].indices, pa.array(terms, pa.string()))
     if graphs:
-        names = columns[3].dictionary
-        columns[3] = column_of(columns[3].indices, pc.if_else(pc.equal(names, ""), DEFAULT_GRAPH, names))
+        columns[3] = with_default_named(columns[3])
     return Quads(*columns)
 
 
@@ -225,7 +217,6 @@ class Careful:
             return None
 
     def _complain(self, statement: Statement) -> None:
-        """Notes what is wrong with a statement."""
         self.wrong += 1
         text = self._text[statement.start : statement.end]
         pieces = _Pieces(markup(statement.lead + text + statement.tail))
@@ -276,7 +267,6 @@ class Careful:
         return self._between(min(start, end), end)
 
     def _problem(self, error: SyntaxError, position: _Position) -> Problem:
-        """A mistake at its position."""
         line = self._lines.line(position.line)
         why = without_position(error.msg)
         if why.endswith(RELATIVE):
@@ -292,14 +282,9 @@ class Careful:
 
 def _grouped(statements: Iterable[Statement]) -> Iterator[list[Statement]]:
     """Statements that can be parsed together."""
-    group: list[Statement] = []
-    for statement in statements:
-        if group and (len(group) == _GROUP or (statement.lead, statement.tail) != (group[0].lead, group[0].tail)):
+    for _, alike in groupby(statements, key=lambda statement: (statement.lead, statement.tail)):
+        while group := list(islice(alike, _GROUP)):
             yield group
-            group = []
-        group.append(statement)
-    if group:
-        yield group
 
 
 class _Pieces:

@@ -37,12 +37,9 @@ class Written(NamedTuple):
 
 
 def write_graph(sink: BinaryIO, triples: Iterable[pa.RecordBatch | pa.Table], syntax: str) -> Written:
-    """Writes triples in the order in which they come.
+    """Writes triples in the order in which they come; the syntax is `nt`, `nq`, `ttl`, `trig` or `rdf`.
 
-    Args:
-        sink: what is written to.
-        triples: columns of subjects, properties and objects, for formats with graphs perhaps of graphs, in N-Triples form.
-        syntax: `nt`, `nq`, `ttl`, `trig` or `rdf`.
+    They have columns of subjects, properties and objects, for formats with graphs perhaps of graphs, in N-Triples form.
     """
     writer = _Writer(syntax)
     texts = (text for batch in _batches(triples) if (text := writer.lines(batch)))
@@ -86,7 +83,6 @@ class _Writer:
         self.written = self.left_out = 0
 
     def lines(self, batch: pa.RecordBatch) -> bytes:
-        """The lines of a batch."""
         columns = [_encoded(column) for column in batch.columns[: 4 if self._graphs else 3]]
         right = np.ones(batch.num_rows, np.bool_)
         for position, column in enumerate(columns):
@@ -221,7 +217,6 @@ def _with_names(terms: Any) -> Any:
 
 
 def _write_parsed(sink: BinaryIO, texts: Iterator[bytes], syntax: str) -> None:
-    """Writes lines in another format."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
     first = next(texts, b"")

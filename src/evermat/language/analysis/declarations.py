@@ -267,7 +267,6 @@ def clause_atoms(clause: ast.Clause) -> Iterator[ast.Atom]:
 
 
 def _atoms(nodes: Iterable[ast.Node]) -> Iterator[ast.Atom]:
-    """All atoms of formulas and expressions, those inside aggregates included."""
     for node in nodes:
         if isinstance(node, ast.Atom):
             yield node

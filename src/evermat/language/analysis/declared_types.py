@@ -15,14 +15,10 @@ PRIMITIVES = {str(t): t for t in Type}
 _SHOWN = 8  # types of a cycle that are shown
 _ELSEWHERE = {  # what other languages call the primitive types
     "double": "float",
-    "int": "number",
-    "int64": "number",
-    "integer": "number",
     "iri": "term",
-    "str": "symbol",
-    "string": "symbol",
-    "uint": "unsigned",
-    "uint64": "unsigned",
+    **dict.fromkeys(("int", "int64", "integer"), "number"),
+    **dict.fromkeys(("str", "string"), "symbol"),
+    **dict.fromkeys(("uint", "uint64"), "unsigned"),
 }
 
 

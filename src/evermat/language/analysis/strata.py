@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from evermat.core import Problems
 from evermat.core import error_catalogue as errors
@@ -20,7 +21,7 @@ from evermat.language.patterns.equality import EQUALITY_CLASSES, equality_of, re
 _SHOWN = 12  # relations of a cycle that are shown
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Stratum:
     """The relations of one stratum, and the rules that derive them.
 
@@ -36,6 +37,11 @@ class Stratum:
     @property
     def rules(self) -> tuple[Rule, ...]:
         return self.nonrecursive + self.recursive
+
+    @cached_property
+    def reads(self) -> frozenset[str]:
+        """The relations that its rules read; every update asks."""
+        return frozenset(name for rule in self.rules for name in rule.reads)
 
     @property
     def plain(self) -> tuple[Rule, ...]:

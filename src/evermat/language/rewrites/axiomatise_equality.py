@@ -32,23 +32,21 @@ def treat_equality(program: Program, problems: Problems) -> Program:
 
 
 def _axiomatised(program: Program) -> Program:
-    axioms = [*_equivalence(program.relations)]
-    for relation in program.relations.values():
+    relations = program.relations
+    axioms = [
+        Rule(_same(relations, _Y, _X), (_same(relations, _X, _Y),), _NOWHERE),
+        Rule(_same(relations, _X, _Z), (_same(relations, _X, _Y), _same(relations, _Y, _Z)), _NOWHERE),
+    ]
+    for relation in relations.values():
         if relation.name != SAME_AS and not relation.hidden:
-            axioms += _replacement(relation, program.relations)
+            axioms += _replacement(relation, relations)
     return program.with_rules([*program.rules, *axioms])
 
 
 def _same(relations: dict[str, Relation], left: Variable, right: Variable) -> Atom:
-    """The atom that two terms are the same."""
     if TRIPLE in relations:
         return Atom(relations[TRIPLE], (left, Constant(SAME_AS, Type.TERM), right))
     return Atom(relations[SAME_AS], (left, right))
-
-
-def _equivalence(relations: dict[str, Relation]) -> Iterator[Rule]:
-    yield Rule(_same(relations, _Y, _X), (_same(relations, _X, _Y),), _NOWHERE)
-    yield Rule(_same(relations, _X, _Z), (_same(relations, _X, _Y), _same(relations, _Y, _Z)), _NOWHERE)
 
 
 def _replacement(relation: Relation, relations: dict[str, Relation]) -> Iterator[Rule]:

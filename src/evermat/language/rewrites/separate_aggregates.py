@@ -55,7 +55,9 @@ class _Separation:
         plain = [literal for literal in rule.body if not isinstance(literal, model.Aggregation)]
         bound = bound_by(plain, ())
         ready = next(a for a in rule.body if isinstance(a, model.Aggregation) and set(a.keys) <= bound)
-        name = self._name(rule)
+        head = rule.head.relation.name
+        self._numbers[head] += 1
+        name = f"{head}#{self._numbers[head]}"
         result = model.Variable("'result", ready.result.type)
         relation = self._relation(name, [*ready.keys, result], rule)
 
@@ -107,12 +109,11 @@ class _Separation:
         else:
             bodies = list(ready.alternatives)
             self._check_alternatives(ready)
-        given = tuple(groups)
         order = dict.fromkeys(v for body in bodies for literal in body for v in model.variables_of(literal))
         columns = [*ready.keys, *(v for v in order if v not in ready.keys)]
         relation = self._relation(f"{name}.rows", columns, rule)
         rows = model.Atom(relation, tuple(columns))
-        rules += [model.Rule(rows, given + body, rule.span) for body in bodies]
+        rules += [model.Rule(rows, groups + body, rule.span) for body in bodies]
         return (rows,)
 
     def _check_alternatives(self, ready: model.Aggregation) -> None:
@@ -125,11 +126,6 @@ class _Separation:
             for variable in variables - bound:
                 name = variable.name.partition("'")[0]
                 self._problems.add(errors.ALTERNATIVE_VARIABLE, ready.span, name=name)
-
-    def _name(self, rule: model.Rule) -> str:
-        name = rule.head.relation.name
-        self._numbers[name] += 1
-        return f"{name}#{self._numbers[name]}"
 
     def _relation(self, name: str, variables: list[model.Variable], rule: model.Rule) -> model.Relation:
         columns = tuple(model.Column(v.name.partition("'")[0] or "result", v.type, str(v.type)) for v in variables)

@@ -24,7 +24,6 @@ class Name:
 
     @property
     def is_iri(self) -> bool:
-        """Whether this is an RDF name."""
         return self.text.startswith("<")
 
 

@@ -1,16 +1,97 @@
-"""The grammar's tables: made by lark, kept between runs, and run by an automaton of our own."""
+"""The grammar's tables: made by lark, kept between runs, and run by a tight loop.
+
+lark's own driver looks up every rule by value and calls through several objects for each token, which is half of the time that a
+large program takes to parse. This one runs the same tables with the same callbacks; a caller that needs more (what could have
+come instead of a token) feeds the tokens to lark's interactive parser.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from lark import Lark
+from lark.parsers.lalr_analysis import Shift
 
 from evermat.core import cached_file
-from evermat.language.syntax.lalr import Automaton
 from evermat.language.syntax.lexer import Lexer
+from evermat.language.syntax.tokens import Token
 from evermat.language.syntax.tree_builder import Builder
+
+
+class Rejected(Exception):  # noqa: N818
+    """A token cannot stand where it stands."""
+
+
+class Automaton:
+    """Reads one statement after the other: `start`, `feed` for each token, `finish`."""
+
+    def __init__(self, lark: Lark) -> None:
+        configuration = lark.parse_interactive().parser_state.parse_conf
+        callbacks = configuration.callbacks
+        self._first = configuration.start_state
+        self._last = configuration.end_state
+        # For each state and terminal: the state to shift to, or (rule's length, callback, rule's name) to reduce.
+        self._actions: dict[Any, dict[str, tuple[Any, ...]]] = {
+            state: {
+                name: (target,) if action is Shift else (len(target.expansion), callbacks[target], target.origin.name)
+                for name, (action, target) in actions.items()
+            }
+            for state, actions in configuration.states.items()
+        }
+        self._states: list[Any] = []
+        self._values: list[Any] = []
+
+    def start(self) -> None:
+        self._states = [self._first]
+        self._values = []
+
+    def feed(self, token: Token) -> None:
+        """Takes the next token.
+
+        Raises:
+            Rejected: it cannot stand here; what was read so far is lost.
+        """
+        actions, states, values = self._actions, self._states, self._values
+        kind = token.type
+        while True:
+            action = actions[states[-1]].get(kind)
+            if action is None:
+                raise Rejected
+            if len(action) == 1:
+                states.append(action[0])
+                values.append(token)
+                return
+            size, callback, name = action
+            if size:
+                parts = values[-size:]
+                del values[-size:]
+                del states[-size:]
+            else:
+                parts = []
+            states.append(actions[states[-1]][name][0])
+            values.append(callback(parts))
+
+    def finish(self) -> Any:
+        """The statement that the tokens make.
+
+        Raises:
+            Rejected: something is missing.
+        """
+        actions, states, values = self._actions, self._states, self._values
+        while states[-1] != self._last:
+            action = actions[states[-1]].get("$END")
+            if action is None:
+                raise Rejected
+            size, callback, name = action
+            begin = len(values) - size
+            parts = values[begin:]
+            del values[begin:]
+            del states[len(states) - size :]
+            states.append(actions[states[-1]][name][0])
+            values.append(callback(parts))
+        return values[-1]
 
 
 @cache

@@ -16,8 +16,7 @@ from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
 from evermat.language.syntax import parse_tables
 from evermat.language.syntax.ast import Clause, Node, Statement
-from evermat.language.syntax.lalr import Rejected
-from evermat.language.syntax.parse_tables import lark_parser, lexer
+from evermat.language.syntax.parse_tables import Rejected, lark_parser, lexer
 from evermat.language.syntax.syntax_errors import report
 from evermat.language.syntax.tokens import Token, Tokens
 from evermat.language.syntax.tree_builder import SyntaxProblem, span_of

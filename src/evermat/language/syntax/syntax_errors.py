@@ -27,18 +27,14 @@ _REFUSED_PUNCTUATION = {
     "<=": ("subsumption rules", "use an aggregate such as `min` or `max`"),
 }
 _REFUSED_DIRECTIVE = {
-    ".comp": ("components", "write the rules out"),
-    ".init": ("components", "write the rules out"),
-    ".override": ("components", "write the rules out"),
+    **dict.fromkeys((".comp", ".init", ".override"), ("components", "write the rules out")),
     ".functor": ("user-defined functors", "compute the value before it is read, or in rules"),
-    ".include": ("included files", "put everything into one file"),
+    **dict.fromkeys((".include", ".once"), ("included files", "put everything into one file")),
     ".lattice": ("lattices", "use an aggregate such as `min` or `max`"),
-    ".once": ("included files", "put everything into one file"),
 }
 _READABLE = {
     "WORD": "a name",
-    "NUMBER": "a number",
-    "FLOAT": "a number",
+    **dict.fromkeys(("NUMBER", "FLOAT"), "a number"),
     "STRING": "a string",
     "IRI": "an IRI",
     "PREFIXED": "a prefixed name",
@@ -197,7 +193,6 @@ def _expected(accepted: set[str], tokens: Tokens) -> str:
 
 @cache
 def _quoted(terminal: str) -> str:
-    """A terminal as it is written."""
     for definition in lark_parser().terminals:
         if definition.name == terminal and definition.pattern.type == "str":
             return f"`{definition.pattern.value}`"

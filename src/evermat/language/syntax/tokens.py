@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from evermat.language.syntax.ast import Statement, Unread
 
 
+@dataclass(slots=True, eq=False)
 class Token:
     """A terminal of the grammar at a place of the text."""
 
-    __slots__ = ("end_pos", "start_pos", "type", "value")
-
-    def __init__(self, type_: str, value: str, start_pos: int = 0, end_pos: int = 0) -> None:
-        self.type, self.value = type_, value
-        self.start_pos, self.end_pos = start_pos, end_pos
-
-    def __repr__(self) -> str:
-        return f"Token({self.type}, {self.value!r})"
+    type: str
+    value: str
+    start_pos: int = 0
+    end_pos: int = 0
 
 
 _SKIP_LIMIT = 20_000  # tokens after a mistake among which the next statement must begin
@@ -92,12 +90,14 @@ class Tokens:
             if component:
                 if token.type == "RBRACE" and depth <= 0:
                     break
-            elif self._ends_statement(token) or (directive and self.begins_line(indented=False)):
+            elif (
+                token.type == "DOT"
+                or begins_directive(self.peek())
+                or is_rest_of_line(token)
+                or (directive and self.begins_line(indented=False))
+            ):
                 break
         return found
-
-    def _ends_statement(self, token: Token) -> bool:
-        return token.type == "DOT" or begins_directive(self.peek()) or is_rest_of_line(token)
 
     def _is_behind(self, ended: bool) -> bool:
         """Whether the broken statement is already behind us."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from lark import Transformer
@@ -10,9 +9,12 @@ from lark import Transformer
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
 from evermat.language.syntax import ast
-from evermat.language.syntax.precedence import group_operators
 from evermat.language.syntax.tokens import Token
 from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
+
+# The precedence of operators, from loosest to tightest, as in Soufflé.
+_LEVELS = ["lor", "lxor", "land", "bor", "bxor", "band", "bshl bshr bshru", "+ -", "* / %", "sign", "^"]
+_PRECEDENCE = {operator: level for level, operators in enumerate(_LEVELS) for operator in operators.split()}
 
 
 class SyntaxProblem(Exception):  # noqa: N818
@@ -33,15 +35,11 @@ def name_of(token: Token) -> ast.Name:
     return ast.Name(token.value, span_of(token))
 
 
-def _spread(method: Callable[..., Any]) -> Callable[[Any, list[Any]], Any]:
-    """Calls a method with a list of children as its arguments, as lark's `v_args` does, but in one step instead of three."""
-    return lambda self, children: method(self, *children)
-
-
 def _spreading(builder: type[Any]) -> Any:
+    """Calls methods with lists of children as their arguments, as lark's `v_args` does, but in one step instead of three."""
     for name, method in list(vars(builder).items()):
         if not name.startswith("_"):
-            setattr(builder, name, _spread(method))
+            setattr(builder, name, lambda self, children, method=method: method(self, *children))
     return builder
 
 
@@ -75,6 +73,8 @@ class Builder(Transformer[Token, Any]):
     def prefix(self, *_tokens: Token) -> None:
         """Nothing to build: the lexer has taken note of it."""
 
+    plan_item = prefix  # plans of our own are made instead
+
     def pragma(self, keyword: Token, key: Token, value: Token | None) -> Any:
         span = Span(keyword.start_pos, (value or key).end_pos)
         return ast.Pragma(_string(key), _string(value) if value else "", span)
@@ -82,33 +82,25 @@ class Builder(Transformer[Token, Any]):
     def ignored(self, keyword: Token, *_rest: Any) -> Any:
         return ast.Ignored(keyword.value, span_of(keyword))
 
-    def fact(self, heads: list[ast.Atom]) -> Any:
-        return ast.Clause(heads, None, Span(heads[0].span.start, heads[-1].span.end))
-
-    def rule(self, heads: list[ast.Atom], body: ast.Formula) -> Any:
+    def rule(self, heads: list[ast.Atom], body: ast.Formula | None = None) -> Any:
         return ast.Clause(heads, body, Span(heads[0].span.start, heads[-1].span.end))
+
+    fact = rule
 
     def names(self, *tokens: Token) -> list[ast.Name]:
         return [name_of(t) for t in tokens]
 
-    def attributes(self, *attributes: ast.Attribute) -> list[ast.Attribute]:
-        return list(attributes)
-
     def attribute(self, name: Token, type_: Token) -> ast.Attribute:
         return ast.Attribute(name.value, name_of(type_), span_of(name))
-
-    def parameters(self, *parameters: ast.Parameter) -> list[ast.Parameter]:
-        return list(parameters)
 
     def parameter(self, key: Token, value: Token) -> ast.Parameter:
         text = _string(value) if value.type == "STRING" else value.value
         return ast.Parameter(key.value, text, Span(key.start_pos, value.end_pos))
 
-    def plan_item(self, *_tokens: Token) -> None:
-        """Plans of our own are made instead."""
+    def heads(self, *items: Any) -> list[Any]:
+        return list(items)
 
-    def heads(self, *atoms: ast.Atom) -> list[ast.Atom]:
-        return list(atoms)
+    attributes = parameters = arguments = heads
 
     def equation(self, left: ast.Expression, right: ast.Expression) -> ast.Equation:
         span = Span(left.span.start, right.span.end)
@@ -116,9 +108,6 @@ class Builder(Transformer[Token, Any]):
 
     def atom(self, name: Token, arguments: list[ast.Expression] | None, end: Token) -> ast.Atom:
         return ast.Atom(name_of(name), arguments or [], Span(name.start_pos, end.end_pos))
-
-    def arguments(self, *arguments: ast.Expression) -> list[ast.Expression]:
-        return list(arguments)
 
     def disjunction(self, *parts: ast.Formula) -> ast.Formula:
         return ast.Or(list(parts))
@@ -143,7 +132,7 @@ class Builder(Transformer[Token, Any]):
         return ast.Compare(name.value, left, right, Span(name.start_pos, end.end_pos))
 
     def operation(self, *parts: Any) -> ast.Expression:
-        return group_operators(list(parts))
+        return _grouped(list(parts))
 
     def variable(self, name: Token) -> ast.Var:
         return ast.Var(name.value, span_of(name))
@@ -192,10 +181,49 @@ class Builder(Transformer[Token, Any]):
 
 
 def _string(token: Token) -> str:
-    """The text of a string token, with its escapes resolved."""
     try:
         return unescape(token.value[1:-1])
     except BadEscapeError as error:
         sequence, offset = error.args
         start = token.start_pos + 1 + offset
         raise SyntaxProblem(errors.BAD_ESCAPE, Span(start, start + len(sequence)), escape=sequence) from None
+
+
+def _grouped(parts: list[ast.Expression | Token]) -> ast.Expression:
+    """The tree of a flat list of operands and operator tokens: `-x ^ 2 + y` is `(-(x ^ 2)) + y`."""
+    operands: list[ast.Expression] = []
+    waiting: list[tuple[int, Token]] = []  # operators whose right side is still being read, with their levels
+    is_sign = True
+    for part in parts:
+        if not isinstance(part, Token):
+            operands.append(part)
+            is_sign = False
+            continue
+        level = _PRECEDENCE["sign" if is_sign else part.value]
+        # `^` groups to the right, everything else to the left
+        while not is_sign and waiting and (waiting[-1][0] > level or (waiting[-1][0] == level and part.value != "^")):
+            _apply(*waiting.pop(), operands)
+        waiting.append((level, part))
+        is_sign = True
+    while waiting:
+        _apply(*waiting.pop(), operands)
+    return operands[0]
+
+
+def _apply(level: int, operator: Token, operands: list[ast.Expression]) -> None:
+    """Replaces the last operands by the operator applied to them."""
+    right = operands.pop()
+    if level == _PRECEDENCE["sign"]:
+        operands.append(_signed(operator.value, right, operator.start_pos))
+    else:
+        left = operands.pop()
+        operands.append(ast.Call(operator.value, [left, right], Span(left.span.start, right.span.end)))
+
+
+def _signed(sign: str, operand: ast.Expression, start: int) -> ast.Expression:
+    span = Span(start, operand.span.end)
+    if sign != "-":
+        return ast.Call(sign, [operand], span)
+    if isinstance(operand, ast.Literal) and operand.kind in ("integer", "float"):
+        return ast.Literal(operand.kind, -operand.value, span)  # type: ignore[operator]
+    return ast.Call("neg", [operand], span)

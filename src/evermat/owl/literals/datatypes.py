@@ -22,6 +22,7 @@ _XSD = XSD.replace(".", r"\.")
 _INTEGER_NAMES = r"(?:\w*[Ii]nteger|(?:unsigned)?(?:[Ll]ong|[Ii]nt|[Ss]hort|[Bb]yte))"
 _INTEGER_TYPES = rf"\^\^<{_XSD}{_INTEGER_NAMES}>"
 _DECIMAL_TYPE = rf"\^\^<{_XSD}decimal>"
+_DECIMALS = rf'"[+-]?[0-9]+"{_INTEGER_TYPES}|"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"{_DECIMAL_TYPE}'
 _STRING_TYPES = rf"(?:\^\^<{_XSD}(?:{'|'.join(_STRINGS)})>)?"
 _CHARACTER = r'(?:[^"\\]|\\[^u]|\\u[0-9A-F]{4})'  # one, as the engine spells it
 _TEXT = r'(?:[^"\\]|\\.)*'
@@ -105,7 +106,7 @@ def datatype_pattern(name: str) -> str | None:
         return ANY_LITERAL
     if name in (owl("real"), owl("rational")):
         rational = owl("rational").replace(".", r"\.")
-        return rf'{_decimals()}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
+        return rf'{_DECIMALS}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
     if name == rdf("PlainLiteral"):
         return rf'"{_TEXT}"(?:{_LANGUAGE}|{_STRING_TYPES})'
     if name == rdf("langString"):
@@ -119,7 +120,7 @@ def _xsd_pattern(local: str) -> str | None:
     if local in INTEGER_RANGES:
         return _integers(*INTEGER_RANGES[local])
     if local == "decimal":
-        return _decimals()
+        return _DECIMALS
     if local in _TEXTS:
         return f'"{_TEXTS[local]}"{_STRING_TYPES}'
     return rf'"{_LEXICAL[local]}"\^\^<{_XSD}{local}>' if local in _LEXICAL else _SHARED.get(local)
@@ -133,10 +134,6 @@ def _integers(low: int | None, high: int | None) -> str:
     point = r"(?:\.0*)?"
     zero = r"|[+-]?\.0+" if (low is None or low <= 0) and (high is None or high >= 0) else ""
     return rf'"{whole}"{_INTEGER_TYPES}|"(?:{whole}{point}{zero})"{_DECIMAL_TYPE}'
-
-
-def _decimals() -> str:
-    return rf'"[+-]?[0-9]+"{_INTEGER_TYPES}|"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"{_DECIMAL_TYPE}'
 
 
 # --- facets --------------------------------------------------------------------------------------------------
@@ -236,9 +233,6 @@ def _language_range(language: str) -> str | None:
     if re.fullmatch("[A-Za-z]+(?:-[A-Za-z0-9]+)*", language) is None:
         return None
     return f'"{_TEXT}"@{language.lower()}(?:-[a-z0-9-]*)?'
-
-
-# --- values --------------------------------------------------------------------------------------------------
 
 
 def value_pattern(literal: str) -> str | None:

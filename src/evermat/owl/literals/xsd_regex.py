@@ -29,11 +29,7 @@ class UnreadableError(ValueError):
 
 
 def translated(pattern: str) -> str:
-    """The pattern as one of RE2 over the escaped text, in parentheses.
-
-    Raises:
-        UnreadableError: there is none.
-    """
+    """The pattern as one of RE2 over the escaped text, in parentheses."""
     found, at = _choice(pattern, 0)
     if at != len(pattern):
         raise UnreadableError(pattern)

@@ -13,40 +13,18 @@ from evermat.owl.ontology.graph import MalformedError
 from evermat.owl.ontology.swrl import read_rule
 from evermat.owl.vocabulary import is_blank, is_built_in, is_iri, owl
 
-# In the order in which rules stand in a program.
-KINDS = (
-    "SubClassOf",
-    "EquivalentClasses",
-    "DisjointClasses",
-    "DisjointUnion",
-    "SubObjectPropertyOf",
-    "SubDataPropertyOf",
-    "EquivalentObjectProperties",
-    "EquivalentDataProperties",
-    "InverseObjectProperties",
-    "ObjectPropertyDomain",
-    "DataPropertyDomain",
-    "ObjectPropertyRange",
-    "DataPropertyRange",
-    "SymmetricObjectProperty",
-    "TransitiveObjectProperty",
-    "ReflexiveObjectProperty",
-    "FunctionalObjectProperty",
-    "FunctionalDataProperty",
-    "InverseFunctionalObjectProperty",
-    "InverseFunctionalDataProperty",
-    "HasKey",
-    "IrreflexiveObjectProperty",
-    "AsymmetricObjectProperty",
-    "DisjointObjectProperties",
-    "DisjointDataProperties",
-    "ClassAssertion",
-    "NegativeObjectPropertyAssertion",
-    "NegativeDataPropertyAssertion",
-    "DifferentIndividuals",
-    "DatatypeDefinition",
-    "DLSafeRule",
-)
+_IN_ORDER = """
+    SubClassOf EquivalentClasses DisjointClasses DisjointUnion
+    SubObjectPropertyOf SubDataPropertyOf EquivalentObjectProperties EquivalentDataProperties InverseObjectProperties
+    ObjectPropertyDomain DataPropertyDomain ObjectPropertyRange DataPropertyRange
+    SymmetricObjectProperty TransitiveObjectProperty ReflexiveObjectProperty
+    FunctionalObjectProperty FunctionalDataProperty
+    InverseFunctionalObjectProperty InverseFunctionalDataProperty HasKey
+    IrreflexiveObjectProperty AsymmetricObjectProperty DisjointObjectProperties DisjointDataProperties
+    ClassAssertion NegativeObjectPropertyAssertion NegativeDataPropertyAssertion DifferentIndividuals
+    DatatypeDefinition DLSafeRule
+"""
+KINDS = tuple(_IN_ORDER.split())  # as rules stand in a program
 _ANY_ORDER = {kind for kind in KINDS if kind.startswith(("Equivalent", "Disjoint", "Different"))} - {"DisjointUnion"}
 _TYPES = {
     vocab.ALL_DISJOINT_CLASSES: "DisjointClasses",

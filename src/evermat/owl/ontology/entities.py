@@ -31,12 +31,11 @@ class Entities:
         self.annotations = {name for name in annotations if name not in objects and name not in data}
         self.literals_only = frozenset(data - objects)
         self.individuals_only = frozenset(objects - data)
-        self._data = self._with_data(graph, data, objects | self.annotations)
+        self.data = self._with_data(graph, data, objects | self.annotations)  # properties whose values are literals
 
     def is_datatype(self, name: str) -> bool:
-        if name in _DATATYPES or name.startswith(f"<{vocab.XSD}"):
-            return True
-        return name in self._datatypes and name not in self._classes
+        declared = name in self._datatypes and name not in self._classes
+        return declared or name in _DATATYPES or name.startswith(f"<{vocab.XSD}")
 
     def is_data_range(self, graph: Graph, node: str) -> bool:
         """Whether a node names or describes a set of literals."""
@@ -50,10 +49,6 @@ class Entities:
         return any(
             is_literal(value) for head in about.get(owl("oneOf"), ()) for value in graph.values(head, rdf("first"))
         )
-
-    def is_data(self, property_: str) -> bool:
-        """Whether the values of a property are literals."""
-        return property_ in self._data
 
     def _with_data(self, graph: Graph, declared: set[str], others: set[str]) -> set[str]:
         """The properties that are declared to have literals, or are used with literals, and those that stand beside one."""

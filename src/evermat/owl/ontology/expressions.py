@@ -201,7 +201,6 @@ class Reader:
         }
 
     def property_of(self, node: str) -> Property:
-        """The property that a node names or describes."""
         inverse = False
         passed: set[str] = set()
         while is_blank(node):
@@ -211,17 +210,15 @@ class Reader:
             node, inverse = self.graph.value(node, INVERSE), not inverse
         if is_literal(node):
             raise MalformedError(f"{node} is not a property")
-        return Property(node, inverse, self.entities.is_data(node))
+        return Property(node, inverse, node in self.entities.data)
 
     def class_(self, node: str) -> Class:
-        """The class that a node names or describes."""
         found = self.expression(node)
         if is_range(found):
             raise MalformedError("there is a data range where a class is expected")
         return found  # type: ignore[return-value]
 
     def range(self, node: str) -> Range:
-        """The set of literals that a node names or describes."""
         found = self.expression(node)
         if not is_range(found):
             raise MalformedError("there is a class where a data range is expected")

@@ -19,17 +19,10 @@ class Graph:
     def __init__(self, triples: Iterable[Triple] = ()) -> None:
         self._subjects: dict[str, dict[str, list[str]]] = {}
         self._properties: dict[str, list[tuple[str, str]]] = {}
-        self._seen: set[Triple] = set()
-        for triple in triples:
-            self.add(triple)
-
-    def add(self, triple: Triple) -> None:
-        if triple in self._seen:
-            return
-        self._seen.add(triple)
-        subject, property_, value = triple
-        self._subjects.setdefault(subject, {}).setdefault(property_, []).append(value)
-        self._properties.setdefault(property_, []).append((subject, value))
+        self._seen = dict.fromkeys(triples)
+        for subject, property_, value in self._seen:
+            self._subjects.setdefault(subject, {}).setdefault(property_, []).append(value)
+            self._properties.setdefault(property_, []).append((subject, value))
 
     def __contains__(self, triple: Triple) -> bool:
         return triple in self._seen
@@ -53,7 +46,6 @@ class Graph:
         return self._subjects.get(subject, {})
 
     def values(self, subject: str, property_: str) -> list[str]:
-        """The values that a subject has for a property."""
         return self.about(subject).get(property_, [])
 
     def value(self, subject: str, property_: str) -> str:

@@ -42,11 +42,7 @@ NAMES = {functional: (rdf, count, predicate) for rdf, (functional, count, predic
 
 
 def read_rule(reader: Reader, node: str) -> tuple[tuple[RuleAtom, ...], tuple[RuleAtom, ...]]:
-    """The atoms of the body and of the head of a rule.
-
-    Raises:
-        MalformedError: it is not as it should be.
-    """
+    """The atoms of the body and of the head of a rule."""
     return _atoms(reader, node, "body"), _atoms(reader, node, "head")
 
 

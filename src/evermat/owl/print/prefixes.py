@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.vocabulary import PREFIXES
 
 _WELL_KNOWN = {
-    "rdf": RDF,
-    "rdfs": RDFS,
-    "owl": OWL,
-    "xsd": XSD,
+    **PREFIXES,
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "foaf": "http://xmlns.com/foaf/0.1/",
     "dc": "http://purl.org/dc/elements/1.1/",

@@ -69,7 +69,8 @@ class Printer:
         printed = [rule for rule in rules if self._layout.triples or not _is_about_types(rule)]
         for rule in printed:
             groups[rule.kind].append(self._rule(rule))
-        stated = [self._fact(triple) for triple in facts]
+        links = (Member(o, s) if p == TYPE else Link(p, s, o) for s, p, o in facts)
+        stated = [f"{self._atom(link, set())}." for link in links]
         sections = [[f"// {kind}", *lines] for kind, lines in groups.items() if lines]
         if stated:
             sections.append(["// Facts", *stated])
@@ -117,11 +118,6 @@ class Printer:
         once = {term for term, count in counts.items() if count == 1 and is_variable(term)}
         head, *body = [self._atom(atom, once) for atom in (rule.head, *rule.body)]
         return f"{head} :- {', '.join(body)}." if body else f"{head}."
-
-    def _fact(self, triple: Triple) -> str:
-        subject, property_, value = triple
-        atom = Member(value, subject) if property_ == TYPE else Link(property_, subject, value)
-        return f"{self._atom(atom, set())}."
 
     def _atom(self, atom: Atom, once: set[str]) -> str:
         def term(text: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evermat.owl import vocabulary as vocab
-from evermat.owl.ontology.axioms import Axiom
 from evermat.owl.ontology.expressions import Namer, written
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.rules.model import (
@@ -22,25 +22,16 @@ from evermat.owl.rules.model import (
     is_variable,
     substituted,
     terms_of,
-    with_helpers,
 )
 from evermat.owl.vocabulary import is_blank, is_iri, owl
 
 NEEDS_TRIPLES = "classes are values here, which only rules over `triple` can express"
 _LONGEST = 500  # characters of an axiom that an inconsistency shows
 _VARIABLES = "xyzuvw"
-_SCHEMA = frozenset(
-    {
-        vocab.SUB_CLASS,
-        vocab.SUB_PROPERTY,
-        vocab.DOMAIN,
-        vocab.RANGE,
-        vocab.EQUIVALENT_CLASS,
-        vocab.EQUIVALENT_PROPERTY,
-        vocab.INVERSE,
-        owl("disjointWith"),
-    }
-    | vocab.CHARACTERISTICS.keys()
+_SCHEMA = (
+    vocab.CHARACTERISTICS.keys()
+    | {vocab.SUB_CLASS, vocab.EQUIVALENT_CLASS, vocab.SUB_PROPERTY, vocab.EQUIVALENT_PROPERTY}
+    | {vocab.DOMAIN, vocab.RANGE, vocab.INVERSE, owl("disjointWith")}
 )
 
 
@@ -81,7 +72,6 @@ class Output:
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """All rules, in the order in which they came."""
         return tuple(self._rules.values())
 
     def keep(self, rules: Sequence[Rule]) -> None:
@@ -95,19 +85,16 @@ class Output:
                 counts[stem] = counts.get(stem, 0) + 1
                 new[name] = f"{stem}_{counts[stem]}"
         self.helpers = {new[name]: replace(self.helpers[name], name=new[name]) for name in new}
-        renamed = [
-            replace(rule, head=with_helpers(rule.head, new), body=tuple(with_helpers(atom, new) for atom in rule.body))
-            for rule in rules
-        ]
+
+        def called(atom: Any) -> Any:
+            return Helper(new[atom.name], atom.terms) if isinstance(atom, Helper) else atom
+
+        renamed = [replace(rule, head=called(rule.head), body=tuple(map(called, rule.body))) for rule in rules]
         gone = {rule.axiom for rule in self.rules} - {rule.axiom for rule in renamed}
         self.notes = [replace(note, translated=note.translated and note.axiom not in gone) for note in self.notes]
         self._rules = {(rule.head, rule.body): rule for rule in renamed}
 
-    def begin(self, axiom: Axiom) -> None:
-        """What follows comes from this axiom."""
-        self.begin_text(axiom.kind, axiom.text(self.name))
-
-    def begin_text(self, kind: str, text: str) -> None:
+    def begin(self, kind: str, text: str) -> None:
         """What follows comes from an axiom with this text."""
         self._kind, self._text, self._lost, self._emitted, self._variables = kind, text, {}, False, 0
 

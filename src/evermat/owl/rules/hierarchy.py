@@ -7,6 +7,7 @@ although that course is not known.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import TypeVar
 
@@ -41,9 +42,10 @@ class Hierarchy:
         self._classes: dict[str, dict[str, None]] = {}
         self._descriptions: dict[str, dict[Class, None]] = {}  # expressions above classes that have a name
         self._properties: dict[Property, dict[Property, None]] = {}
-        self._above_class: dict[str, list[str]] = {}
         self._above_expression: dict[tuple[Class | Range, int], list[Class | Range]] = {}
-        self._above_property: dict[Property, list[Property]] = {}
+        # The names of the classes above one that has a name, without its own; a property with those above it.
+        self.names_above = cache(lambda name: _reachable(name, self._classes))
+        self._properties_above = cache(lambda property_: [property_, *_reachable(property_, self._properties)])
         for axiom in axioms:
             self._add(axiom)
 
@@ -101,16 +103,41 @@ class Hierarchy:
                     for class_ in (*self.above(filler, levels - 1), TOP_CLASS):
                         yield canonical(Some(other, class_))
 
-    def names_above(self, name: str) -> list[str]:
-        """The names of the classes above one that has a name, without its own."""
-        if name not in self._above_class:
-            self._above_class[name] = _reachable(name, self._classes)
-        return self._above_class[name]
+    def handed_on(self, axioms: Iterable[Axiom]) -> Iterator[tuple[Class, Class]]:
+        """The superclass expressions that say more than rules do, each with the subclass expressions that contain it."""
+        asked: set[Class] = set()
+        told: dict[Class, None] = {}
+        for axiom in axioms:
+            for sub, super_ in inclusions(axiom):
+                asked.update(map(canonical, (*on_the_left(sub), *on_the_right(super_))))
+                told.update(dict.fromkeys(map(canonical, known_on_the_right(super_))))
+            if axiom.kind in ("DisjointClasses", "DisjointUnion", "HasKey"):
+                asked.update(canonical(found) for part in axiom.parts for found in on_the_left(part))
+        deepest = levels(asked)
+        for expression in told:
+            for wider in self.above(expression, deepest):
+                if wider in asked:
+                    yield expression, wider
 
-    def _properties_above(self, property_: Property) -> list[Property]:
-        if property_ not in self._above_property:
-            self._above_property[property_] = [property_, *_reachable(property_, self._properties)]
-        return self._above_property[property_]
+
+def inclusions(axiom: Axiom) -> Iterator[tuple[Class, Class]]:
+    """The axiom as inclusions of classes, as far as it is one."""
+    match axiom.kind, axiom.parts:
+        case "SubClassOf", (sub, super_):
+            yield sub, super_
+        case "EquivalentClasses", (one, other):
+            yield one, other
+            yield other, one
+        case "DisjointUnion", (whole, *parts):
+            for part in parts:
+                yield part, whole
+            yield whole, Or(tuple(parts))
+        case (("ObjectPropertyDomain" | "DataPropertyDomain"), (property_, class_)):
+            yield Some(property_, TOP_CLASS), class_
+        case (("ObjectPropertyRange" | "DataPropertyRange"), (property_, filler)):
+            yield TOP_CLASS, All(property_, filler)
+        case "ClassAssertion", (class_, individual):
+            yield OneOf((individual,)), class_
 
 
 def property_inclusions(axiom: Axiom) -> Iterator[tuple[Property, Property]]:

@@ -112,8 +112,3 @@ def substituted(atom: Any, terms: Mapping[str, str]) -> Any:
         case Helper(name, inner):
             return Helper(name, tuple(terms.get(term, term) for term in inner))
     return atom
-
-
-def with_helpers(atom: Any, names: Mapping[str, str]) -> Any:
-    """An atom of a relation of the translation's own, called otherwise."""
-    return Helper(names[atom.name], atom.terms) if isinstance(atom, Helper) else atom

@@ -7,7 +7,7 @@ between alternatives, what is absent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from math import prod
 
@@ -175,12 +175,12 @@ class Sides:
         if not is_range(filler):
             return [(head, (value, *body)) for head, body in self.heads(filler, y)]  # type: ignore[arg-type]
         if property_.name in self._literals_only:
-            return [(_FALSE, (value, *body)) for body in self._other_values(filler, y)]  # type: ignore[arg-type]
+            return [(_FALSE, (value, *body)) for body in self.values(filler, y, negated=True)]  # type: ignore[arg-type]
         if filler == TOP_RANGE:
             return []
         # An IRI may be another name of a literal, where it is not said that there are only literals.
         literal = Match(ANY_LITERAL, y)
-        return [(_FALSE, (value, literal, *body)) for body in self._other_values(filler, y)]  # type: ignore[arg-type]
+        return [(_FALSE, (value, literal, *body)) for body in self.values(filler, y, negated=True)]  # type: ignore[arg-type]
 
     def _choice(self, expression: Or, x: str) -> list[Head]:
         """A choice says something definite if all alternatives but one are complements."""
@@ -231,57 +231,45 @@ class Sides:
             self.mixed = True
         return [(Equal(y, z), ())]
 
-    def values(self, range_: Range, v: str) -> list[Body]:
-        """The ways in which a value is known to be in a set of literals."""
+    def values(self, range_: Range, v: str, *, negated: bool = False) -> list[Body]:
+        """The ways in which a value is known to be in a set of literals, or, `negated`, not to be."""
         match range_:
             case Datatype(name) if name in self._definitions:
-                return self._by_definition(name, v, self.values)
+                return self._by_definition(name, v, negated=negated)
             case Datatype(name):
-                return [(Match(pattern, v),) for pattern in self._pattern(name)]
-            case DataAnd(parts):
-                return self.combined(*((v, self.values(part, v)) for part in parts))
-            case DataOr(parts):
-                return [body for part in parts for body in self.values(part, v)]
-            case DataOneOf(members):
+                return [(Match(pattern, v, negated),) for pattern in self._pattern(name)]
+            case DataAnd(parts) | DataOr(parts):
+                ways = [self.values(part, v, negated=negated) for part in parts]
+                if isinstance(range_, DataAnd) != negated:
+                    return self.combined(*((v, bodies) for bodies in ways))
+                return [body for bodies in ways for body in bodies]
+            case DataOneOf(members) if not negated:
                 return [(Equal(v, member),) for member in members]
-            case DataNot(part):
-                return [(Match(ANY_LITERAL, v), *body) for body in self._other_values(part, v)]
-            case Restricted(datatype, facets):
-                patterns, unsaid = restriction_patterns(datatype, facets)
-                self._lose_facets(datatype, unsaid)
-                return [] if unsaid else [tuple(Match(pattern, v) for pattern in patterns)]
-
-    def _other_values(self, range_: Range, v: str) -> list[Body]:
-        """The ways in which a value is known not to be in a set of literals."""
-        match range_:
-            case Datatype(name) if name in self._definitions:
-                return self._by_definition(name, v, self._other_values)
-            case Datatype(name):
-                return [(Match(pattern, v, negated=True),) for pattern in self._pattern(name)]
-            case DataAnd(parts):
-                return [body for part in parts for body in self._other_values(part, v)]
-            case DataOr(parts):
-                return self.combined(*((v, self._other_values(part, v)) for part in parts))
             case DataOneOf(members):
                 known = [pattern for member in members if (pattern := value_pattern(member)) is not None]
                 if len(known) < len(members):
                     self.output.lose(range_, "", "one value has many spellings, which no regular expression lists")
                     return []
                 return [(Match("|".join(known), v, negated=True),)]
-            case DataNot(part):
+            case DataNot(part) if negated:
                 return self.values(part, v)
+            case DataNot(part):
+                return [(Match(ANY_LITERAL, v), *body) for body in self.values(part, v, negated=True)]
             case Restricted(datatype, facets):
                 patterns, unsaid = restriction_patterns(datatype, facets)
-                self._lose_facets(datatype, unsaid)
-                return [(Match(pattern, v, negated=True),) for pattern in patterns]
+                for facet in unsaid:
+                    self.output.lose(Restricted(datatype, (facet,)), "", "no regular expression expresses this facet")
+                if negated:
+                    return [(Match(pattern, v, negated=True),) for pattern in patterns]
+                return [] if unsaid else [tuple(Match(pattern, v) for pattern in patterns)]
 
-    def _by_definition(self, name: str, v: str, read: Callable[[Range, str], list[Body]]) -> list[Body]:
+    def _by_definition(self, name: str, v: str, *, negated: bool) -> list[Body]:
         if name in self._opened:
             self.output.lose(Datatype(name), "", "the datatype is defined by itself")
             return []
         self._opened.append(name)
         try:
-            return read(self._definitions[name], v)
+            return self.values(self._definitions[name], v, negated=negated)
         finally:
             self._opened.pop()
 
@@ -290,10 +278,6 @@ class Sides:
         if pattern is None:
             self.output.lose(Datatype(datatype), "", "this datatype is not known")
         return [] if pattern is None else [pattern]
-
-    def _lose_facets(self, datatype: str, unsaid: tuple[tuple[str, str], ...]) -> None:
-        for facet in unsaid:
-            self.output.lose(Restricted(datatype, (facet,)), "", "no regular expression expresses this facet")
 
 
 def different_literals(y: str, z: str) -> Body:

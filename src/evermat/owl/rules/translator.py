@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import combinations
 
 from evermat.language import quote
 from evermat.owl.ontology.axioms import Axiom, Axioms
-from evermat.owl.ontology.expressions import TOP_CLASS, All, And, Class, Named, Not, OneOf, Or, Property, Some, written
+from evermat.owl.ontology.expressions import And, Class, Named, Not, Or, Property, written
 from evermat.owl.ontology.swrl import RuleAtom
 from evermat.owl.rules.collect import Note, Output
 from evermat.owl.rules.hierarchy import (
     Hierarchy,
     alternatives,
-    canonical,
+    inclusions,
     is_open,
-    known_on_the_right,
-    levels,
     normal,
-    on_the_left,
-    on_the_right,
     property_inclusions,
     without_idle_rules,
 )
@@ -38,23 +33,22 @@ class Translator:
         self.output, self.sides = output, sides
 
     def translate(self, axioms: Axioms) -> None:
-        """Puts out the rules of all axioms, and notes what is lost."""
         hierarchy = Hierarchy(axioms.axioms)
         self._name_what_is_known(axioms, hierarchy)
         for axiom in axioms.axioms:
-            self.output.begin(axiom)
+            self.output.begin(axiom.kind, axiom.text(self.output.name))
             self._translate(axiom)
             self.output.end()
         self.output.keep(without_idle_rules(self.output.rules, set(self.sides.known.values()), hierarchy))
         if axioms.equality or any(isinstance(rule.head, Equal) for rule in self.output.rules):
-            self.output.begin_text("DifferentIndividuals", "DifferentIndividuals")
+            self.output.begin("DifferentIndividuals", "DifferentIndividuals")
             self.output.emit(_FALSE, (Link(SAME, "x", "y"), Link(DIFFERENT, "x", "y")))
             self.output.emit(_FALSE, (Link(DIFFERENT, "x", "x"),))
         if self.sides.mixed:
-            self.output.begin_text("DifferentIndividuals", "DifferentIndividuals of literals")
+            self.output.begin("DifferentIndividuals", "DifferentIndividuals of literals")
             self.output.emit(_FALSE, (Link(SAME, "x", "y"), *different_literals("x", "y")))
         if axioms.nothing:
-            self.output.begin_text("ClassAssertion", "ClassAssertion of owl:Nothing")
+            self.output.begin("ClassAssertion", "ClassAssertion of owl:Nothing")
             self.output.emit(_FALSE, (Member(NOTHING, "x"),))
         for fault in axioms.faults:
             text = f"{fault.kind}({' '.join(map(self.output.name, fault.nodes))})"
@@ -65,22 +59,10 @@ class Translator:
 
         Rules cannot say that there is some course that a student takes, but they can hand on that there is one.
         """
-        asked: set[Class] = set()
-        told: dict[Class, None] = {}
-        for axiom in axioms.axioms:
-            for sub, super_ in inclusions(axiom):
-                asked.update(map(canonical, (*on_the_left(sub), *on_the_right(super_))))
-                told.update(dict.fromkeys(map(canonical, known_on_the_right(super_))))
-            if axiom.kind in ("DisjointClasses", "DisjointUnion", "HasKey"):
-                asked.update(canonical(found) for part in axiom.parts for found in on_the_left(part))
-        deepest = levels(asked)
-        for expression in told:
-            for wider in hierarchy.above(expression, deepest):
-                if wider in asked:
-                    if wider not in self.sides.known:
-                        meaning = written(wider, self.output.name)
-                        self.sides.known[wider] = self.output.helper("known", ("x",), meaning)
-                    self.sides.hands_on.setdefault(expression, []).append(self.sides.known[wider])
+        for expression, wider in hierarchy.handed_on(axioms.axioms):
+            if wider not in self.sides.known:
+                self.sides.known[wider] = self.output.helper("known", ("x",), self._text(wider))
+            self.sides.hands_on.setdefault(expression, []).append(self.sides.known[wider])
 
     def _translate(self, axiom: Axiom) -> None:
         for class_, wider in inclusions(axiom):
@@ -232,8 +214,6 @@ class Translator:
         self.output.lose(None, "", f"{atom.text(self.output.name)} is not translated")
         return []
 
-    # --- individuals ---
-
     def _different(self, members: tuple[str, ...]) -> None:
         if len(members) <= _PAIRS:
             for one, other in combinations(members, 2):
@@ -245,26 +225,6 @@ class Translator:
         for member in members:
             self.output.emit(Helper(name, (member,)), ())
         self.output.emit(_FALSE, (Helper(name, ("x",)), Helper(name, ("y",)), Link(SAME, "x", "y"), Differ("x", "y")))
-
-
-def inclusions(axiom: Axiom) -> Iterator[tuple[Class, Class]]:
-    """The axiom as inclusions of classes, as far as it is one."""
-    match axiom.kind, axiom.parts:
-        case "SubClassOf", (sub, super_):
-            yield sub, super_
-        case "EquivalentClasses", (one, other):
-            yield one, other
-            yield other, one
-        case "DisjointUnion", (whole, *parts):
-            for part in parts:
-                yield part, whole
-            yield whole, Or(tuple(parts))
-        case (("ObjectPropertyDomain" | "DataPropertyDomain"), (property_, class_)):
-            yield Some(property_, TOP_CLASS), class_
-        case (("ObjectPropertyRange" | "DataPropertyRange"), (property_, filler)):
-            yield TOP_CLASS, All(property_, filler)
-        case "ClassAssertion", (class_, individual):
-            yield OneOf((individual,)), class_
 
 
 def _is_trivial(class_: Class) -> bool:

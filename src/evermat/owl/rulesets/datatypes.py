@@ -18,15 +18,11 @@ _XSD = """
 _XML = r'"(?:[^"\\<&]|\\.|&[#A-Za-z0-9]+;|<(?:[^"\\<>]|\\.)+>)*"\^\^' + re.escape(rdf("XMLLiteral"))
 
 
-def _spellings() -> dict[str, str]:
-    names = [LITERAL, rdf("PlainLiteral"), rdf("langString"), *map(xsd, _XSD.split())]
-    patterns = {name: pattern for name in names if (pattern := datatype_pattern(name))}
-    assert len(patterns) == len(names)
-    return {**patterns, rdf("XMLLiteral"): _XML}
-
-
-SPELLINGS = _spellings()
+_NAMES = [LITERAL, rdf("PlainLiteral"), rdf("langString"), *map(xsd, _XSD.split())]
+SPELLINGS = {name: pattern for name in _NAMES if (pattern := datatype_pattern(name))}
 """The literals that have a value of a datatype, as a pattern, by datatype."""
+assert len(SPELLINGS) == len(_NAMES)
+SPELLINGS[rdf("XMLLiteral")] = _XML
 
 
 def _own(datatype: str) -> str:

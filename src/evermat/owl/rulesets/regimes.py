@@ -11,12 +11,12 @@ from typing import get_args
 
 from evermat.core import Entailment
 from evermat.owl.rulesets.datatypes import datatype_rules
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.vocabulary import PREFIXES
 
 Regime = Entailment
 REGIMES: tuple[Regime, ...] = get_args(Regime)
 
-_PREFIXES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
+_PREFIXES = "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in PREFIXES.items())
 _RULES: dict[Regime, tuple[str, ...]] = {
     "rdfs": ("rdfs",),
     "owl2rl": ("schema", "owl2rl", "datatypes", "data_ranges"),
@@ -38,15 +38,13 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
 
     It declares `triple(s, p, o)` and `inconsistent(axiom)`, whose facts say which rules find a contradiction.
 
-    Args:
-        name: `rdfs` or `owl2rl`.
-        trivial: also what is rarely asked for: that everything is the same as itself and a thing or a resource, that classes are subclasses
-            of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes, too.
-        forbid: a contradiction is an error; otherwise it is a fact of `inconsistent`.
+    With `trivial` it has also what is rarely asked for: that everything is the same as itself and a thing or a resource, that
+    classes are subclasses of themselves, the types of literals, and the axioms of the vocabularies. Then RDFS knows datatypes,
+    too. With `forbid` a contradiction is an error.
     """
     files = _RULES[name] + (_TRIVIAL[name] if trivial else ())
     parts = [
-        _prefixes(),
+        _PREFIXES,
         ".decl triple(s:term, p:term, o:term)\n",
         f".decl inconsistent(axiom:symbol){' forbidden' if forbid else ''}\n",
         "" if forbid else '.pragma "equality" "axiomatise"\n',  # for what is inconsistent about equal terms
@@ -58,16 +56,12 @@ def entailment(name: Regime, *, trivial: bool = False, forbid: bool = True) -> s
 
 def schema_rules() -> str:
     """The rules of OWL 2 RL about classes and properties alone, for programs with relations instead of `triple`."""
-    return f"{_prefixes()}\n{_rules('schema')}"
+    return f"{_PREFIXES}\n{_rules('schema')}"
 
 
 def trivial_rules() -> str:
     """What is rarely asked for in OWL 2 RL, for programs with relations, which say what a term is: `rl_term`."""
-    return f"{_prefixes()}{_TERMS}{_rules('trivial_owl2rl')}"
-
-
-def _prefixes() -> str:
-    return "".join(f".prefix {prefix}: <{namespace}>\n" for prefix, namespace in _PREFIXES.items())
+    return f"{_PREFIXES}{_TERMS}{_rules('trivial_owl2rl')}"
 
 
 @cache

@@ -27,11 +27,7 @@ _PLAIN_LITERAL = f"{RDF}PlainLiteral"
 
 
 def read_functional(text: str) -> Document:
-    """The ontology of a text.
-
-    Raises:
-        NotAnOntologyError: it is none.
-    """
+    """The ontology of a text."""
     reading = _Reading(text)
     statements = reading.trees()
     while statements and statements[0].name == "Prefix":

@@ -16,11 +16,7 @@ _NAMESPACES = {"xml": _XML.strip()}
 
 
 def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
-    """The ontology of a text; `text` is the same as `data`, for places in it.
-
-    Raises:
-        NotAnOntologyError: it is none.
-    """
+    """The ontology of a text; `text` is the same as `data`, for places in it."""
     from xml.parsers import expat  # noqa: PLC0415
 
     reading = _Reading(base)
@@ -94,14 +90,12 @@ class _Reading:
         if not self._opened or tree.name == "Prefix":
             return
         parent = self._opened[-1][0]
-        if tree.name in _ENTITIES and not tree.parts:
+        if tree.name == "Variable" or (tree.name in _ENTITIES and not tree.parts):
             leaf = Leaf(self._entity(attributes, base, tree.at), tree.at)
-            if parent.name != "Declaration":
+            if tree.name != "Variable" and parent.name != "Declaration":
                 parent.parts.append(leaf)
                 return
             tree.parts.append(leaf)
-        elif tree.name == "Variable":
-            tree.parts.append(Leaf(self._entity(attributes, base, tree.at), tree.at))
         elif tree.name == "AnonymousIndividual":
             parent.parts.append(Leaf(f"_:n{attributes.get('nodeID', '').removeprefix('_:')}", tree.at))
             return

@@ -39,12 +39,8 @@ _PAIRS = {
     "SubDataPropertyOf": vocab.SUB_PROPERTY,
     "SubAnnotationPropertyOf": vocab.SUB_PROPERTY,
     "InverseObjectProperties": vocab.INVERSE,
-    "ObjectPropertyDomain": vocab.DOMAIN,
-    "DataPropertyDomain": vocab.DOMAIN,
-    "AnnotationPropertyDomain": vocab.DOMAIN,
-    "ObjectPropertyRange": vocab.RANGE,
-    "DataPropertyRange": vocab.RANGE,
-    "AnnotationPropertyRange": vocab.RANGE,
+    **{f"{side}PropertyDomain": vocab.DOMAIN for side in ("Object", "Data", "Annotation")},
+    **{f"{side}PropertyRange": vocab.RANGE for side in ("Object", "Data", "Annotation")},
     "DatatypeDefinition": vocab.EQUIVALENT_CLASS,
 }
 # Axioms that are said of each and the next.
@@ -77,11 +73,7 @@ _DECLARED = {
 
 
 def triples_of(document: Document) -> list[Triple]:
-    """The triples of an ontology.
-
-    Raises:
-        NotAnOntologyError: something in it is not as it should be.
-    """
+    """The triples of an ontology."""
     mapping = _Mapping()
     ontology = document.iris[0] if document.iris else mapping.node()
     mapping.triples.append((ontology, vocab.TYPE, owl("Ontology")))
@@ -263,7 +255,6 @@ class _Mapping:
         return [self.term(part) for part in tree.parts]
 
     def term(self, part: Tree | Leaf) -> str:
-        """The term that stands for an expression."""
         if isinstance(part, Leaf):
             if part.is_number or not part.text:
                 raise NotAnOntologyError("there is a number where a name is expected", part.at)

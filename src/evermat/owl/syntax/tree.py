@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from evermat.core import DataError, Problem, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.owl.vocabulary import OWL, RDF, RDFS, XSD
+from evermat.owl.vocabulary import PREFIXES
 
 DEEPEST = 200  # levels of expressions within expressions
-_NAMESPACES = {"rdf": RDF, "rdfs": RDFS, "owl": OWL, "xsd": XSD}
 
 
 @dataclass(slots=True)
@@ -23,7 +22,6 @@ class Leaf:
 
     @property
     def is_number(self) -> bool:
-        """Whether this is a number, and no term."""
         return self.text.isdigit()
 
 
@@ -79,7 +77,7 @@ def expanded(name: str, prefixes: Mapping[str, str], at: int) -> str:
         NotAnOntologyError: its prefix is not declared, or it is not an absolute IRI.
     """
     prefix, _, local = name.partition(":")
-    namespace = prefixes.get(prefix, _NAMESPACES.get(prefix))
+    namespace = prefixes.get(prefix, PREFIXES.get(prefix))
     if namespace is None:
         raise NotAnOntologyError(f"the prefix `{prefix}:` is not declared", at)
     return checked(f"<{namespace}{local}>", at)

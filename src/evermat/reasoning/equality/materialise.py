@@ -10,7 +10,6 @@ from evermat.reasoning.seminaive import begin_stratum
 def materialise_stratum(state: State, run: Run, stratum: StratumRules) -> None:
     """Computes π, and I for the stratum, all below it being complete."""
     delta = begin_stratum(state, run, stratum, Counters.NONE)
-    known = state.equality.materialised(stratum)
+    known = state.grown(stratum)
     close(known, delta, state.materialised, run.next_round)
     known.finish()
-    state.equality.settle()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TypeVar
 
 from evermat.algebra import View
@@ -23,21 +25,9 @@ def exchange(
     waiting: dict[_Module, list[View]] = {module: [given[module]] for module in modules}
     while any(waiting.values()):
         for module in modules:
-            views, waiting[module] = waiting[module], []
-            facts = _together(views)
-            if facts is None or not (made := work(module, facts)):
+            views, waiting[module] = [view for view in waiting[module] if view], []
+            if not views or not (made := work(module, reduce(or_, views))):
                 continue
             for other in modules:
                 if other is not module:
                     waiting[other].append(made)
-
-
-def _together(views: list[View]) -> View | None:
-    """All facts of some views; None if there are none."""
-    filled = [view for view in views if view]
-    if not filled:
-        return None
-    facts = filled[0]
-    for view in filled[1:]:
-        facts = facts | view
-    return facts

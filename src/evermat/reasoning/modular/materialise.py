@@ -15,9 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
 
-from evermat.algebra import Counter, Module, OwnFacts, Run, State, StratumRules, Take, View
+from evermat.algebra import Counter, Module, OwnFacts, Rounds, Run, State, StratumRules, Take, View
 from evermat.reasoning.modular.exchange import exchange
 from evermat.reasoning.modular.seminaive_module import Seminaive
 
@@ -28,31 +27,19 @@ def saturate(state: State, run: Run, stratum: StratumRules, delta: View, counter
     If the run has outgrown its place, returns facts from which everything follows; some of it is in I.
     """
 
-    def take(facts: OwnFacts) -> View:
-        return state.materialised.add(facts)
-
     def take_counted(facts: OwnFacts) -> View:
         return state.materialised.add(facts if counter is None else counter.add(facts))
 
     for closure in stratum.closures:
         closure.begin()
     plain = Seminaive(stratum.plain, run.next_round, lambda facts: facts, take_counted)
-    saturate_by(stratum.closures, plain, take, state.materialised, delta, run)
+    saturate_by(stratum.closures, plain, state.materialised.add, state.materialised, delta, run)
     for closure in stratum.closures:
         closure.settle()
     if not run.outgrown:
         return None
     # Where modules work together it is not known how far each has come. By itself a closure begins again, from its external facts.
     return state.materialised.at(stratum.stratum) if len(stratum.closures) > 1 or stratum.plain.heads else delta
-
-
-class Rounds(Protocol):
-    """A run or an update, as far as it is asked here."""
-
-    @property
-    def outgrown(self) -> bool: ...
-    def next_round(self) -> None: ...
-    def check_facts(self) -> None: ...
 
 
 def saturate_by(

@@ -75,6 +75,5 @@ class Modules:
         update.meet(found)
 
     def finish(self) -> None:
-        """Frees the sets of the modules."""
         if self._seminaive is not None:
             self._seminaive.finish()

@@ -58,7 +58,6 @@ class SeminaiveUpdate:
         self._gaining: _Gaining | None = None
 
     def lost_by_change(self) -> View:
-        """Diff, and all that depends on it."""
         self._losing = _Losing(self._update, self._views, self._stratum, self._counter)
         return self._losing.begin()
 
@@ -72,11 +71,9 @@ class SeminaiveUpdate:
         return self._gain().rederive()
 
     def gained_by_change(self) -> View:
-        """Diff for what lower strata have gained, and what follows."""
         return self._gain().begin()
 
     def add(self, delta: View) -> View:
-        """Add."""
         return self._gain().add(delta)
 
     def _gain(self) -> _Gaining:
@@ -88,7 +85,6 @@ class SeminaiveUpdate:
         return self._gaining
 
     def finish(self) -> None:
-        """Frees the sets."""
         if self._gaining is not None:
             self._gaining.finish()
 

@@ -52,7 +52,6 @@ class EngineContext:
         return found, figures
 
     def report(self, figures: Figures, kind: str) -> None:
-        """Reports the figures of an evaluation of rules to the run."""
         run = self.jobs.run
         self.undefined += figures.undefined
         run.record(kind, figures.matches, figures.instances)

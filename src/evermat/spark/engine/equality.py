@@ -14,24 +14,7 @@ from evermat.spark.engine.state import State, StratumRules
 from evermat.spark.engine.update import Update
 
 
-class StateEquality:
-    """A state with equality, while it is materialised from scratch."""
-
-    def __init__(self, state: State) -> None:
-        assert state.representatives is not None
-        self._state, self._representatives = state, state.representatives
-
-    def materialised(self, stratum: StratumRules) -> Materialised:
-        """I of a stratum, and π."""
-        materialised, union_find = self._state.materialised, self._representatives.union_find
-        return Materialised(self._representatives, union_find, materialised, materialised, stratum.everything, stratum)
-
-    def settle(self) -> None:
-        """Updates E and the rules once the equalities are known."""
-        self._representatives.settle(self._state)
-
-
-class Materialised:
+class Known:
     """M, a part of the facts that rules may read, under a renaming."""
 
     def __init__(
@@ -48,7 +31,6 @@ class Materialised:
         self.facts, self.rules = facts, rules
 
     def add(self, *facts: View | Bag) -> FactSet:
-        """Adds facts and returns the new ones."""
         new = FactSet("Δ", self._held.context)
         for found in map(self._held.add, facts):
             for name in found.names:
@@ -64,11 +46,21 @@ class Materialised:
         moved, new = self._representatives.rewrite(self._held, self._own.relations, pairs)
         return ((delta - moved) | new).listed()
 
+
+class Materialised(Known):
+    """I during a materialisation from scratch."""
+
+    def __init__(self, state: State, stratum: StratumRules) -> None:
+        assert state.representatives is not None
+        known, held = state.representatives, state.materialised
+        super().__init__(known, known.union_find, held, held, stratum.everything, stratum)
+        self._state = state
+
     def finish(self) -> None:
-        """Does nothing."""
+        self._representatives.settle(self._state)
 
 
-class Again(Materialised):
+class Again(Known):
     """A materialisation of a stratum from scratch, under a renaming of its own."""
 
     def __init__(self, update: Update, stratum: StratumRules, below: View) -> None:

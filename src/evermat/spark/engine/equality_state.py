@@ -156,7 +156,6 @@ class Representatives:
         return moved, new
 
     def _normal(self, view: View, pairs: Expression | None) -> View:
-        """Facts in normal form."""
         moved, new = self._moved(view, view.names, pairs)
         return (view - moved) | new if moved else view
 

@@ -168,7 +168,6 @@ class FactSet(View):
         return parts.added, parts.removed
 
     def add(self, facts: View | Bag | Counting) -> FactSet:
-        """Adds facts and returns the new ones."""
         counting, source = (facts, facts.facts) if isinstance(facts, Counting) else (None, facts)
         new = FactSet(f"new in {self.name}", self.context)
         if isinstance(source, View):

@@ -44,7 +44,6 @@ class Rules(BaseRules[EngineContext, View, "Bag", FactSet]):
         return self._filled("results that change", views)
 
     def _filled(self, name: str, parts: Iterable[View | Bag]) -> FactSet:
-        """A set of some facts."""
         made = FactSet(name, self.context)
         for part in parts:
             made.add(part)

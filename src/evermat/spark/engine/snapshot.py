@@ -60,7 +60,6 @@ class Snapshot(BaseSnapshot[State]):
         return names if names is not None and name in names.schema.columns else None
 
     def evaluate(self, query: Query, run: Run, *, representatives: bool = False) -> Solutions:
-        """The answer to a query; see `evaluate`."""
         return evaluate(query, self._state, self._state.materialised, run, representatives=representatives)
 
     def stream(self, query: Query, run: Run) -> Solutions:

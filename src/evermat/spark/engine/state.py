@@ -20,7 +20,7 @@ from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.tasks.serialization import Shape
 
 if TYPE_CHECKING:
-    from evermat.spark.engine.equality import StateEquality
+    from evermat.spark.engine.equality import Materialised
 
 
 class StratumRules(BaseStratumRules[Rules]):
@@ -41,6 +41,21 @@ class StratumRules(BaseStratumRules[Rules]):
         """Has all recursive rules evaluated instance by instance from now on: a graph would be too large for the driver."""
         self.plain, self.closures = self.recursive, []
         self._normal[2:] = self._normal[1:2]  # if terms have representatives: `plain` follows `recursive`
+
+    # ── Storage schemes: on a cluster every fact is in a file ────────────────────────────────────────────────────
+
+    def settle_storage(self, state: State) -> None:
+        """Does nothing."""
+
+    def hold_back_copies(self, state: State) -> None:
+        """Does nothing."""
+
+    def give_back_copies(self) -> Rules:
+        return self._rules(())
+
+    def store_closure(self, state: State, external: View) -> bool:
+        del state, external
+        return False
 
 
 class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
@@ -111,27 +126,10 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
             self.given.add(self.representatives.names_of(given, self.program.rules))
             self.explicit.take_over(self.given)
 
-    # ── Storage schemes: on a cluster every fact is in a file ────────────────────────────────────────────────────
+    def grown(self, stratum: StratumRules) -> Materialised:
+        from evermat.spark.engine.equality import Materialised  # noqa: PLC0415  (it is made of states)
 
-    def settle_storage(self, stratum: StratumRules) -> None:
-        """Does nothing."""
-
-    def hold_back_copies(self, stratum: StratumRules) -> None:
-        """Does nothing."""
-
-    def give_back_copies(self, stratum: StratumRules) -> Rules:
-        return Rules((), frozenset(stratum.stratum.relations), self.context)
-
-    def store_closure(self, stratum: StratumRules, external: View) -> bool:
-        del stratum, external
-        return False
-
-    @property
-    def equality(self) -> StateEquality:
-        """The state while terms become equal, from scratch."""
-        from evermat.spark.engine.equality import StateEquality  # noqa: PLC0415  (it is made of states)
-
-        return StateEquality(self)
+        return Materialised(self, stratum)
 
     @property
     def nbytes(self) -> int:

@@ -23,11 +23,9 @@ class UpdateCounter:
         return Positive(self._counted.context, self._counted, self.changes)
 
     def add(self, facts: View | Bag) -> Counting:
-        """Counts facts once more, when they are added to a set."""
         return Counting(self.changes, facts, 1)
 
     def subtract(self, facts: View | Bag) -> Counting:
-        """Counts facts once less, when they are added to a set."""
         return Counting(self.changes, facts, -1)
 
     def commit(self) -> None:
@@ -76,7 +74,6 @@ class Update(BaseUpdate[State, StratumRules, FactSet, FactSet]):
         return FactSet(name, self.state.context)
 
     def release(self, *sets: FactSet) -> None:
-        """Empties working sets that are not needed any more."""
         for done in sets:
             done.clear()
 

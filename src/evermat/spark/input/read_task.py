@@ -50,8 +50,9 @@ class Split:
     router: Router | None = None  # if triples are facts of many relations
 
 
-_TYPES = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
 OUTCOME = "number long, path string, file string, rows long, lines long, details binary, failure string"
+_TYPES = {"long": pa.int64(), "string": pa.string(), "binary": pa.binary()}
+_SCHEMA = pa.schema([(name, _TYPES[type_]) for name, type_ in map(str.split, OUTCOME.split(", "))])
 
 
 @dataclass(frozen=True)
@@ -170,11 +171,8 @@ class FrameWriter:
                 raise OSError(outcome.failure)
         else:
             return
-        fields = OUTCOME.split(", ")
-        columns = [
-            pa.array([value], _TYPES[field.split()[1]]) for field, value in zip(fields, outcome.record(), strict=True)
-        ]
-        yield pa.RecordBatch.from_arrays(columns, names=[field.split()[0] for field in fields])
+        columns = [pa.array([value], type_) for value, type_ in zip(outcome.record(), _SCHEMA.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:

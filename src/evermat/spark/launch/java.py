@@ -64,8 +64,7 @@ class Runtime:
 def java_home(temporary: Path) -> Path | None:
     """The folder that `JAVA_HOME` must name when Spark starts; None if it must be unset because `java` is on the PATH.
 
-    Args:
-        temporary: a folder that outlives Spark's Java; used where the user has no cache folder.
+    `temporary` is a folder that outlives Spark's Java; it is used where the user has no cache folder.
 
     Raises:
         ResourceError: there is no Java that is new enough.

@@ -62,13 +62,8 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
     """Starts Spark and returns a session, which `close_session` or the end of the process stops.
 
     A process has one Spark: if one is running already, this is another session of it, and it runs on afterwards. In a process that
-    `spark-submit` has started, the session is the submitted one, with its settings.
-
-    Args:
-        master: the cluster as Spark names it, or `sc://host:port` for Spark Connect; None is this machine alone.
-        memory: bytes that the whole command may use.
-        conf: settings of Spark, which override ours.
-        name: the application's name in Spark's user interface.
+    `spark-submit` has started, the session is the submitted one, with its settings. `master` is the cluster as Spark names it, or
+    `sc://host:port` for Spark Connect, and None this machine alone; `memory` are the bytes that the whole command may use.
 
     Raises:
         ProgramError: the master or a setting is misspelled.

@@ -95,7 +95,6 @@ class _Outgoing:
             self.flush()
 
     def flush(self) -> None:
-        """Sends the collected facts."""
         if not self._table.count:
             return
         for rows in self._table.scan(None, chunk=_FLUSH):

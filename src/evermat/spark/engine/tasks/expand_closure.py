@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from evermat.columns import Batch, Connections, Dictionary
-from evermat.spark.engine.tasks.merge import Target, TargetMerge
-from evermat.spark.engine.tasks.serialization import Part, Shape, buckets_of, pack, unpack, write_file
+from evermat.spark.engine.tasks.merge import Target, TargetMerge, written_results
+from evermat.spark.engine.tasks.serialization import Part, Shape, buckets_of, pack, unpack
 from evermat.spark.engine.tasks.worker import Figures, Outbox, SendTask, numbers_of, outcome, settle, worker_dictionary
 
 _HELD = 16_000_000  # pairs that a task holds at most
@@ -109,8 +109,4 @@ class ExpandLocallyTask:
             figures.instances += batch.shape[1]
             for merge, facts in zip(merges, self.graph.facts(batch), strict=True):
                 merge.receive(facts, None)
-        bucket = part.number % self.buckets
-        for number, merge in enumerate(merges):
-            for what, rows, table in merge.results(part):
-                file = None if table is None else write_file(table, Path(self.folder), bucket)
-                yield outcome(number, bucket, what, file, b"", rows)
+        yield from written_results(merges, part, self.folder, part.number % self.buckets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -79,10 +79,7 @@ class MergeTask:
             channel = self.channels[number]
             facts = part.only(*from_arrow(unpack(payload), channel.shape, dictionary), channel.shape, dictionary)
             states[channel.target].receive(*facts)
-        for number, state in enumerate(states):
-            for what, rows, table in state.results(part):
-                file = None if table is None else write_file(table, Path(self.folder), bucket)
-                yield outcome(number, bucket, what, file, b"", rows)
+        yield from written_results(states, part, self.folder, bucket)
 
 
 class _Packets:
@@ -158,3 +155,11 @@ class TargetMerge:
                 amounts = target.sign * self._amounts[rows]
             if len(rows):
                 yield "amounts", len(rows), to_arrow(table.take(rows), target.shape, self._dictionary, amounts)
+
+
+def written_results(merges: Sequence[TargetMerge], part: Part, folder: str, bucket: int) -> Iterator[pa.RecordBatch]:
+    """Writes the results of all targets in a part of a bucket, and yields the outcomes."""
+    for number, merge in enumerate(merges):
+        for what, rows, table in merge.results(part):
+            file = None if table is None else write_file(table, Path(folder), bucket)
+            yield outcome(number, bucket, what, file, b"", rows)

@@ -18,7 +18,7 @@ from evermat.algebra import Counters
 from evermat.columns import MATERIALISED, AppendedRows, Rows
 from evermat.columns import State as ColumnsState
 from evermat.engine import Run
-from evermat.language import Atom, Negation, Program, Stratum
+from evermat.language import Program, Stratum
 from evermat.plan import pivots
 from evermat.reasoning import saturate
 from evermat.spark.engine.fact_sets import FactSet, View
@@ -90,9 +90,7 @@ def saturate_by_pivot(
 
 def _read(stratum: Stratum) -> set[str]:
     """The relations that recursive rules read."""
-    literals = [literal for rule in stratum.recursive for literal in rule.literals]
-    atoms = [literal.atom if isinstance(literal, Negation) else literal for literal in literals]
-    return {atom.relation.name for atom in atoms if isinstance(atom, Atom)}
+    return set[str]().union(*(rule.reads for rule in stratum.recursive))
 
 
 def _only(program: Program, stratum: StratumRules, names: Iterable[str]) -> Program:

@@ -1,25 +1,31 @@
 """The changes of a relation as a data source of Spark, version by version: a stream, or all of them at once.
 
 An offset is a version: the changes of it and of all versions before it have been read. Tasks get ranges of versions, and read them from the
-state directory; so the rows between two offsets are always the same. A subclass, which knows states, provides the feed: it runs in Spark's
-Python workers, which have no session.
+state directory; so the rows between two offsets are always the same. Everything here runs in Spark's Python workers, which have no session.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
-from evermat.core import Problem, StateError
+from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION
+from evermat.store import OP, VERSION, open_reader
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from evermat.store import Version
+
+# Spark's Python workers load this module again and again: what only some of them need is imported where it is used.
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
@@ -36,44 +42,71 @@ _SPARK_TYPES = {
 }
 
 
-class Changed(NamedTuple):
-    """The number of changes of a version, in all relations."""
+def register_source(spark: SparkSession) -> None:
+    """Makes the changes of state directories a data source of a session: `spark.readStream.format("evermat")`, and `spark.read`.
 
-    version: int
-    rows: int
+    Rows have the columns of a relation, `_op` (`+` or `-`) and `_version`. Executors must see the state directory, and have Evermat installed.
+
+        evermat.register_source(spark)
+        spark.readStream.format("evermat").option("state", "state/").option("relation", "path").load()
+
+    Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
+    version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
+    `endingVersion`. A stream that falls so far behind that a version it needs is removed by `vacuum` ends with an error.
+    """
+    spark.dataSource.register(EvermatDataSource)
 
 
-class Feed(Protocol):
+class StateFeed:
     """The changes of one relation of a state. Every access reads the state, to which others may write meanwhile."""
 
-    @property
-    def place(self) -> str:
-        """The state directory."""
-
-    @property
-    def name(self) -> str:
-        """The relation."""
+    def __init__(self, path: Path, name: str) -> None:
+        self.path, self.name = path, name
 
     @property
     def columns(self) -> pa.Schema:
         """The columns of the relation as the newest version stores them: none is named `_op` or `_version`."""
+        with open_reader(self.path) as store:
+            newest = store.latest
+            known = [name for name in newest.relations if name not in newest.counters["hidden"]]
+            if self.name not in known:
+                help_ = did_you_mean(self.name, known)
+                raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": self.name}, help=help_))
+            return store.schema(newest.number, self.name)
 
     @property
     def newest(self) -> int:
-        """The newest version."""
+        with open_reader(self.path) as store:
+            return store.latest.number
 
     @property
-    def versions(self) -> Sequence[Changed]:
+    def versions(self) -> list[Version]:
         """The versions that are kept, oldest first."""
+        with open_reader(self.path) as store:
+            return store.versions()
 
     def check(self, version: int) -> None:
         """Raises a `StateError` for a version that is not kept."""
+        with open_reader(self.path) as store:
+            store.version(version)
 
     def content(self, version: int) -> pa.Table:
         """All facts of the relation in a version, by the relation's columns."""
+        from evermat.runtime.ingest import relation_of
+        from evermat.runtime.memory_engine import restored
+        from evermat.runtime.relation import Relation
+        from evermat.runtime.saved_version import SavedVersion
+
+        with open_reader(self.path) as store:
+            saved = SavedVersion(store, version)
+            relation = relation_of(self.name, saved.program)
+            return Relation(relation, restored(saved, {self.name})).to_arrow()
 
     def changes(self, first: int, last: int) -> pa.Table | None:
         """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""
+        from evermat.runtime.change_history import changes_between
+
+        return changes_between(self.path, first, last).get(self.name)
 
 
 @dataclass(frozen=True)
@@ -85,24 +118,20 @@ class Range(InputPartition):  # type: ignore[misc]
     whole: bool = False
 
 
-class ChangeSource(DataSource):  # type: ignore[misc]
-    """`spark.readStream.format("evermat")`, and `spark.read`, with the columns of a relation, `_op` (`+` or `-`) and `_version`.
-
-    Options:
-        state: the state directory.
-        relation: the relation whose changes are read.
-        startingVersion: the first version whose changes are read; `earliest`, which is the default: all facts of the oldest version that is
-            kept, as `+`, and then the changes; or `latest`: only changes from now on.
-        endingVersion: the last version; only without a stream, and the newest if left out.
-    """
+class EvermatDataSource(DataSource):  # type: ignore[misc]
+    """The data source `evermat`; `register_source` lists its options."""
 
     @classmethod
     def name(cls) -> str:
         return "evermat"
 
-    @abstractmethod
-    def feed(self) -> Feed:
-        """The feed that the options ask for."""
+    def feed(self) -> StateFeed:
+        return StateFeed(Path(self._required(STATE)), self._required(RELATION))
+
+    def _required(self, option: str) -> str:
+        if option not in self.options:
+            raise ValueError(f'the option `{option}` is missing: .option("{option}", …)')
+        return str(self.options[option])
 
     def schema(self) -> StructType:
         return schema_of(self.feed().columns)
@@ -116,13 +145,6 @@ class ChangeSource(DataSource):  # type: ignore[misc]
         return ChangeStreamReader(self.feed(), schema, self.options)
 
 
-def required(options: Mapping[str, str], name: str) -> str:
-    """The value of a required option."""
-    if name not in options:
-        raise ValueError(f'the option `{name}` is missing: .option("{name}", …)')
-    return options[name]
-
-
 def schema_of(columns: pa.Schema) -> StructType:
     """The columns of the changes of a relation."""
     fields = [StructField(field.name, _SPARK_TYPES[field.type]) for field in columns]
@@ -130,14 +152,14 @@ def schema_of(columns: pa.Schema) -> StructType:
 
 
 class _Reading:
-    def __init__(self, feed: Feed, schema: StructType, options: Mapping[str, str]) -> None:
+    def __init__(self, feed: StateFeed, schema: StructType, options: Mapping[str, str]) -> None:
         self._feed, self._schema, self._options = feed, schema, options
 
     def _start(self) -> tuple[int, bool]:
         """The first version that is read, and whether all its facts are."""
         text = self._options.get(STARTING, EARLIEST)
         if text == EARLIEST:
-            return self._feed.versions[0].version, True
+            return self._feed.versions[0].number, True
         newest = self._feed.newest
         if text == LATEST:
             return newest + 1, False
@@ -152,16 +174,17 @@ class _Reading:
             return []
         kept = self._feed.versions
         for wanted in (first, last):
-            if not kept[0].version <= wanted <= kept[-1].version:
+            if not kept[0].number <= wanted <= kept[-1].number:
                 self._feed.check(wanted)  # its error names the kept versions
         ranges = [Range(first, first, whole=True)] if whole else []
         begin, rows = first + whole, 0
-        for version, changed in kept:
-            if begin <= version <= last:
-                rows += changed
-                if rows >= _ROWS or version - begin + 1 == _VERSIONS or version == last:
-                    ranges.append(Range(begin, version))
-                    begin, rows = version + 1, 0
+        for version in kept:
+            number = version.number
+            if begin <= number <= last:
+                rows += version.inserted + version.deleted
+                if rows >= _ROWS or number - begin + 1 == _VERSIONS or number == last:
+                    ranges.append(Range(begin, number))
+                    begin, rows = number + 1, 0
         return ranges
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
@@ -178,7 +201,7 @@ class _Reading:
         held = [pa.uint64() if type_ == UNSIGNED else type_ for type_ in types]
         if schema_of(stored) != self._schema or [column.type for column in columns] != held:
             why = f"`{self._feed.name}` did not always have the columns that it has: start where it has them"
-            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": self._feed.place, "why": why}))
+            raise StateError(Problem(errors.STATE_UNREADABLE, {"file": self._feed.path, "why": why}))
         cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
         return iter(pa.Table.from_arrays(cast, names=self._schema.names).to_batches(_SENT))
 

@@ -45,11 +45,7 @@ class ChangeFrames:
 
     @classmethod
     def of(cls, frame: DataFrame, relation: Relation | None) -> ChangeFrames:
-        """The kind of the batches of a stream, by its columns.
-
-        Raises:
-            DataError: it does not have the required columns.
-        """
+        """The kind of the batches of a stream, by its columns; raises a `DataError` if it does not have the required ones."""
         fields = {field.name: field for field in frame.schema.fields}
         findings = Findings(_STREAM)
         for name in fields:
@@ -69,11 +65,7 @@ class ChangeFrames:
         return cls(relation, ordered=ordered)
 
     def changes_of(self, rows: pa.Table, number: int, relations: Mapping[str, Relation]) -> FileChanges:
-        """The insertions and deletions of a batch; no fact is in both.
-
-        Raises:
-            DataError: with all problems of the batch.
-        """
+        """The insertions and deletions of a batch; no fact is in both. Raises a `DataError` with all problems of the batch."""
         changes = FileChanges({}, {})
         if not rows.num_rows:
             return changes
