@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evermat.columns.storage import dictionary
 from evermat.columns.storage.dictionary import Dictionary
 
 pa = pytest.importorskip("pyarrow")
@@ -139,3 +142,17 @@ def test_decoding_compactly(batches: list[list[str]], picked: list[int], large: 
     assert len(found.dictionary) in {distinct, len(dictionary)}
     if 2 * distinct <= len(dictionary):
         assert len(found.dictionary) == distinct
+
+
+@given(SYMBOLS.map(lambda some: [*dict.fromkeys(some)]), st.randoms())
+def test_some_symbols_can_be_taken_over(symbols: list[str], rng: Random) -> None:
+    old = Dictionary(symbols)
+    chosen = np.array([rng.random() < 0.5 for _ in symbols], np.bool_)
+    kept = [symbol for symbol, one in zip(symbols, chosen, strict=True) if one]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dictionary, "_TAKEN", rng.randint(1, 5))
+        new = Dictionary()
+        new.take_over(old, chosen)
+    assert new.decode(np.arange(len(new), dtype=np.int32)) == kept
+    assert [new.lookup(symbol) for symbol in symbols] == [kept.index(s) if s in kept else -1 for s in symbols]
+    assert new.nbytes == old.bytes_of(chosen)

@@ -147,7 +147,7 @@ class Materialisation(Mapping[str, Relation]):
             self._engine, self._passing = engine, None
             if before is not None:
                 engine.run.leave()
-            return change
+        return self._reclaimed(change, run)
 
     @documented
     def update_files(
@@ -220,6 +220,15 @@ class Materialisation(Mapping[str, Relation]):
             yield
         self._binding.tidy(self._engine)
 
+    def _reclaimed(self, change: Change, run: Run) -> Change:
+        """A change that is committed; after it what deleted facts have left behind is freed, if that is due."""
+        report = self._engine.reclaim(run)
+        if report is not None:
+            change.stats["reclaimed"] = report
+            if "skipped" not in report:
+                self._passing = None  # it is about rows that are not there any more
+        return change
+
     @property
     def positions(self) -> dict[str, str]:
         """How far streams have been followed, by their names; a state directory keeps them with its versions."""
@@ -283,11 +292,12 @@ class Materialisation(Mapping[str, Relation]):
             if marking is not False:
                 upcoming = [[(one.insert, one.delete)] for one in ahead]
                 look = Ahead(self._passing, upcoming, FEWER if marking else FASTER)
+            run = Run(limits)
             with self._writing(position):
-                change = carry_out(self._engine, changes, algorithm, Run(limits), binding=self._binding, ahead=look)
+                change = carry_out(self._engine, changes, algorithm, run, binding=self._binding, ahead=look)
                 self._passing = None if look is None else look.found
             change.stats["updates"] = len(taken)
-            return change
+            return self._reclaimed(change, run)
 
         return follow_updates(updates, process, coalesce=coalesce)
 

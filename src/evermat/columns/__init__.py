@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import DeferredFacts, Leaf, Scheme, in_domain
     from evermat.columns.state import saved as saved_facts
     from evermat.columns.state.datasets import AppendedRows, Dataset, facts_in
+    from evermat.columns.state.reclaim import Waste, bytes_needed, let_go, rebuilt
     from evermat.columns.state.saved import SAVED_UNSIGNED, facts_gained, saved_numbers
     from evermat.columns.state.snapshot import Scans, Snapshot, Solutions, evaluate, rows_of
     from evermat.columns.state.state import State

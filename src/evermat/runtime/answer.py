@@ -37,13 +37,16 @@ class Answer(Tabular):
         """The columns with their types."""
         return self._relation
 
-    def _chunks(self) -> Iterator[Batch]:
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        return self._encoding, self._batches()
+
+    def _batches(self) -> Iterator[Batch]:
         computed = self._solutions.computed
         return rows_of(self._solutions.table) if computed is None else computed()
 
     def _found(self, row: Batch) -> bool:
         if self._solutions.computed is not None:
-            return any(bool((chunk == row).all(axis=0).any()) for chunk in self._chunks())
+            return any(bool((chunk == row).all(axis=0).any()) for chunk in self._batches())
         return bool(self._solutions.table.contains(row, None, 1)[0])
 
     def write(self, stream: BinaryIO, format: AnswerFormat = "table") -> None:  # noqa: A002
@@ -65,7 +68,7 @@ class Answer(Tabular):
 
     def __bool__(self) -> bool:
         if self._solutions.computed is not None:
-            return any(chunk.shape[1] for chunk in self._chunks())
+            return any(chunk.shape[1] for chunk in self._batches())
         return self._solutions.table.count > 0
 
     @property

@@ -23,8 +23,8 @@ class ChangedFacts(Tabular):
         super().__init__(relation, dictionary)
         self._facts = facts
 
-    def _chunks(self) -> Iterator[Batch]:
-        yield self._facts.batch(self._relation.name)
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        return self._encoding, iter([self._facts.batch(self._relation.name)])
 
     def _found(self, row: Batch) -> bool:
         return bool((self._facts.batch(self._relation.name) == row).all(axis=0).any())

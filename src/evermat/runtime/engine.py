@@ -244,6 +244,15 @@ class Engine(Protocol):
             DataError: facts do not fit their relations.
         """
 
+    def reclaim(self, run: Run) -> dict[str, Any] | None:
+        """Frees what deleted facts have left behind, if that is due after an update; readers keep what they have opened.
+
+        Limits and signals of the run hold: then, or if memory is short, all stays as it is.
+
+        Returns:
+            How many `rows`, `symbols` and `bytes` were freed, and the `seconds` that it took, or why it was `skipped`; None if it is not due.
+        """
+
     # --- state directories -------------------------------------------------------------------------------------------
     @property
     def counters(self) -> Mapping[Stratum, Counters]:

@@ -42,7 +42,7 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
 def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary) -> Batch:
     """The facts given for a relation as a batch; see `encode_facts`."""
     if isinstance(given, Once):
-        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary))
+        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary), dictionary)
         return batch
     relation = relation_of(name, program)
     if is_dataframe(given):

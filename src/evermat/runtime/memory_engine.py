@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
-from evermat.columns import Scans, Snapshot, State, View, prepare_kernels
-from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, SchemePolicy, collected_errors
+from evermat.columns import (
+    Scans,
+    Snapshot,
+    State,
+    View,
+    Waste,
+    bytes_needed,
+    let_go,
+    prepare_kernels,
+    rebuilt,
+)
+from evermat.core import (
+    EngineName,
+    LimitError,
+    MaterialiseAlgorithm,
+    PhaseTimer,
+    SchemePolicy,
+    available_bytes,
+    collected_errors,
+    held_back,
+    resident_bytes,
+)
 from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
@@ -37,10 +58,13 @@ class MemoryEngine(Engine):
         timer: PhaseTimer,
         name: EngineName = "memory",
         algorithm: MaterialiseAlgorithm = "auto",
+        waste: Waste | None = None,
     ) -> None:
         super().__init__(state, run, timer, algorithm)
         self.name = name
         self._scans: Scans = Counter()
+        self._waste = Waste() if waste is None else waste
+        self._undefined: Counter[int] = Counter()  # of rules as they were compiled for earlier states
 
     @classmethod
     def start(
@@ -123,7 +147,7 @@ class MemoryEngine(Engine):
     # --- updates -------------------------------------------------------------------------------------------------------
     def revised(self, program: Program, run: Run) -> Self:
         state = State(program, run, kept=self.state)
-        return type(self)(state, self.run, self.timer, self.name, self._algorithm)
+        return type(self)(state, self.run, self.timer, self.name, self._algorithm, self._waste)
 
     def begin_update(
         self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
@@ -134,6 +158,37 @@ class MemoryEngine(Engine):
         return MemoryUpdate(
             self.state, run, changes, upcoming, None if before is None else before.state, durable=durable
         )
+
+    def reclaim(self, run: Run) -> dict[str, Any] | None:
+        state = self.state
+        if not self._waste.is_due(state):
+            return None
+        timer = PhaseTimer()
+        before = {"rows": state.stored_rows, "symbols": len(state.dictionary), "bytes": _bytes_of(state)}
+        most = available_bytes() if run.limits.memory is None else min(run.limits.memory, available_bytes())
+        if resident_bytes() + bytes_needed(state) > most:
+            return {"skipped": "memory"}
+        with held_back() as run.deliver, timer.during("reclaim"):
+            try:
+                if state.representatives is not None and (pending := state.representatives.pending()):
+                    pending.settle()  # a change would hold all of the old state
+                made = rebuilt(state, run.look)
+            except LimitError:
+                return {"skipped": "limit"}
+            except MemoryError:
+                return {"skipped": "memory"}
+            self._undefined = self.undefined()
+            for one in (self.run, run):
+                one.leave()  # neither keeps the old state
+            self.state = made
+            self.__dict__.pop("_rules", None)
+            self._waste.begin(made)
+            in_cycles = let_go(state)
+            del state
+            if in_cycles:
+                gc.collect()
+        after = {"rows": made.stored_rows, "symbols": len(made.dictionary), "bytes": _bytes_of(made)}
+        return {**{what: before[what] - after[what] for what in before}, "seconds": timer.wall["reclaim"]}
 
     # --- state directories -------------------------------------------------------------------------------------------
     @property
@@ -195,7 +250,7 @@ class MemoryEngine(Engine):
         return "memory" if self.name == "memory" else "driver", "materialisation from scratch"
 
     def undefined(self) -> Counter[int]:
-        counts: Counter[int] = Counter()
+        counts = Counter(self._undefined)
         for stratum in self.state.strata:
             for rules in (stratum.nonrecursive, stratum.recursive):
                 for rule, count in rules.undefined():
@@ -229,6 +284,10 @@ class MaterialisedPart(NamedTuple):
 
     strata: int
     left: View | None
+
+
+def _bytes_of(state: State) -> int:
+    return state.nbytes + state.dictionary.nbytes
 
 
 def restored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, final
 
-from evermat.columns import Batch
+from evermat.columns import Batch, Dictionary
 from evermat.language import Relation as RelationSchema
 from evermat.runtime.engine import Engine
 from evermat.runtime.rows import Tabular
@@ -26,6 +26,10 @@ class Relation(Tabular):
         self._engine, self._expanded = engine, expanded
 
     @property
+    def _dictionary(self) -> Dictionary:
+        return self._engine.snapshot().dictionary
+
+    @property
     def representatives(self) -> Relation:
         """The facts over representatives only, one for each class of equal terms."""
         return Relation(self._relation, self._engine, expanded=False)
@@ -33,8 +37,9 @@ class Relation(Tabular):
     def _knows(self, symbol: str) -> bool:
         return self._engine.distributed or super()._knows(symbol)
 
-    def _chunks(self) -> Iterator[Batch]:
-        return self._engine.snapshot().scan(self._relation.name, expanded=self._expanded)
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        reading = self._engine.snapshot()
+        return reading.dictionary, reading.scan(self._relation.name, expanded=self._expanded)
 
     def _found(self, row: Batch) -> bool:
         return self._engine.snapshot().contains(self._relation.name, row, expanded=self._expanded)

@@ -29,11 +29,16 @@ class Tabular(ABC):
     """Rows with named and typed columns. Iteration is in no particular order."""
 
     def __init__(self, relation: Relation, dictionary: Dictionary) -> None:
-        self._relation, self._dictionary = relation, dictionary
+        self._relation, self._encoding = relation, dictionary
+
+    @property
+    def _dictionary(self) -> Dictionary:
+        """What the rows are encoded with now."""
+        return self._encoding
 
     @abstractmethod
-    def _chunks(self) -> Iterator[Batch]:
-        """The rows, some at a time; each batch is valid until the next step."""
+    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
+        """What the rows are encoded with, and the rows, some at a time; each batch is valid until the next step."""
 
     @abstractmethod
     def __len__(self) -> int: ...
@@ -53,7 +58,8 @@ class Tabular(ABC):
         return [column.name for column in self._relation.columns]
 
     def __iter__(self) -> Iterator[Row]:
-        return decoded_rows(self._chunks(), self._relation.types, self._dictionary)
+        dictionary, chunks = self._chunks()
+        return decoded_rows(chunks, self._relation.types, dictionary)
 
     def __contains__(self, row: object) -> bool:
         if not isinstance(row, tuple) or not suits(row, self._relation):
@@ -76,10 +82,11 @@ class Tabular(ABC):
             yield from nullary(present=len(self) > 0).to_batches()
             return
         schema = arrow_schema(self._relation)
-        for chunk in self._chunks():
+        dictionary, chunks = self._chunks()
+        for chunk in chunks:
             for first in range(0, chunk.shape[1], _BATCH):
                 yield from pa.Table.from_arrays(
-                    self._decoded(chunk[:, first : first + _BATCH]), schema=schema
+                    self._decoded(chunk[:, first : first + _BATCH], dictionary), schema=schema
                 ).to_batches()
 
     def to_arrow(self) -> pa.Table:
@@ -92,12 +99,13 @@ class Tabular(ABC):
             return nullary(present=len(self) > 0)
         rows = np.empty((self._relation.arity, len(self)), np.int64)
         first = 0
-        for chunk in self._chunks():
+        dictionary, chunks = self._chunks()
+        for chunk in chunks:
             rows[:, first : (first := first + chunk.shape[1])] = chunk
-        return pa.Table.from_arrays(self._decoded(rows), schema=arrow_schema(self._relation))
+        return pa.Table.from_arrays(self._decoded(rows, dictionary), schema=arrow_schema(self._relation))
 
-    def _decoded(self, batch: Batch) -> list[pa.ChunkedArray]:
-        return [decode_arrow(batch[i], type_, self._dictionary) for i, type_ in enumerate(self._relation.types)]
+    def _decoded(self, batch: Batch, dictionary: Dictionary) -> list[pa.ChunkedArray]:
+        return [decode_arrow(batch[i], type_, dictionary) for i, type_ in enumerate(self._relation.types)]
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame; needs pandas."""

@@ -147,6 +147,11 @@ class SparkEngine(Engine):
         assert before is None or isinstance(before, SparkEngine)
         return SparkUpdate(self.state, run, changes, upcoming, None if before is None else before.state)
 
+    def reclaim(self, run: Run) -> dict[str, Any] | None:
+        """None: files that hold deleted facts are replaced by updates."""
+        del run
+        return None
+
     # --- state directories -------------------------------------------------------------------------------------------
     @property
     def storage(self) -> Mapping[str, Any]:

@@ -70,13 +70,13 @@ class Once:
             given = given.read_all()  # an Arrow stream
         #: the facts as users have them
         self.given = list(given) if isinstance(given, Iterator) else given
-        self._read: Any = None
+        self._read: tuple[Any, Any] | None = None
 
-    def read(self, reader: Callable[[Any], Any]) -> Any:
-        """The result of a reader over the facts; it runs once."""
-        if self._read is None:
-            self._read = reader(self.given)
-        return self._read
+    def read(self, reader: Callable[[Any], Any], dictionary: Any) -> Any:
+        """The result of a reader over the facts, which encodes them with a dictionary; it runs once, as long as that is the same."""
+        if self._read is None or self._read[0] is not dictionary:
+            self._read = dictionary, reader(self.given)
+        return self._read[1]
 
 
 def streamed(update: AnyUpdate) -> StreamedUpdate:

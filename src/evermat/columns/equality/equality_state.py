@@ -52,6 +52,11 @@ class Representatives:
         self.expansion = Expansion(self.rewritten)
         self._elsewhere |= {name: table for name, table in other._elsewhere.items() if name in self._elsewhere}
 
+    @property
+    def pairs(self) -> Iterable[Table]:
+        """The tables of normal forms and given facts; pairs that are over have state 0."""
+        return self._elsewhere.values()
+
     def count(self, facts: Dataset, name: str) -> int:
         """Number of facts of a relation that some facts represent."""
         return self.expansion.count(facts, name)

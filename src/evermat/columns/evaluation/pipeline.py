@@ -11,6 +11,7 @@ A join sees its table as it was when the pipeline was started, although heads ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from weakref import proxy
 
 from evermat.columns.evaluation.buffers import WEIGHT, EvaluationContext, Layout, Level, opens_level
 from evermat.columns.evaluation.operators import (
@@ -52,6 +53,7 @@ class Pipeline:
         needed = _needed_after(plan, counted=counted)
         layout = Layout(plan.output, context.dictionary)
         self._steps: list[Operation] = []
+        own = proxy(self)  # tables are freed at once when nobody holds their pipelines any more
         last = max((i for i, step in enumerate(plan.steps) if opens_level(step)), default=-1)
         start = {WEIGHT} if counted else set()
         level = Level(layout if last == -1 else None, start, plan.steps, context, 0)
@@ -64,21 +66,21 @@ class Pipeline:
                 inner = Level(layout if i == last else None, live, rest, context, level.depth + 1)
                 table = tables[step.relation.name]
                 if table.scheme is not None and step.role is not Role.ASKED:
-                    self._steps.append(JoinWithScheme(step, level, inner, table.scheme, self, first=i == 0))
+                    self._steps.append(JoinWithScheme(step, level, inner, table.scheme, own, first=i == 0))
                 elif step.key and not (i == 0 and step.role in STARTING):
-                    self._steps.append(Join(step, level, inner, table, self))
+                    self._steps.append(Join(step, level, inner, table, own))
                 else:
-                    self._steps.append(Scan(step, level, inner, table, self, first=i == 0))
+                    self._steps.append(Scan(step, level, inner, table, own, first=i == 0))
                 level = inner
             elif isinstance(step, Match):
                 self._steps.append(Exists(step, level, _facts(step, tables), counted=counted, live=live))
             elif isinstance(step, Check):
                 self._steps.append(Absent(step, level, _facts(step, tables), live))
             elif isinstance(step, Compute):
-                self._steps.append(ComputeColumn(step, level, live, self))
+                self._steps.append(ComputeColumn(step, level, live, own))
             else:
-                self._steps.append(FilterRows(step, level, live, self))
-        self._steps.append(Emit(level, layout, self))
+                self._steps.append(FilterRows(step, level, live, own))
+        self._steps.append(Emit(level, layout, own))
         for operation, following in zip(self._steps, self._steps[1:], strict=False):
             operation.next = following
         self._readers = [(operation.role, operation) for operation in self._steps if operation.role is not None]
@@ -91,7 +93,10 @@ class Pipeline:
                 return
         self.sink = sink
         self._start.reset()
-        self._steps[0].push(1)
+        try:
+            self._steps[0].push(1)
+        finally:
+            del self.sink
 
 
 def _facts(step: Match | Check, tables: Mapping[str, Table]) -> Facts:

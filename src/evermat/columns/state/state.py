@@ -43,6 +43,7 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         super().__init__(program, run)
         self.schemes: str = schemes if kept is None else kept.schemes
         self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
+        self._dead = 0  # rows in no set when the last update began
         self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
         if kept is not None:
             self.tables |= {name: kept.tables[name] for name in shared_relations(self.program, kept.program)}
@@ -132,8 +133,24 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
 
     @property
     def row_count(self) -> int:
-        """Number of facts that have a row, in whatever set they are."""
+        """Number of facts that have a row, in whatever set they are, without those that were in none when the last update began."""
+        return self.stored_rows - self._dead
+
+    @property
+    def stored_rows(self) -> int:
+        """Number of all rows, also of those that are left from deleted facts."""
         return sum(table.count for table in self.tables.values())
+
+    @property
+    def live_rows(self) -> int:
+        """Number of rows in E or I between updates; where equal terms are represented by one, an upper bound."""
+        live = sum(self.materialised.sizes.values())
+        # Given facts that are not in normal form are not in I.
+        return live if self.given is self.explicit else min(live + sum(self.given.sizes.values()), self.stored_rows)
+
+    def leave_out_dead_rows(self) -> None:
+        """Limits do not count the rows that are in no set now, as an update begins."""
+        self._dead = self.stored_rows - self.live_rows
 
     @property
     def nbytes(self) -> int:

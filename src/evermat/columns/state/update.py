@@ -44,6 +44,7 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
         self, state: State, run: Run, deleted: Mapping[str, list[Rows]], inserted: Mapping[str, list[Rows]]
     ) -> None:
         super().__init__(state, run)
+        state.leave_out_dead_rows()
         self._free = [*([NORMAL] if state.representatives is None else []), *FREE]
         self._kept: list[ClosedPairs] = []
         self.overdeleted = ChangeSet("D", DELETED, state.tables, run)

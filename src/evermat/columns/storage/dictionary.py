@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
-from evermat.columns.storage.arrays import Numbers, Words, lengthened, starts_of
+from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,6 +21,8 @@ Ids = npt.NDArray[np.int32]
 _MAX_SYMBOLS = int(np.iinfo(np.int32).max)
 _INT32_BYTES = 1 << 31
 _LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
+_BYTES_OF_AN_ID = 32  # where its text ends, and two places by which it is found
+_TAKEN = 1 << 18  # symbols that are taken over at a time
 _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
 
@@ -48,6 +50,26 @@ class Dictionary:
     def texts(self) -> tuple[npt.NDArray[np.uint8], Numbers]:
         """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
         return self._pool, self._ends
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all symbols, and of what finds them."""
+        return int(self._ends[self._count]) + _BYTES_OF_AN_ID * self._count
+
+    def bytes_of(self, chosen: Mask) -> int:
+        """The same for some symbols."""
+        lengths = np.diff(self._ends[: self._count + 1])
+        return int(lengths[chosen].sum()) + _BYTES_OF_AN_ID * int(np.count_nonzero(chosen))
+
+    def take_over(self, other: Dictionary, chosen: Mask) -> None:
+        """Encodes some symbols of another dictionary, in their order."""
+        for first in range(0, len(chosen), _TAKEN):
+            some = chosen[first : first + _TAKEN]
+            ends = other._ends[first : first + len(some) + 1]
+            lengths = np.diff(ends)
+            offsets = np.zeros(int(np.count_nonzero(some)) + 1, np.int64)
+            np.cumsum(lengths[some], out=offsets[1:])
+            self._encode(other._pool[ends[0] : ends[-1]][np.repeat(some, lengths)], offsets)
 
     def lookup(self, symbol: str) -> int:
         """Id of a symbol, -1 if it has none."""

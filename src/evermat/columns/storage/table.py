@@ -102,6 +102,20 @@ class Table:
             found = self._indexes[columns] = Index(self, columns)
         return found
 
+    def adopt(self, rows: npt.NDArray[np.int32] | Numbers, state: npt.NDArray[np.uint16], like: Table) -> None:
+        """Takes facts, each once, with their states, while it is empty; arrays are its own from then on. It finds them as another table does."""
+        assert not self.count
+        if not len(rows):
+            return
+        self.rows, self.state, self.count = rows, state, len(rows)
+        self._form = like._form
+        if not self._try_dense():
+            self._use_hash(self.count)
+
+    def forget_indexes(self) -> None:
+        """Indexes are built again when they are asked for: a table that is not needed goes at once, without those that refer to it."""
+        self._indexes.clear()
+
     # ── Finding and appending ────────────────────────────────────────────────────────────────────────────────────
 
     def add_new(self, batch: Batch, bits: int, n: int | None = None) -> tuple[int, int]:
