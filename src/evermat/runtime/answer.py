@@ -38,7 +38,7 @@ class Answer(Tabular):
         return self._relation
 
     def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        return self._encoding, self._batches()
+        return self._dictionary, self._batches()
 
     def _batches(self) -> Iterator[Batch]:
         computed = self._solutions.computed

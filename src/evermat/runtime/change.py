@@ -24,7 +24,7 @@ class ChangedFacts(Tabular):
         self._facts = facts
 
     def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        return self._encoding, iter([self._facts.batch(self._relation.name)])
+        return self._dictionary, iter([self._facts.batch(self._relation.name)])
 
     def _found(self, row: Batch) -> bool:
         return bool((self._facts.batch(self._relation.name) == row).all(axis=0).any())

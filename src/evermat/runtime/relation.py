@@ -22,7 +22,7 @@ class Relation(Tabular):
     """
 
     def __init__(self, relation: RelationSchema, engine: Engine, *, expanded: bool = True) -> None:
-        super().__init__(relation, engine.snapshot().dictionary)
+        super().__init__(relation)
         self._engine, self._expanded = engine, expanded
 
     @property

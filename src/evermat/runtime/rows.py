@@ -28,12 +28,13 @@ _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough 
 class Tabular(ABC):
     """Rows with named and typed columns. Iteration is in no particular order."""
 
-    def __init__(self, relation: Relation, dictionary: Dictionary) -> None:
+    def __init__(self, relation: Relation, dictionary: Dictionary | None = None) -> None:
         self._relation, self._encoding = relation, dictionary
 
     @property
     def _dictionary(self) -> Dictionary:
-        """What the rows are encoded with now."""
+        """What the rows are encoded with now; those whose encoding changes override this."""
+        assert self._encoding is not None
         return self._encoding
 
     @abstractmethod
