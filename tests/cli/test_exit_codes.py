@@ -138,7 +138,7 @@ def test_a_bad_size_of_memory(size: str, folder: Path, evermat_command: Evermat)
 def test_good_sizes_of_memory(
     size: str, folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.engine.run.resident_bytes", lambda: 0)  # of this process, which runs all tests
+    monkeypatch.setattr("evermat.core.watch.resident_bytes", lambda: 0)  # of this process, which runs all tests
     assert evermat_command("run", "closure.dl", "--memory", size).code == 0
 
 

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
-from evermat.core import WHICH, UpdateAlgorithm, Which, documented
+from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, documented, watched
 from evermat.engine import Limits, Run
 from evermat.language import Program, revise
 from evermat.runtime import Answer, Engine, Queries, Relation, answer_query, materialisation_stats, stream_answer
@@ -182,7 +182,8 @@ class Materialisation(Mapping[str, Relation]):
 
         updates, skipped = updates_of(map(Path, files)), dict[str, int]()
         options = RdfOptions(base=base, skip=skip_malformed)
-        found = read_change_files(updates, self.program, options, skipped)
+        with watched(Guard(limit_seconds, memory)):
+            found = read_change_files(updates, self.program, options, skipped)
 
         def carry_out_all() -> Iterator[Change]:
             for paths, update in zip(updates, found, strict=True):
@@ -456,8 +457,9 @@ class Materialisation(Mapping[str, Relation]):
             ProgramError: with all errors of the query at once.
             LimitError: a limit was reached.
         """
-        query = self._queries.compile(text, self.program)
         run = Run(Limits(seconds=limit_seconds, memory=memory))
+        with watched(run):
+            query = self._queries.compile(text, self.program)
         return answer_query(query, self._engine, run, representatives=representatives)
 
     def query_batches(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
 from evermat.cli.app import ClosedPipe, app
-from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
+from evermat.cli.signals import Interrupted, Terminated, catch_signals, stop_text
+from evermat.cli.watchdog import LimitReached, start_watchdog
 from evermat.core import EvermatError, Problem, ResourceError, block_pandas
 from evermat.core import error_catalogue as errors
 
@@ -30,6 +32,7 @@ def script() -> None:
 def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()
+    start_watchdog()
     try:
         app(args=list(_one_by_one(sys.argv[1:])))
     except EvermatError as error:
@@ -45,9 +48,11 @@ def main() -> None:
         _discard_stdout()
         sys.exit(0)
     except Interrupted:
-        _fail(f"interrupted: {aftermath()}", 130)
+        _fail(stop_text(signal.SIGINT), 130)
     except Terminated:
-        _fail(f"terminated: {aftermath()}", 143)
+        _fail(stop_text(signal.SIGTERM), 143)
+    except LimitReached as limit:
+        _fail(str(limit.error), limit.error.exit_code)
 
 
 def _one_by_one(arguments: list[str]) -> Iterator[str]:

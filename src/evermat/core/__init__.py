@@ -42,7 +42,14 @@ if TYPE_CHECKING:
         Which,
         documented,
     )
-    from evermat.core.deferred_signals import Deliver, check_stop, held_back, register_stop_check, uninterrupted
+    from evermat.core.deferred_signals import (
+        Deliver,
+        completing,
+        held_back,
+        holds_back,
+        is_completing,
+        uninterrupted,
+    )
     from evermat.core.errors import (
         DataError,
         EvermatError,
@@ -56,6 +63,7 @@ if TYPE_CHECKING:
         did_you_mean,
     )
     from evermat.core.lazy import deferred, lazy_face
+    from evermat.core.leftovers import forget_leftover, register_leftover, remove_leftovers
     from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems, reported
@@ -63,5 +71,21 @@ if TYPE_CHECKING:
     from evermat.core.source import GENERATED, Source, Span
     from evermat.core.text import count_of
     from evermat.core.timing import PhaseTimer
+    from evermat.core.watch import (
+        LOOK_EVERY,
+        Guard,
+        Watch,
+        ask_for,
+        awaited,
+        check_stop,
+        current_watch,
+        limit_error,
+        look_at_checks,
+        passed_limit,
+        register_stop_check,
+        unwatched,
+        watched,
+        watched_each,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

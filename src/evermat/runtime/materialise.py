@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
-from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
+from evermat.core import Guard, MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy, watched
 from evermat.engine import Limits, Progress, Run
 from evermat.language import Program
 from evermat.runtime.answer import Answer
@@ -73,7 +73,13 @@ def materialise_facts(
         LimitError: a limit was reached.
         ResourceError: Spark gave up, or the scratch directory is full.
     """
-    timer = timer or PhaseTimer()
+    with watched(Guard(options.limits.seconds, options.limits.memory)):
+        return _materialise(program, sources, options, session, timer or PhaseTimer())
+
+
+def _materialise(
+    program: Program, sources: FactSources, options: Options, session: SparkSession | None, timer: PhaseTimer
+) -> Engine:
     if session is None:
         with _reading(sources, program, timer):
             facts = sources.read(program)
@@ -93,10 +99,11 @@ def _reading(sources: FactSources, program: Program, timer: PhaseTimer) -> Abstr
 def _in_memory(program: Program, facts: Mapping[str, Any], options: Options, timer: PhaseTimer) -> Engine:
     run = Run(options.limits, options.progress)
     engine = MemoryEngine.start(program, run, timer, algorithm=options.algorithm, schemes=options.schemes)
-    with timer.during("encode"):
-        engine.load(facts)
-    with timer.during("reason"):
-        engine.materialise(options.counters)
+    with watched(run):
+        with timer.during("encode"):
+            engine.load(facts)
+        with timer.during("reason"):
+            engine.materialise(options.counters)
     return engine
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evermat.core import watched
 from evermat.engine import Run
 from evermat.language import Program, Query
 from evermat.language import Queries as QueryCompiler
@@ -35,7 +36,9 @@ def answer_query(query: Query, engine: Engine, run: Run, *, representatives: boo
         LimitError: a limit was reached.
     """
     reading = engine.snapshot()
-    return Answer(query.answer, reading.evaluate(query, run, representatives=representatives), reading.dictionary)
+    with watched(run):
+        solutions = reading.evaluate(query, run, representatives=representatives)
+    return Answer(query.answer, solutions, reading.dictionary)
 
 
 def stream_answer(query: Query, engine: Engine, run: Run) -> Answer:
