@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -156,6 +157,22 @@ def _chain(nodes: int, name: str = "e") -> Callable[[Path], None]:
     return write
 
 
+_EQUAL = """.decl k(x:term, y:number)
+.input k
+.decl l(x:term, y:term)
+.output l
+x = y :- k(x, n), k(y, n).
+l(x, y) :- k(x, _), k(y, _).
+"""
+
+
+def _terms(count: int) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        (folder / "k.facts").write_text("".join(f"<http://x.org/{i}>\t1\n" for i in range(count)))
+
+    return write
+
+
 _EDGES = ".decl e(x:number, y:number)\n.input e\n"
 _PATHS = _EDGES + ".decl p(x:number, y:number)\n.output p\np(x, y) :- e(x, y).\np(x, z) :- p(x, y), e(y, z).\n"
 
@@ -176,7 +193,7 @@ RULES = [
     rules("match", _AB + '.decl t(x:symbol)\nt(to_string(x)) :- a(x).\n.decl u(x:symbol, y:symbol)\n.output u\nu(x, y) :- t(x), t(y), match(cat(x, ".*z"), y).\n', _AB_FILES),
     rules("min of texts", _AB + '.decl t(x:symbol)\nt(cat("text ", to_string(x * 1000 + y))) :- a(x), b(y), y < 60.\n.decl u(x:symbol)\n.output u\nu(y) :- y = min x : { t(x) }.\n', _AB_FILES),
     rules("equivalence", '.decl s(x:number, y:number) eqrel\n.input s(filename="e.facts")\n.output s\n', _chain(30_000)),
-    rules("equality", ".decl k(x:term, y:number)\n.decl a(x:number)\n.input a\nk(as(to_string(x), term), 1) :- a(x).\n.output k\n", numbers("a", 100_000)),
+    rules("equality", _EQUAL, _terms(3_000)),
 ]  # fmt: skip
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -190,9 +207,9 @@ def repeated(name: str, first: bytes, piece: bytes, times: int, last: bytes = b"
     """A file of one piece again and again; compressed if its name says so."""
 
     def write(folder: Path) -> None:
-        opened = gzip.open(folder / name, "wb", compresslevel=6) if name.endswith(".gz") else (folder / name).open("wb")
         block, rest = max((1 << 20) // len(piece), 1), times
-        with opened as file:
+        with (folder / name).open("wb") as raw, ExitStack() as stack:
+            file = stack.enter_context(gzip.open(raw, "wb", compresslevel=6)) if name.endswith(".gz") else raw
             file.write(first)
             while rest > 0:
                 file.write(piece * min(block, rest))

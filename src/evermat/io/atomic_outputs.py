@@ -28,6 +28,7 @@ from evermat.core import (
     forget_leftover,
     register_leftover,
     uninterrupted,
+    watched_each,
 )
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
@@ -98,7 +99,7 @@ class Outputs:
         Returns:
             How many facts are left out, for the file is RDF and they are not.
         """
-        batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
+        batches = watched_each(sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts, every=1)
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
@@ -132,7 +133,7 @@ class Outputs:
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
         from evermat.io.rdf.writer import write_graph  # noqa: PLC0415
 
-        return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
+        return self.fill(ref, name, lambda sink: write_graph(sink, watched_each(triples, every=1), ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
         """Prepares a file with this content."""

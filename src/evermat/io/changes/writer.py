@@ -14,6 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from evermat.core import error_catalogue as errors
+from evermat.core import watched_each
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT, WrittenRows
 from evermat.io.error_report import fail
@@ -57,7 +58,7 @@ def write_changes(change: Changed, target: Path) -> None:
         if str(target) in ("-", "/dev/stdout"):
             sink = BytesIO()
             assert TEXT.write_changes is not None
-            TEXT.write_changes(sink, _parts(change), STDOUT)
+            TEXT.write_changes(sink, watched_each(_parts(change), every=1), STDOUT)
             out.print(sink.getvalue())
         else:
             ref = file_ref(target)
@@ -65,7 +66,7 @@ def write_changes(change: Changed, target: Path) -> None:
             if write is None:
                 rule = "changes are written as tab-separated text, JSON lines (.jsonl) and Parquet (.parquet)"
                 raise fail(errors.RDF_OUTPUT, path=target, why=f"it would be {ref.format.title}", rule=rule)
-            out.fill(ref, "changes", lambda sink: write(sink, _parts(change), target))
+            out.fill(ref, "changes", lambda sink: write(sink, watched_each(_parts(change), every=1), target))
         out.commit()
 
 
