@@ -72,18 +72,13 @@ if TYPE_CHECKING:
     from evermat.core.text import count_of
     from evermat.core.timing import PhaseTimer
     from evermat.core.watch import (
-        LOOK_EVERY,
         Guard,
-        Watch,
         ask_for,
         awaited,
         check_stop,
-        current_watch,
         limit_error,
-        look_at_checks,
         passed_limit,
         register_stop_check,
-        unwatched,
         watched,
         watched_each,
     )

@@ -157,12 +157,17 @@ class Guard:
             return limit_error("bytes of memory", self.memory)
         return None
 
-    def look(self) -> None:
+    def is_due(self) -> bool:
+        """Whether it is time to look again; then it is not for a while."""
         now = time.perf_counter()
         if now < self._next_look:
-            return
+            return False
         self._next_look = now + LOOK_EVERY
-        self.look_now()
+        return True
+
+    def look(self) -> None:
+        if self.is_due():
+            self.look_now()
 
     def look_now(self) -> None:
         """Looks without regard to when it last did."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import LOOK_EVERY, Deliver, Guard, LimitError, limit_error
+from evermat.core import Deliver, Guard, LimitError, limit_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,6 @@ class Run:
         self._phase = "insertions"  # what instances that are found forwards are for
         self._progress = progress
         self._guard = Guard(limits.seconds, limits.memory)
-        self._next_look = 0.0
         self._state: _State[Any] | None = None
         self._stratum = 0
 
@@ -133,10 +131,8 @@ class Run:
 
     def look(self) -> None:
         """Checks clock, memory, facts and signals every 20 ms; raises `LimitError` if a limit is reached."""
-        now = time.perf_counter()
-        if now < self._next_look:
+        if not self._guard.is_due():
             return
-        self._next_look = now + LOOK_EVERY
         if self.deliver is not None:
             self.deliver()
         self._guard.look_now()

@@ -200,10 +200,10 @@ class Outputs:
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(None, "its folder is a file")
         missing = [part for part in (folder, *folder.parents) if not part.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
         self._folders += missing
         for part in missing[::-1]:
             register_leftover(part)
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
