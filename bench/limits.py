@@ -294,7 +294,7 @@ def _ontology(folder: Path) -> list[str]:
 _STATE = _AB.replace(".output r\n", "") + ".decl go(x:number)\nr(x) :- go(_), a(x), b(y), x + y < 0 - 1.\n"
 OTHERS = [
     Work("outputs", lambda f: _run(_PATHS, _chain(8_000), f)),
-    Work("outputs, compressed", lambda f: _run(_PATHS.replace(".output p", '.output p(filename="p.nt.gz")').replace("number", "symbol"), _chain(4_000), f)),
+    Work("outputs, compressed", lambda f: _run(_PATHS.replace(".output p", '.output p(filename="p.tsv.gz")').replace("number", "symbol"), _chain(4_000), f)),
     Work("save", lambda f: _run(".decl e(x:number, y:number)\n.input e\n.decl q(x:number, y:number)\nq(x, y) :- e(x, _), e(y, _).\n", _chain(4_000), f, "--state", "state"), ("seconds",)),
     Work("query", _query("a(x), b(y), x + y < 0 - 1", _AB, _AB_FILES)),
     Work("query with a long answer", _query("a(x), b(y)", _AB, _AB_FILES)),
