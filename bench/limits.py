@@ -282,6 +282,14 @@ def _program(lines: Iterator[str]) -> Callable[[Path], list[str]]:
     return prepare
 
 
+def _triples(nodes: int) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        lines = (f"<http://x.org/{i}>\t<http://x.org/p>\t<http://x.org/{i + 1}>\n" for i in range(nodes))
+        (folder / "e.facts").write_text("".join(lines))
+
+    return write
+
+
 def _ontology(folder: Path) -> list[str]:
     lines = [
         "@prefix : <http://x.org/> . @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .\n"
@@ -298,7 +306,7 @@ OTHERS = [
     Work("save", lambda f: _run(".decl e(x:number, y:number)\n.input e\n.decl q(x:number, y:number)\nq(x, y) :- e(x, _), e(y, _).\n", _chain(4_000), f, "--state", "state"), ("seconds",)),
     Work("query", _query("a(x), b(y), x + y < 0 - 1", _AB, _AB_FILES)),
     Work("query with a long answer", _query("a(x), b(y)", _AB, _AB_FILES)),
-    Work("export", lambda f: ["export", *_saved(f, _PATHS.replace("number", "symbol"), _chain(3_000)), "out.nt"], ("seconds", "interrupt")),
+    Work("export", lambda f: ["export", *_saved(f, _PATHS.replace("x:number, y:number", "s:symbol, p:symbol, o:symbol").replace("e(x, y)", "e(x, k, y)").replace("p(x, y)", "p(x, k, y)").replace("p(x, z)", "p(x, k, z)").replace("e(y, z)", "e(y, _, z)"), _triples(3_000)), "out.nt"], ("seconds", "interrupt")),
     Work("update", _update(_STATE, _AB_FILES, "+\tgo\t1\n"), ("seconds", "interrupt", "terminate")),
     Work("long update", _update(_PATHS, _chain(1000), "".join(f"+\te\t{i}\t{i * 7919 % 100_003}\n" for i in range(100_000))), ("seconds", "interrupt")),
     Work("program of facts", _program(f"a{i % 1000}({i}).\n" if i >= 1000 else f".decl a{i}(x:number)\n" for i in range(2_000_000))),

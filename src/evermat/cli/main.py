@@ -26,13 +26,13 @@ def script() -> None:
     block_pandas()
     # Programs are many small objects that stay: looking for garbage is rarely worth it.
     gc.set_threshold(100_000, 50, 50)
+    start_watchdog()
     main()
 
 
 def main() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()
-    start_watchdog()
     try:
         app(args=list(_one_by_one(sys.argv[1:])))
     except EvermatError as error:

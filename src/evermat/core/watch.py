@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from threading import Thread
+from threading import Event, Thread
 from typing import Protocol, TypeVar
 
 from evermat.core import error_catalogue as errors
@@ -83,18 +82,23 @@ def awaited(compute: Callable[[], _Item]) -> _Item:
 
     It must change nothing, and is done by a thread of its own.
     """
-    done: Future[_Item] = Future()
+    found: list[_Item] = []
+    failed: list[BaseException] = []
+    done = Event()
 
     def run() -> None:
         try:
-            done.set_result(compute())
+            found.append(compute())
         except BaseException as error:  # noqa: BLE001  (the waiting thread raises it)
-            done.set_exception(error)
+            failed.append(error)
+        done.set()
 
     Thread(target=run, name="evermat-call", daemon=True).start()
-    while not wait([done], LOOK_EVERY).done:
+    while not done.wait(LOOK_EVERY):
         check_stop()
-    return done.result()
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
 @contextmanager
