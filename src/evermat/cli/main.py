@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NoReturn
 
 from evermat.cli.app import ClosedPipe, app
-from evermat.cli.signals import Interrupted, Terminated, catch_signals, stop_text
+from evermat.cli.signals import Interrupted, Terminated, catch_signals, forget_signals, stop_text
 from evermat.cli.watchdog import LimitReached, start_watchdog
 from evermat.core import EvermatError, Problem, ResourceError, block_pandas
 from evermat.core import error_catalogue as errors
@@ -27,10 +27,18 @@ def script() -> None:
     # Programs are many small objects that stay: looking for garbage is rarely worth it.
     gc.set_threshold(100_000, 50, 50)
     start_watchdog()
-    main()
+    _run()
 
 
 def main() -> None:
+    """Runs the command line in a process that goes on: a signal that has ended it is forgotten."""
+    try:
+        _run()
+    finally:
+        forget_signals()
+
+
+def _run() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()
     try:

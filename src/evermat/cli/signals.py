@@ -46,6 +46,11 @@ def check_signals() -> None:
         raise _EXCEPTIONS[signal.Signals(_arrived[0][0])]
 
 
+def forget_signals() -> None:
+    """Has nothing stopped any more by what has arrived."""
+    _arrived.clear()
+
+
 def has_arrived() -> float | None:
     """When the first exception was raised."""
     return _arrived[0][1] if _arrived else None

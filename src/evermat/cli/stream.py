@@ -18,7 +18,7 @@ from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version, with_help
 from evermat.cli.watchdog import limited
-from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported
+from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported, uninterrupted
 from evermat.runtime import (
     ChangeFolder,
     FileUpdate,
@@ -164,7 +164,7 @@ def _stopping(
     except (Interrupted, Terminated):
         say_when_stopped(_reached(m))
         if feed is not None:
-            with suppress(EvermatError):  # the next start tries again
+            with suppress(EvermatError), uninterrupted():  # the next start tries again
                 feed.complete(_newest(state, source.name))
         raise
 
