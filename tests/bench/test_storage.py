@@ -219,7 +219,7 @@ def test_what_is_asked_is_answered_rightly() -> None:
 @pytest.mark.slow
 def test_a_process_that_is_out_of_time_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = tmp_path / "report.jsonl"
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # it looks at the clock at once
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)  # it looks at the clock at once
     subject = child.Subject(task(RULES, "load", PLAIN, limit=1e-9), report)
     assert not child.load(subject)
     (step,) = kept(report)

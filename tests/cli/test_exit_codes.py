@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from evermat import __version__
-from evermat.engine import run
 from tests.support.commands import Evermat
 
 CLOSURE = """\
@@ -134,11 +133,17 @@ def test_a_bad_size_of_memory(size: str, folder: Path, evermat_command: Evermat)
     assert not files(folder)
 
 
+def test_too_little_memory_to_begin(folder: Path, evermat_command: Evermat) -> None:
+    expected = "error[E200]: 1,024 bytes of memory are too few: this process needs 160m before it begins\n"
+    assert evermat_command("run", "closure.dl", "--memory", "1k") == (2, "", expected)
+    assert not files(folder)
+
+
 @pytest.mark.parametrize("size", ["4g", "512M", "1.5GB", "1t", "8000000k", "20000000000"])
 def test_good_sizes_of_memory(
     size: str, folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.engine.run.resident_bytes", lambda: 0)  # of this process, which runs all tests
+    monkeypatch.setattr("evermat.core.watch.resident_bytes", lambda: 0)  # of this process, which runs all tests
     assert evermat_command("run", "closure.dl", "--memory", size).code == 0
 
 
@@ -211,7 +216,6 @@ COUNTING = ".decl n(x:number)\nn(0).\nn(x + 1) :- n(x), x < 1000000000.\n.output
         ("--limit-rounds", "1000", "1,000 rounds"),
         ("--limit-facts", "500", "500 facts"),
         ("--limit-seconds", "0.2", "0.2 seconds"),
-        ("--memory", "1k", "1,024 bytes of memory"),
     ],
 )
 def test_limits(option: str, value: str, told: str, folder: Path, evermat_command: Evermat) -> None:
@@ -304,8 +308,9 @@ def test_stats_to_a_device(folder: Path, evermat_command: Evermat) -> None:
 def test_the_default_of_memory_is_a_share_of_what_there_is(
     folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.core.available_bytes", lambda: 1000)
-    monkeypatch.setattr(run, "_LOOK_EVERY", 0)
+    monkeypatch.setattr("evermat.core.available_bytes", lambda: 250_000_000)
+    monkeypatch.setattr("evermat.core.watch.resident_bytes", lambda: 200_000_001)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", 0)
     code, _, err = evermat_command("run", "closure.dl")
     assert code == 4
-    assert "the limit of 800 bytes of memory is reached" in err
+    assert "the limit of 200,000,000 bytes of memory is reached" in err

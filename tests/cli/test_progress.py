@@ -17,7 +17,6 @@ from evermat.cli.main import main
 from evermat.cli.run import say
 from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
-from evermat.engine import run
 from evermat.runtime import environment
 from tests.support.commands import Evermat
 
@@ -26,7 +25,7 @@ COUNTING = ".decl n(x:number)\nn(0).\nn(x + 1) :- n(x), x < 50.\n.printsize n\n"
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(run, "_LOOK_EVERY", 0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", 0)
     path = tmp_path / "count.dl"
     path.write_text(COUNTING)
     return path

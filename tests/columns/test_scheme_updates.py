@@ -232,7 +232,7 @@ def test_a_limit_rolls_back(algorithm: str, limit: dict[str, int], monkeypatch: 
     m, plain = both(PROGRAM, FACTS)
     before = facts_of(m)
     with monkeypatch.context() as patch:
-        patch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
+        patch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
         with pytest.raises(evermat.LimitError):
             m.update({"e": {(8, 1), (7, 40)}}, {"e": {(4, 5)}}, algorithm=algorithm, **limit)
     assert facts_of(m) == before

@@ -66,7 +66,7 @@ def test_an_interrupted_update_changes_nothing(engine: Engine, algorithm: str, r
 
 @pytest.mark.slow
 def test_ctrl_c_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", 0.0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", 0.0)
     rng = Random(0)
     m = evermat.Program.parse(CHAIN).materialise({"e": [(i, i + 1) for i in range(60)]}, counters="both")
     expected, interrupted = facts_of(m), 0
@@ -96,7 +96,7 @@ def test_a_limit_rolls_back(
 ) -> None:
     m = engine.materialise(PATHS, {"e": [(i, i + 1) for i in range(10)]}, counters="both")
     before = facts_of(m)
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # look at memory every time
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)  # look at memory every time
     with pytest.raises(evermat.LimitError):
         m.update(
             insert={"e": [(i, i + 1) for i in range(10, 20)]}, delete={"e": [(0, 1)]}, algorithm=algorithm, **limit
@@ -108,7 +108,7 @@ def test_a_limit_rolls_back(
 
 @on_engines
 def test_a_limit_holds_for_one_run(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
     m = engine.materialise(CHAIN, {"e": [(0, 1)]})
     engine_of(m).run.limits = Limits(seconds=0.0)  # as if time had been short, and just enough
     m.update(insert={"e": [(1, 2)]})

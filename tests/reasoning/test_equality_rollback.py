@@ -62,7 +62,7 @@ def consequences(explicit: Facts) -> naive.Result:
 )
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_a_limit_rolls_back(algorithm: str, limit: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # look at memory every time
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)  # look at memory every time
     m = evermat.Program.parse(CHAINS, equality="rewrite").materialise(EXPLICIT)
     before = consequences(EXPLICIT)
     assert_right(m, before, TERMS)

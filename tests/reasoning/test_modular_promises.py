@@ -299,7 +299,7 @@ def test_a_limit_rolls_back_closures(
     m.update(insert={relation: [(5, 5)]}, algorithm="dred-c-mod")  # now modules are valid
     before = facts_of(m)
     with monkeypatch.context() as patch:
-        patch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)  # look at the clock and at memory every time
+        patch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)  # look at the clock and at memory every time
         with pytest.raises(evermat.LimitError):
             m.update(
                 insert={relation: [(i, i + 1) for i in range(10, 40)]},
@@ -332,7 +332,7 @@ def assert_edges_follow(m: Materialisation) -> None:
 
 
 def test_a_closure_from_scratch_stops_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
     program = evermat.Program.parse(TRANSITIVE)
     with pytest.raises(evermat.LimitError) as error:
         program.materialise({"r": chain(500)}, limit_facts=100_000)

@@ -192,7 +192,7 @@ def test_two_readers_at_a_time(small: Materialisation, monkeypatch: pytest.Monke
 
 
 def test_an_error_in_the_middle_reaches_the_reader(huge: Materialisation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
     with pytest.raises(evermat.LimitError, match="E400"):
         list(huge.query_batches("t(x, y)", limit_seconds=0.0))
     with pytest.raises(evermat.LimitError, match="E400"):
@@ -202,7 +202,7 @@ def test_an_error_in_the_middle_reaches_the_reader(huge: Materialisation, monkey
 
 @pytest.mark.slow
 def test_a_limit_is_reached_after_some_batches(huge: Materialisation, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.engine.run._LOOK_EVERY", -1.0)
+    monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
     batches = huge.query_batches("t(x, y)", limit_seconds=0.5)
     next(batches)
     time.sleep(0.5)

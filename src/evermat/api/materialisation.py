@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
-from evermat.core import WHICH, UpdateAlgorithm, Which, documented
+from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, documented, watched
 from evermat.engine import Limits, Run
 from evermat.language import Program, Queries, Query, revise
 from evermat.runtime import Answer, Engine, Relation, answer_query, materialisation_stats, stream_answer
@@ -185,7 +185,8 @@ class Materialisation(Mapping[str, Relation]):
 
         updates, skipped = updates_of(map(Path, files)), dict[str, int]()
         options = RdfOptions(base=base, skip=skip_malformed)
-        found = read_change_files(updates, self.program, options, skipped)
+        with watched(Guard(limit_seconds, memory)):
+            found = read_change_files(updates, self.program, options, skipped)
 
         def carry_out_all() -> Iterator[Change]:
             for paths, update in zip(updates, found, strict=True):
@@ -469,7 +470,9 @@ class Materialisation(Mapping[str, Relation]):
             LimitError: a limit was reached.
         """
         run = Run(Limits(seconds=limit_seconds, memory=memory))
-        return answer_query(self._compiled(text), self._engine, run, representatives=representatives)
+        with watched(run):
+            query = self._compiled(text)
+        return answer_query(query, self._engine, run, representatives=representatives)
 
     def query_batches(
         self, text: str, *, limit_seconds: float | None = None, memory: int | None = None

@@ -197,7 +197,7 @@ class Program:
             engine: `memory`, or your own SparkSession.
             limit_rounds: stop after this number of rounds of rule application.
             limit_facts: stop at more facts than this.
-            limit_seconds: stop when reasoning takes longer.
+            limit_seconds: stop when it takes longer, reading included.
             memory: stop when the process uses more bytes than this.
             counters: which derivation counters to keep for later updates. {counters}.
             algorithm: how to derive consequences. {materialise_algorithm}.

@@ -107,19 +107,22 @@ def run(
     with timer.during("start"):
         from evermat.cli.ontology import read_program
         from evermat.cli.run import run_program
+        from evermat.cli.watchdog import limited
 
         size, spark = _resources(engine, master, memory, conf, scratch)
-        checked = read_program(
-            program,
-            rdf=bool(rdf),
-            ontology=ontology or (),
-            entailment=entailment,
-            trivial=trivial,
-            equality=equality,
-            inconsistency="allow" if allow_inconsistency else "refuse",
-            base=base,
-            ignore_imports=ignore_imports,
-        )
+        began = time.perf_counter()
+        with limited(limit_seconds, size):
+            checked = read_program(
+                program,
+                rdf=bool(rdf),
+                ontology=ontology or (),
+                entailment=entailment,
+                trivial=trivial,
+                equality=equality,
+                inconsistency="allow" if allow_inconsistency else "refuse",
+                base=base,
+                ignore_imports=ignore_imports,
+            )
     run_program(
         checked,
         spark,
@@ -138,6 +141,7 @@ def run(
         schemes=schemes,
         place=place,
         limits=options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size),
+        spent=time.perf_counter() - began,
     )
 
 
@@ -146,11 +150,16 @@ def check(
     program: options.OptionalProgram = None,
     ontology: options.OntologyFiles = None,
     entailment: options.RuleSet = None,
+    memory: options.Memory = "",
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
     from evermat.cli.ontology import read_program
+    from evermat.cli.watchdog import limited
 
-    sys.stdout.write(read_program(program, ontology=ontology or (), entailment=entailment).describe())
+    with limited(limit_seconds, options.parse_size(memory)):
+        text = read_program(program, ontology=ontology or (), entailment=entailment).describe()
+    sys.stdout.write(text)
 
 
 @app.command()
@@ -265,14 +274,18 @@ def query(
     version: Annotated[int | None, typer.Option(metavar="N", help="Query an old version.")] = None,
     format_: options.AnswerFormatOption = "table",
     representatives: options.Representatives = False,
+    memory: options.Memory = "",
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Answer a query about a state."""
     from evermat.cli.run import report_undefined, say
+    from evermat.cli.watchdog import limited
     from evermat.runtime import announced_compilation
 
-    with announced_compilation(say):
-        answer = evermat.query(state, text, version, representatives=representatives)
-    answer.write(sys.stdout.buffer, format_)
+    with limited(limit_seconds, options.parse_size(memory)):
+        with announced_compilation(say):
+            answer = evermat.query(state, text, version, representatives=representatives)
+        answer.write(sys.stdout.buffer, format_)
     if answer.undefined:
         report_undefined("<query>", answer.undefined)
 
@@ -284,11 +297,14 @@ def export(
     facts: options.WhichTriples = "all",
     version: Annotated[int | None, typer.Option(metavar="N", help="Export an old version.")] = None,
     representatives: options.Representatives = False,
+    memory: options.Memory = "",
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Write the triples of a state to an RDF file."""
     from evermat.cli.ontology import report_left_out
+    from evermat.cli.watchdog import limited
 
-    with evermat.open(state, version) as opened:
+    with limited(limit_seconds, options.parse_size(memory)), evermat.open(state, version) as opened:
         written = opened.export(file, facts, representatives=representatives)
     report_left_out(file, written.left_out)
     print(f"{written.written:,} triples", file=sys.stderr)
@@ -306,13 +322,18 @@ def translate(
     ] = None,
     base: options.Base = None,
     ignore_imports: options.IgnoreImports = False,
+    memory: options.Memory = "",
+    limit_seconds: options.LimitSeconds = None,
 ) -> None:
     """Translate ontologies to rules, and list what rules cannot express."""
-    translation = evermat.translate(ontology, base=base, ignore_imports=ignore_imports)
-    if output is None:
-        sys.stdout.write(translation.text(facts=True))
-    else:
-        translation.write(output)
+    from evermat.cli.watchdog import limited
+
+    with limited(limit_seconds, options.parse_size(memory)):
+        translation = evermat.translate(ontology, base=base, ignore_imports=ignore_imports)
+        text = translation.text(facts=True) if output is None else ""
+        if output is not None:
+            translation.write(output)
+    sys.stdout.write(text)
     for note in translation.notes:
         print(f"note: {note}", file=sys.stderr)
 

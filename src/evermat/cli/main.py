@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from typing import NoReturn
 
 from evermat.cli.app import ClosedPipe, app
-from evermat.cli.signals import Interrupted, Terminated, aftermath, catch_signals
+from evermat.cli.signals import Interrupted, Terminated, catch_signals, forget_signals, stop_text
+from evermat.cli.watchdog import LimitReached, start_watchdog
 from evermat.core import EvermatError, Problem, ResourceError, block_pandas
 from evermat.core import error_catalogue as errors
 
@@ -24,10 +26,19 @@ def script() -> None:
     block_pandas()
     # Programs are many small objects that stay: looking for garbage is rarely worth it.
     gc.set_threshold(100_000, 50, 50)
-    main()
+    start_watchdog()
+    _run()
 
 
 def main() -> None:
+    """Runs the command line in a process that goes on: a signal that has ended it is forgotten."""
+    try:
+        _run()
+    finally:
+        forget_signals()
+
+
+def _run() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     catch_signals()
     try:
@@ -45,9 +56,11 @@ def main() -> None:
         _discard_stdout()
         sys.exit(0)
     except Interrupted:
-        _fail(f"interrupted: {aftermath()}", 130)
+        _fail(stop_text(signal.SIGINT), 130)
     except Terminated:
-        _fail(f"terminated: {aftermath()}", 143)
+        _fail(stop_text(signal.SIGTERM), 143)
+    except LimitReached as limit:
+        _fail(str(limit.error), limit.error.exit_code)
 
 
 def _one_by_one(arguments: list[str]) -> Iterator[str]:

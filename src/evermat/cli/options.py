@@ -119,9 +119,7 @@ Memory: TypeAlias = Annotated[
 ]
 LimitRounds: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop after N rounds.")]
 LimitFacts: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")]
-LimitSeconds: TypeAlias = Annotated[
-    float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds of reasoning.")
-]
+LimitSeconds: TypeAlias = Annotated[float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds.")]
 StatsFile: TypeAlias = Annotated[
     Path | None, typer.Option("--stats", metavar="FILE.json", help="Write statistics to a file.")
 ]

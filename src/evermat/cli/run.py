@@ -16,6 +16,7 @@ from evermat.cli.ontology import report_left_out, report_skipped
 from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
+from evermat.cli.watchdog import be_patient, limited
 from evermat.core import PhaseTimer, Which, reported
 from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
@@ -36,17 +37,19 @@ def run_program(
     stats: Path | None,
     limits: LimitOptions,
     rdf: Sequence[str],
+    spent: float = 0.0,
     **options: Any,
 ) -> None:
     """Does the whole job: outputs go to a directory, triples, all facts and statistics to a place of their own if there is one.
 
     Nothing is written unless everything went well, and nothing to a URI, which would become a directory of that name. A state is
-    going to be updated: its derivations are counted. `options` are those of `evermat.Program.materialise`.
+    going to be updated: its derivations are counted. Of the limit of time some seconds are `spent` already. `options` are those of
+    `evermat.Program.materialise`.
     """
     for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
         if "://" in place:
             raise wrong(f"outputs are not written to `{place}`: give a directory")
-    with ExitStack() as stack:
+    with ExitStack() as limiting, ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))
 
@@ -58,6 +61,8 @@ def run_program(
         if spark is not None:
             engine = stack.enter_context(started_spark(program.compiled.source.name, spark, timer, progress))
             options["scratch"] = spark.scratch
+            be_patient()
+        limiting.enter_context(limited(limits.limit_seconds, limits.memory, spent))
         m = program.materialise(
             engine=engine,
             rdf=rdf,
@@ -78,6 +83,8 @@ def run_program(
         def save() -> None:
             if state is not None:
                 m.save(state)
+            limiting.close()  # from here on all is complete
+            if state is not None:
                 say_when_stopped(f"the state is at version {m.version}")
 
         left_out = m.write_outputs(

@@ -7,6 +7,7 @@ places (Arrow does while it looks for pandas), so that a signal that has arrived
 from __future__ import annotations
 
 import signal
+import time
 from typing import NoReturn
 
 from evermat.core import register_stop_check
@@ -21,7 +22,7 @@ class Terminated(BaseException):
 
 
 _EXCEPTIONS = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
-_arrived: list[int] = []
+_arrived: list[tuple[int, float]] = []  # the signals whose exceptions were raised, and when
 
 
 def catch_signals() -> None:
@@ -35,14 +36,29 @@ def catch_signals() -> None:
 
 
 def _arrive(number: int, _frame: object) -> NoReturn:
-    _arrived.append(number)
+    _arrived.append((number, time.monotonic()))
     raise _EXCEPTIONS[signal.Signals(number)]
 
 
 def check_signals() -> None:
     """Raises what has arrived, once more if need be."""
     if _arrived:
-        raise _EXCEPTIONS[signal.Signals(_arrived[0])]
+        raise _EXCEPTIONS[signal.Signals(_arrived[0][0])]
+
+
+def forget_signals() -> None:
+    """Has nothing stopped any more by what has arrived."""
+    _arrived.clear()
+
+
+def has_arrived() -> float | None:
+    """When the first exception was raised."""
+    return _arrived[0][1] if _arrived else None
+
+
+def stop_text(number: int) -> str:
+    """What to say when a signal has stopped the command."""
+    return f"{'interrupted' if number == signal.SIGINT else 'terminated'}: {aftermath()}"
 
 
 _aftermath = "nothing was written"

@@ -13,6 +13,7 @@ from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
 from evermat.cli.run import say, started_spark, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
+from evermat.cli.watchdog import be_patient, limited
 from evermat.core import DataError, EvermatError, PhaseTimer, ResourceError, UpdateAlgorithm
 from evermat.runtime import SparkOptions, announced_compilation
 
@@ -31,7 +32,7 @@ def update_state(
     skip_malformed: bool = False,
 ) -> None:
     """Makes every file a version, or two of RDF that belong together."""
-    with announced_compilation(say), opened_state(state, timer, spark) as m:
+    with limited(None, limits.memory), announced_compilation(say), opened_state(state, timer, spark) as m:
         with timer.during("read"):
             updates = m.update_files(files, algorithm, base=base, skip_malformed=skip_malformed, **asdict(limits))
         done: list[evermat.Change] = []
@@ -67,6 +68,7 @@ def opened_state(state: Path, timer: PhaseTimer, spark: SparkOptions | None) -> 
             with timer.during("read"):
                 opened = evermat.open(state, write=True)
         else:
+            be_patient()
             show = stack.enter_context(showing_progress())
             session = stack.enter_context(started_spark(str(state), spark, timer, show))
             with timer.during("read"):

@@ -17,7 +17,8 @@ from evermat.cli.options import LimitOptions, wrong
 from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version, with_help
-from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported
+from evermat.cli.watchdog import limited
+from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported, uninterrupted
 from evermat.runtime import (
     ChangeFolder,
     FileUpdate,
@@ -52,6 +53,7 @@ def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: Sp
     _refuse_own_files(following)
     list_folder(following.source)
     with announced_compilation(say), ExitStack() as stack:
+        stack.enter_context(limited(None, following.limits.memory))
         log = None if following.stats is None else stack.enter_context(_appended(following.stats))
         m = stack.enter_context(opened_state(state, timer, spark))
         say_when_stopped(_reached(m))
@@ -162,7 +164,7 @@ def _stopping(
     except (Interrupted, Terminated):
         say_when_stopped(_reached(m))
         if feed is not None:
-            with suppress(EvermatError):  # the next start tries again
+            with suppress(EvermatError), uninterrupted():  # the next start tries again
                 feed.complete(_newest(state, source.name))
         raise
 

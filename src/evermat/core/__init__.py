@@ -42,7 +42,14 @@ if TYPE_CHECKING:
         Which,
         documented,
     )
-    from evermat.core.deferred_signals import Deliver, check_stop, held_back, register_stop_check, uninterrupted
+    from evermat.core.deferred_signals import (
+        Deliver,
+        completing,
+        held_back,
+        holds_back,
+        is_completing,
+        uninterrupted,
+    )
     from evermat.core.errors import (
         DataError,
         EvermatError,
@@ -57,11 +64,23 @@ if TYPE_CHECKING:
         did_you_mean,
     )
     from evermat.core.lazy import deferred, lazy_face
+    from evermat.core.leftovers import forget_leftover, register_leftover, remove_leftovers
     from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems, reported
     from evermat.core.pull_iterator import pulled
     from evermat.core.source import GENERATED, Source, Span
     from evermat.core.timing import PhaseTimer
+    from evermat.core.watch import (
+        Guard,
+        ask_for,
+        awaited,
+        check_stop,
+        limit_error,
+        passed_limit,
+        register_stop_check,
+        watched,
+        watched_each,
+    )
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: code that they must not cut in two, and long jobs that ask whether one has arrived.
+"""Ctrl-C and SIGTERM: code that they must not cut in two.
 
 An exception from a signal handler comes up wherever Python happens to be, and some libraries swallow every exception in places. So a program
-that handles signals by exceptions registers a check, and long jobs call all checks from time to time.
+that handles signals by exceptions also registers a check, which long jobs call from time to time; see `watch`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,17 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TypeAlias
 
+from evermat.core.watch import unwatched
+
 Deliver: TypeAlias = Callable[[], None]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_checks: list[Callable[[], None]] = []
+_sections = 0  # of the main thread that hold signals back, one within the other
 
 
-def register_stop_check(check: Callable[[], None]) -> None:
-    """Has long jobs call `check` from time to time; what it raises stops them."""
-    if check not in _checks:
-        _checks.append(check)
-
-
-def check_stop() -> None:
-    """Raises what a registered check raises, if the process is to stop."""
-    for check in _checks:
-        check()
+def holds_back() -> bool:
+    """Whether the main thread holds signals back now."""
+    return _sections > 0
 
 
 @contextmanager
@@ -40,6 +35,7 @@ def held_back() -> Iterator[Deliver]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: None
         return
+    global _sections  # noqa: PLW0603
     arrived: list[tuple[int, FrameType | None]] = []
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
@@ -55,9 +51,11 @@ def held_back() -> Iterator[Deliver]:
 
     for number in _SIGNALS:
         signal.signal(number, lambda n, frame: arrived.append((n, frame)))
+    _sections += 1
     try:
         yield deliver
     finally:
+        _sections -= 1
         for number, handler in before.items():
             signal.signal(number, handler)
         deliver()
@@ -65,6 +63,25 @@ def held_back() -> Iterator[Deliver]:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Holds signals back until the end of the block."""
-    with held_back():
+    """Holds signals back until the end of the block, which no limit stops either."""
+    with held_back(), unwatched(), completing():
         yield
+
+
+_completing = 0
+
+
+@contextmanager
+def completing() -> Iterator[None]:
+    """The process is not ended within the block by who gives up waiting for it: what it does must be complete or undone."""
+    global _completing  # noqa: PLW0603
+    _completing += 1
+    try:
+        yield
+    finally:
+        _completing -= 1
+
+
+def is_completing() -> bool:
+    """Whether some thread is in such a block now."""
+    return _completing > 0

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import Deliver, LimitError, Problem, resident_bytes
-from evermat.core import error_catalogue as errors
-
-_LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
+from evermat.core import Deliver, Guard, LimitError, limit_error
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +58,7 @@ class Run:
         self.applications = dict.fromkeys(("deletions", "backward", "forward", "insertions"), 0)
         self._phase = "insertions"  # what instances that are found forwards are for
         self._progress = progress
-        self._started = time.perf_counter()
-        self._next_look = self._started + _LOOK_EVERY
+        self._guard = Guard(limits.seconds, limits.memory)
         self._state: _State[Any] | None = None
         self._stratum = 0
 
@@ -95,9 +90,7 @@ class Run:
         self.derivations += instances
         if self._most is not None and self.derivations > self._most:
             raise TooManyInstancesError
-        if time.perf_counter() >= self._next_look:
-            self.check_facts()
-            self.look()
+        self.look()
 
     @contextmanager
     def limited(self, instances: int) -> Iterator[None]:
@@ -134,24 +127,28 @@ class Run:
             self._stop("facts", most)
 
     def look(self) -> None:
-        """Checks the clock, signals and memory every 50 ms; raises `LimitError` if a limit is reached."""
-        now = time.perf_counter()
-        if now < self._next_look:
+        """Checks clock, memory, facts and signals every 20 ms; raises `LimitError` if a limit is reached."""
+        if not self._guard.is_due():
             return
-        self._next_look = now + _LOOK_EVERY
         if self.deliver is not None:
             self.deliver()
-        if self.limits.seconds is not None and now - self._started > self.limits.seconds:
-            self._stop("seconds", self.limits.seconds)
-        if self.limits.memory is not None and resident_bytes() > self.limits.memory:
-            self._stop("bytes of memory", self.limits.memory)
+        self._guard.look_now()
+        self.check_facts()
         if self._progress is not None and self._state is not None:
             facts = self._state.row_count
             total = len(self._state.strata)
             self._progress(f"stratum {self._stratum} of {total}, round {self.rounds:,}: {facts:,} facts")
 
-    def _stop(self, what: str, limit: float) -> None:
-        raise LimitError(Problem(errors.LIMIT_REACHED, {"what": what, "limit": f"{limit:,}"}))
+    def ask(self, size: int) -> None:
+        """Raises `LimitError` if so many more bytes exceed the limit of memory."""
+        self._guard.ask(size)
+
+    def passed(self, resident: int | None = None) -> LimitError | None:
+        """The error of a limit of time or memory that is passed now."""
+        return self._guard.passed(resident)
+
+    def _stop(self, what: str, limit: float) -> NoReturn:
+        raise limit_error(what, limit)
 
 
 class Jobs:

@@ -12,7 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +20,16 @@ from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from evermat.core import DataError, Problem, ResourceError
+from evermat.core import (
+    DataError,
+    Problem,
+    ResourceError,
+    check_stop,
+    forget_leftover,
+    register_leftover,
+    uninterrupted,
+    watched_each,
+)
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
@@ -74,9 +83,11 @@ class Outputs:
         for temporary in self._temporary:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+            forget_leftover(temporary)
         for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
             with suppress(OSError):
                 folder.rmdir()
+            forget_leftover(folder)
         for waiting in (self._temporary, self._folders, self._staged, self._printed):
             waiting.clear()
 
@@ -88,7 +99,7 @@ class Outputs:
         Returns:
             How many facts are left out, for the file is RDF and they are not.
         """
-        batches = sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts
+        batches = watched_each(sorted_batches(facts, io.relation) if isinstance(facts, pa.Table) else facts, every=1)
         if io.medium == "stdout":
             self.print(_for_stdout(batches, io))
             return 0
@@ -119,7 +130,7 @@ class Outputs:
             triples = sorted_batches(triples, Relation(name, tuple(columns)))
         from evermat.io.rdf.writer import write_graph  # noqa: PLC0415
 
-        return self.fill(ref, name, lambda sink: write_graph(sink, triples, ref.syntax))
+        return self.fill(ref, name, lambda sink: write_graph(sink, watched_each(triples, every=1), ref.syntax))
 
     def write_file(self, path: Path, content: bytes) -> None:
         self.fill(FileRef(path, TEXT, gzip=False), str(path), lambda sink: sink.write(content))
@@ -138,6 +149,7 @@ class Outputs:
             self._make_folder(home)
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
             self._temporary.append(temporary)
+            register_leftover(temporary)
             with temporary.open("xb") as file, _compressed(file, ref) as sink:
                 written = write(sink)
             if target.is_file():
@@ -154,6 +166,18 @@ class Outputs:
 
     def commit(self) -> None:
         """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
+        check_stop()
+        waits = any(staged.special for staged in self._staged.values())  # for whoever reads a pipe, perhaps for ever
+        with nullcontext() if waits else uninterrupted():
+            self._replace()
+        for part in self._printed:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(part)
+        if self._printed:
+            sys.stdout.buffer.flush()
+        self._printed.clear()
+
+    def _replace(self) -> None:
         for changed, staged in enumerate(self._staged.values()):
             rest = f"{changed} of {len(self._staged)} output files were already replaced" if changed else _UNTOUCHED
             with _failing(staged.shown, rest):
@@ -162,21 +186,19 @@ class Outputs:
                         shutil.copyfileobj(source, sink)
                 else:
                     staged.temporary.replace(staged.target)
+        for path in (*self._temporary, *self._folders):
+            forget_leftover(path)
         self._staged.clear()
         self._folders.clear()
-        for part in self._printed:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(part)
-        if self._printed:
-            sys.stdout.buffer.flush()
-        self._printed.clear()
 
     def _make_folder(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():
             raise NotADirectoryError(None, "its folder is a file")
         missing = [part for part in (folder, *folder.parents) if not part.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
         self._folders += missing
+        for part in missing[::-1]:
+            register_leftover(part)
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager

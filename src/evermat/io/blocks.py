@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 from typing import BinaryIO, NamedTuple
 
 import pyarrow as pa
 
+from evermat.core import LimitError, ask_for, check_stop
 from evermat.io.error_report import Findings, FullError
 from evermat.io.schema import table_of
 from evermat.language import Relation
 
 BLOCK = 8 << 20
 PIECE = 64 << 10  # of a block that is not ordinary, only pieces of about this size are read slowly
+#: bytes that reading takes for each byte of a block; for each byte of a record that is longer than a block
+ORDINARY, LONG = 8, 10
 BOM = b"\xef\xbb\xbf"
 
 
@@ -54,6 +58,7 @@ def blocks(
     if marked:
         data = data.removeprefix(BOM)
     while data:
+        check_stop()
         more = stream.read(size)
         cut = _end_of_records(data, quoted=quoted) if more else len(data)
         if headers and cut:
@@ -64,10 +69,12 @@ def blocks(
             if not more and not keep_empty:
                 part = _without_empty_end(part)
             if part:
+                _ask_for(part, line)
                 yield Block(line, part)
             line += part.count(b"\n")
             data = data[cut:] + more
         else:
+            _ask_for(data, line)
             data, size = data + more, max(size, len(data))  # one long record: read in growing steps
 
 
@@ -106,6 +113,17 @@ def read_blocks(
             if not findings.problems:
                 parts.append(part)
     return table_of(relation, parts)
+
+
+def _ask_for(data: bytes, line: int) -> None:
+    """Refuses a block that cannot be read within the limit of memory."""
+    try:
+        ask_for((LONG if len(data) > 2 * BLOCK else ORDINARY) * len(data))
+    except LimitError as error:
+        if len(data) <= 2 * BLOCK:
+            raise
+        note = f"nothing was written: the record that begins in line {line:,} is longer than {len(data):,} bytes"
+        raise LimitError(replace(problem, help=note) for problem in error.problems) from None
 
 
 def _end_of_records(data: bytes, *, quoted: bool) -> int:

@@ -15,7 +15,7 @@ from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.formats.registry import AS_IT_IS, TEXT, InputFile, RdfOptions
 from evermat.io.locate import FileRef, input_files
-from evermat.io.open import decompressed, failing, refuse_folder
+from evermat.io.open import decompressed, failing, read_all, refuse_folder
 from evermat.io.schema import table_of
 from evermat.language import Io
 
@@ -92,7 +92,7 @@ def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, opti
         raise DataError(problem)
     file = InputFile(ref, io, findings, options)
     if ref.format.random_access:
-        return _read(stream if stream.seekable() else pa.BufferReader(stream.read()), file)
+        return _read(stream if stream.seekable() else pa.BufferReader(read_all(stream)), file)
     with decompressed(stream, ref) as text:
         return _read(text, file)
 

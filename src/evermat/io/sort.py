@@ -14,10 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.core import awaited, check_stop
 from evermat.io.schema import TEXTS, arrow_schema
 from evermat.language import Relation, Type
 
 BATCH = 1 << 17
+_MANY = 1 << 20  # texts whose sorting takes long
 _WORD = 64
 _SIGN = np.uint64(1 << 63)
 Words = npt.NDArray[np.uint64]
@@ -60,7 +62,11 @@ class _Ranks:
 
     def __init__(self, column: Any, inner: Key | None = None) -> None:
         encoded = pc.dictionary_encode(column)
-        order = pc.array_sort_indices(encoded.dictionary)
+        order = (
+            awaited(lambda: pc.array_sort_indices(encoded.dictionary))
+            if len(encoded.dictionary) > _MANY
+            else pc.array_sort_indices(encoded.dictionary)
+        )
         self.values = encoded.dictionary.take(order)
         self.inner = inner
         rank = np.empty(len(order), np.uint64)
@@ -92,6 +98,7 @@ def sorted_batches(table: pa.Table, relation: Relation) -> Iterator[pa.RecordBat
     if sum(_width(key) for key in keys) > _WORD:
         keys = [_Ranks(pa.array(key.words), key) if _width(key) > _WORD // 2 else key for key in keys]
     words, packed = _pack(keys)
+    check_stop()
     if len(words) == 1:
         words[0].sort()
     else:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
-from evermat.core import MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy
+from evermat.core import Guard, MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy, watched
 from evermat.engine import Limits, Progress, Run
 from evermat.language import Program
 from evermat.runtime.constraints import refuse_forbidden
@@ -51,7 +51,13 @@ def materialise_facts(
 
     See `api.Program.materialise` for errors.
     """
-    timer = timer or PhaseTimer()
+    with watched(Guard(options.limits.seconds, options.limits.memory)):
+        return _materialise(program, sources, options, session, timer or PhaseTimer())
+
+
+def _materialise(
+    program: Program, sources: FactSources, options: Options, session: SparkSession | None, timer: PhaseTimer
+) -> Engine:
     if session is None:
         with _reading(sources, program, timer):
             facts = sources.read(program)
@@ -71,7 +77,8 @@ def _reading(sources: FactSources, program: Program, timer: PhaseTimer) -> Abstr
 def _in_memory(program: Program, facts: Mapping[str, Any], options: Options, timer: PhaseTimer) -> Engine:
     run = Run(options.limits, options.progress)
     engine = MemoryEngine.start(program, run, timer, algorithm=options.algorithm, schemes=options.schemes)
-    _fill(engine, facts, options.counters)
+    with watched(run):
+        _fill(engine, facts, options.counters)
     return engine
 
 

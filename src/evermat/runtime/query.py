@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evermat.core import watched
 from evermat.engine import Run
 from evermat.language import Queries, Query
 from evermat.runtime.answer import Answer
@@ -13,7 +14,9 @@ from evermat.runtime.engine import Engine
 def answer_query(query: Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
     """The answer to a query as things are now, expanded or over representatives."""
     reading = engine.snapshot()
-    return Answer(query.answer, reading.evaluate(query, run, representatives=representatives), reading.dictionary)
+    with watched(run):
+        solutions = reading.evaluate(query, run, representatives=representatives)
+    return Answer(query.answer, solutions, reading.dictionary)
 
 
 def stream_answer(query: Query, engine: Engine, run: Run) -> Answer:

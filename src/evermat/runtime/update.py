@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evermat.algebra import Counters
-from evermat.core import PhaseTimer, held_back, peak_bytes
+from evermat.core import PhaseTimer, completing, held_back, peak_bytes, watched
 from evermat.engine import Run
 from evermat.language import Stratum
 from evermat.reasoning import (
@@ -65,6 +65,19 @@ def carry_out(
     written to the state directory of `binding` before it is committed: neither is ahead of the other. See `api.Materialisation.update` for
     errors.
     """
+    with watched(run):
+        return _carry_out(engine, changes, algorithm, run, before, binding, ahead)
+
+
+def _carry_out(
+    engine: Engine,
+    changes: Changed,
+    algorithm: str,
+    run: Run,
+    before: Engine | None,
+    binding: StateBinding | None,
+    ahead: Ahead | None,
+) -> Change:
     program = engine.program
     check_algorithm(algorithm, program.strata)
     timer = PhaseTimer()
@@ -103,7 +116,7 @@ def carry_out(
         if ahead is not None:
             stats["marking"] = ahead.report
         change = Change(inserted, deleted, stats)
-        with timer.during("write"):
+        with timer.during("write"), completing():
             if binding is None:
                 update.commit(valid, None)
             else:

@@ -11,6 +11,7 @@ from evermat.columns.equality.union_find import Changed, Ids, UnionFind
 from evermat.columns.state.datasets import Dataset, contains_facts
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, starts_of
+from evermat.core import check_stop
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -50,6 +51,7 @@ def expand_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before
     ends = np.cumsum(sizes)
     first = 0
     while first < len(sizes):
+        check_stop()
         before = int(ends[first - 1]) if first else 0
         end = max(int(np.searchsorted(ends, before + _MANY, side="right")), first + 1)
         part = np.ascontiguousarray(batch[:, first:end])

@@ -21,6 +21,7 @@ from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import as_typed
 from evermat.columns.storage.table import Table
+from evermat.core import check_stop, watched_each
 from evermat.language import AGGREGATES, RANGES, Atom, Rule, Type
 from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
@@ -162,9 +163,10 @@ class _Sum(_Accumulator):
     def sums(self, size: int) -> list[Fraction | int]:
         if self.type is not Type.FLOAT:
             high, low = grown(self.high, size).tolist(), grown(self.low, size).tolist()
-            return [(high[g] << _HALF) + low[g] + self.extra.get(g, 0) for g in range(size)]
+            return [(high[g] << _HALF) + low[g] + self.extra.get(g, 0) for g in watched_each(range(size))]
         totals: list[Fraction | int] = [0] * size
         for groups, values, weights in self.floats:
+            check_stop()
             for group, value, weight in zip(groups.tolist(), values.tolist(), weights.tolist(), strict=True):
                 totals[group] += Fraction(value) * weight
         return totals
@@ -175,21 +177,25 @@ class _Sum(_Accumulator):
         return _as_integers(self._values(size, result))
 
     def _values(self, size: int, result: Type) -> list[int | float | None]:
-        return [_rounded(total, result) for total in self.sums(size)]
+        return [_rounded(total, result) for total in watched_each(self.sums(size))]
 
     def _with_infinities(self, size: int) -> tuple[Numbers, Mask]:
         """Infinity absorbs everything but its opposite, with which it has no sum."""
         lists: list[list[float]] = [[] for _ in range(size)]
         for groups, values, weights in self.floats:
+            check_stop()
             for group, value, weight in zip(groups.tolist(), values.tolist(), weights.tolist(), strict=True):
                 lists[group] += [value] * (weight if math.isfinite(value) else 1)
-        return _as_integers([_infinite_sum(values) for values in lists])
+        return _as_integers([_infinite_sum(values) for values in watched_each(lists)])
 
 
 class _Mean(_Sum):
     def _values(self, size: int, result: Type) -> list[int | float | None]:
         counts = grown(self.counts, size)[:size].tolist()
-        return [_rounded(Fraction(t) / n, result) if n else None for t, n in zip(self.sums(size), counts, strict=True)]
+        return [
+            _rounded(Fraction(t) / n, result) if n else None
+            for t, n in watched_each(zip(self.sums(size), counts, strict=True))
+        ]
 
 
 class _Extreme(_Accumulator):

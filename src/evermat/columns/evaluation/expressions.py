@@ -15,12 +15,14 @@ import numpy as np
 from evermat.columns.storage.arrays import Batch, Mask, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import as_typed, decode_column, encode
+from evermat.core import ask_for, check_stop
 from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
 
 Result = tuple[Numbers, Mask | None]  # values, and where there is one (None: everywhere)
 Evaluate = Callable[[Batch, int], Result]
 _Operation = Callable[..., tuple[Any, Any]]
 
+_COPIES = 6  # of a text that is made: the arguments, the text, its bytes, and where it is kept
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -211,9 +213,13 @@ def _memo(call: Apply, dictionary: Dictionary) -> _Operation:
     """Any other function: computed by the scalar form, once for each combination of arguments."""
     known: dict[tuple[int, ...], int | None] = {}
     types = [argument.type for argument in call.arguments]
+    makes_text = call.type in (Type.SYMBOL, Type.TERM)
 
     def compute(key: tuple[int, ...]) -> int | None:
+        check_stop()
         values = [decode_column(np.array([k]), t, dictionary)[0] for k, t in zip(key, types, strict=True)]
+        if makes_text:
+            ask_for(_COPIES * sum(len(value) for value in values if isinstance(value, str)))
         value = evaluate(call.function, call.operands, values, call.type)
         return None if value is None else encode(value, call.type, dictionary)
 
@@ -262,6 +268,7 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numb
         for left, text in pairs:
             by_left.setdefault(left, []).append(text)
         for left, texts in by_left.items():
+            check_stop()
             known_text, tested = dictionary.symbol(left), [dictionary.symbol(text) for text in texts]
             found = match_all(known_text, tested) if name == "match" else [holds(name, known_text, t) for t in tested]
             known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})

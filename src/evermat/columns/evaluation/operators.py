@@ -15,6 +15,7 @@ from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
+from evermat.core import check_stop
 from evermat.engine import Jobs
 from evermat.language import Constant, Relation, Variable
 from evermat.plan import Check, Compute, Filter, Match, Role
@@ -268,6 +269,7 @@ class Scan(MatchOperation):
             buffer = inner.buffer
             self._pipeline.matches += hi - lo
             for first in range(lo, hi, buffers.CHUNK):
+                check_stop()
                 end = min(first + buffers.CHUNK, hi)
                 for column, row in self._binds:
                     buffer[row, : end - first] = table.rows[first:end, column]
@@ -281,6 +283,7 @@ class Scan(MatchOperation):
             else (listed[first : first + buffers.CHUNK] for first in range(0, len(listed), buffers.CHUNK))
         )
         for rows in chunks:
+            check_stop()
             self._pipeline.matches += len(rows) * n
             chosen = self._agreeing(rows)
             if len(chosen):
@@ -300,6 +303,7 @@ class Scan(MatchOperation):
         size = len(rows)
         together = max(buffers.CHUNK // size, 1)
         for first in range(0, n, together):
+            check_stop()
             count = min(together, n - first)
             for column, row in self._binds:
                 self._table.gather(column, rows, buffer, row)
@@ -325,6 +329,7 @@ class Join(MatchOperation):
         table, gather, push = self._table, row_kernels.gather_batch, self.next.push
         outer, buffer = self._level.buffer, self._inner.buffer
         for positions, rows in index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
+            check_stop()
             self._pipeline.matches += len(rows)
             if self._equal:
                 agree = np.flatnonzero(

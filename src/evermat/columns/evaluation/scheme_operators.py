@@ -13,6 +13,7 @@ from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme, in_domain
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
 from evermat.columns.storage.selection import Selection
+from evermat.core import check_stop
 from evermat.plan import Match
 
 
@@ -48,6 +49,7 @@ class JoinWithScheme(MatchOperation):
     def push(self, n: int) -> None:
         buffer, outer = self._inner.buffer, self._level.buffer if self._carry else None
         for positions, facts in self._matches(n):
+            check_stop()
             self._pipeline.matches += len(positions)
             for a, b in self._equal:
                 agree = np.flatnonzero(facts[a] == facts[b])

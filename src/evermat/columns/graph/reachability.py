@@ -16,6 +16,7 @@ import numpy as np
 
 from evermat.columns.kernels import graphs as kernels
 from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Words, as_rows
+from evermat.core import check_stop
 
 #: a block has at most so many sources, and fewer if rows of that many bits for all components would have more words than this
 MOST_SOURCES = 4096
@@ -177,6 +178,7 @@ class Pairs:
         for block, reached, component, less in self._blocks():
             cursor = np.zeros(3, np.int64)
             while cursor[0] < reached.count:
+                check_stop()
                 m = kernels.write_pairs(
                     reached.active, reached.count, self._bounds, self._targets, reached.width, reached.rows, component, less,
                     block, cursor, out_sources, out_targets,
@@ -195,6 +197,7 @@ class Pairs:
         known = Reached(less, size) if less else None
         component, known_rows = (less.component, known.rows) if less and known else (NO_NODES, _NO_WORDS)
         for first in range(0, len(sources), size):
+            check_stop()
             block = sources[first : first + size]
             reached.start(block)
             if known:
@@ -229,6 +232,7 @@ def _search(graph: Graph, starts: Nodes, ends: Nodes) -> Mask:
     reached = Reached(graph, size)
     found = np.empty(len(starts), np.bool_)
     for i in range(blocks):
+        check_stop()
         reached.start(sources[i * size : (i + 1) * size])
         ids = by_block[bounds[i] : bounds[i + 1]]
         kernels.test_pairs(ids, positions, ends, i * size, graph.component, reached.width, reached.rows, found)

@@ -18,6 +18,7 @@ from evermat.columns.intervals.interval_walk import EMPTY, Version, covers, tabl
 from evermat.columns.intervals.tree_cover import cover
 from evermat.columns.kernels import interval_build as kernels
 from evermat.columns.storage.arrays import NO_NODES, Mask, Nodes, Numbers, Rows, as_rows, lengthened
+from evermat.core import check_stop
 
 #: a node gets so many numbers, a power of two, or fewer if there would be too many
 STRIDE = 64
@@ -305,6 +306,7 @@ class Intervals:
         stack, runs = np.empty((4, 1024), np.int32), np.empty(_RUNS, np.int64)
         progress = np.array([graph.components - 1, arena.used, 0, 0, 0, 0, 0], np.int64)
         while progress[0] >= 0:
+            check_stop()
             kernels.close(
                 graph.bounds, graph.members, nodes, *inner, *outer, graph.cyclic, seeds, changed,
                 draft.starts, draft.counts, own, home, arena.low, arena.high,

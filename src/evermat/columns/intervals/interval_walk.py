@@ -14,6 +14,7 @@ import numpy as np
 from evermat.columns.kernels import interval_scan as kernels
 from evermat.columns.kernels.interval_scan import ALL
 from evermat.columns.storage.arrays import NO_NODES, Batch, Mask, Nodes, Numbers, Words, as_rows
+from evermat.core import check_stop
 
 _NO_NUMBERS: Numbers = np.empty(0, np.int64)
 
@@ -150,6 +151,7 @@ def ranges(walk: Walk, sources: Nodes, listing: Listing) -> Iterator[Ranges]:
     other = walk.other if walk.kept is None else EMPTY
     cursor = np.zeros(4, np.int64)
     while cursor[0] < len(sources):
+        check_stop()
         m = kernels.find_ranges(
             sources, *walk.version.slices, *other.slices, walk.operation,
             listing.homes, listing.table, listing.shift, cursor, owner, begin, end,
@@ -182,6 +184,7 @@ def chunks(walk: Walk, sources: Nodes, labels: Nodes, targets: Targets, size: in
                 out = _room_for(min(size, int(np.sum(end - begin, dtype=np.int64))))
             cursor = np.zeros(2, np.int64)
             while cursor[0] < len(owner):
+                check_stop()
                 m = kernels.write_ranges(owner, begin, end, listed, cursor, labels, *out)
                 yield out[0][:m], out[1][:m]
         return
@@ -190,6 +193,7 @@ def chunks(walk: Walk, sources: Nodes, labels: Nodes, targets: Targets, size: in
         for some in found:
             cursor = np.zeros(2, np.int64)
             while cursor[0] < len(some[0]):
+                check_stop()
                 m = kernels.write_marked(*some, listed, walk.kept, marks, cursor, labels[first:], *out)
                 if m:
                     yield out[0][:m], out[1][:m]
@@ -213,6 +217,7 @@ def named(
     for some in ranges(walk, sources, listing):
         cursor = np.zeros(2, np.int64)
         while cursor[0] < len(some[0]):
+            check_stop()
             filled = kernels.write_facts(*some, cursor, labels, names, apart, groups, flipped, filled, out)
             if filled == size:
                 yield out

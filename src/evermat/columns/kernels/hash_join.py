@@ -266,20 +266,20 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     return m
 
 
-@compiled(_TIERS + ", u2[::1], u1[::1], i4[::1], i4[::1]")
-def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, state, truth, out_i, out_row):
-    """As `join_all`, for the rows whose state is true in `truth`."""
+@compiled(_TIERS + ", u2[::1], u1[::1], i8, i4[::1], i4[::1]")
+def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, state, truth, most, out_i, out_row):
+    """As `join_all`, for the rows whose state is true in `truth`; also stops when it has looked at `most` rows of segments."""
     i, begun, position, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
     room = out_i.size - PADDING
     clipped = lo > 0 or hi < base
     chains = links.size > 0 and hi > base
     m = 0
-    while i < n and m < room:
+    while i < n and m < room and most > 0:
         if begun == 0:
             _ask_ahead(groups, i, n, starts, segments, heads, chains)
             position, end, chain = _open(groups[np.uint64(i)], starts, segments, heads, lo, hi, clipped, chains)
             begun = 1
-        while position < end and m < room:
+        while position < end and m < room and most > 0:
             take = min(end - position, room - m)  # room for all of these, should they all qualify
             for j in range(position, position + take):
                 row = np.uint64(np.int64(segments[np.uint64(j)]))
@@ -287,6 +287,7 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
                 out_row[np.uint64(m)] = row
                 m += np.int64(truth[np.uint64(state[row])])
             position += take
+            most -= take
         while chain > lo and m < room:
             row = chain - 1
             out_i[m] = i
@@ -301,29 +302,34 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
     return m
 
 
-_COUNT = "i4[::1], i8, i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8, u2[::1], u1[::1], i8, i8[::1]"
+_COUNT = "i4[::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8, u2[::1], u1[::1], i8, i8, i8[::1]"
 
 
 @compiled(_COUNT)
-def count_matches(groups, n, starts, segments, heads, links, base, lo, hi, state, truth, most, out):
-    """Number of rows of each groups[i] in lo … hi and in the view, counted up to `most`.
+def count_matches(groups, begin, n, starts, segments, heads, links, base, lo, hi, state, truth, most, budget, out):
+    """Number of rows of each groups[i] from `begin` on in lo … hi and in the view, counted up to `most`.
 
-    An empty `truth` stands for all rows.
+    An empty `truth` stands for all rows. Returns where to go on: n, unless more than `budget` rows were looked at.
     """
     every = truth.size == 0
-    for i in range(n):
+    for i in range(begin, n):
+        if budget < 0:
+            return i
         _ask_ahead(groups, i, n, starts, segments, heads, True)
         first, end, chain = _open(groups[i], starts, segments, heads, lo, hi, True, True)
         found = np.int64(0)
         if every:
             found = end - first
         else:
+            budget += first
             while first < end and found < most:
                 found += np.int64(truth[state[segments[first]]])
                 first += 1
+            budget -= first
         while chain > lo and found < most:
             row = chain - 1
             if row < hi and (every or truth[state[row]]):
                 found += 1
             chain = np.int64(links[row - base])
         out[i] = min(found, most)
+    return n

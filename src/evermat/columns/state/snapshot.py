@@ -313,5 +313,5 @@ class Snapshot(BaseSnapshot[State]):
             solutions.undefined = found.undefined
             return rows_of(found.table)
 
-        solutions.computed = (lambda: pulled(compute)) if _has_distinct_bindings(query, state) else remember
+        solutions.computed = (lambda: pulled(compute, run)) if _has_distinct_bindings(query, state) else remember
         return solutions

@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evermat.core import ask_for
+
 Batch: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Rows: TypeAlias = npt.NDArray[np.int32]
@@ -53,6 +55,7 @@ def starts_of(counts: npt.NDArray[Any]) -> Numbers:
 
 def lengthened(array: Any, size: int, filler: int = 0) -> Any:
     """A copy with more elements, the new ones `filler`. Pages of zeros cost no memory until they are written."""
+    ask_for(array.nbytes if filler == 0 else size * array.itemsize)
     longer = np.zeros(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)
     longer[: len(array)] = array
     return longer

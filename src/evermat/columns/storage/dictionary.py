@@ -12,6 +12,7 @@ import numpy.typing as npt
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
 from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
+from evermat.core import ask_for, awaited, check_stop, watched_each
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +24,8 @@ _INT32_BYTES = 1 << 31
 _LARGE = 1 << 12  # values of an Arrow dictionary that are worth remembering
 _BYTES_OF_AN_ID = 32  # where its text ends, and two places by which it is found
 _TAKEN = 1 << 18  # symbols that are taken over at a time
+_PIECE = 1 << 20  # symbols that are encoded between two looks at limits
+_MANY = 1 << 17  # symbols that Arrow sorts
 _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
 
@@ -95,10 +98,13 @@ class Dictionary:
         out, scratch = np.empty(n, np.int32), tuples.scratch()
         done = 0
         while done < n:
+            end = min(done + _PIECE, n)
             done, self._count = texts.encode_texts(
-                data, offsets, done, n, self._pool, self._ends, self._count, self._slots, out, scratch
+                data, offsets, done, end, self._pool, self._ends, self._count, self._slots, out, scratch
             )
-            if done < n:
+            if done == end:
+                check_stop()
+            else:
                 self._make_room(int(offsets[done + 1] - offsets[done]))
         return out
 
@@ -111,6 +117,7 @@ class Dictionary:
         if self._count + 1 >= len(self._ends):
             self._ends = lengthened(self._ends, 2 * len(self._ends))
         if 2 * self._count >= len(self._slots):
+            ask_for(2 * self._slots.nbytes)
             slots = np.zeros(2 * len(self._slots), np.uint64)
             texts.move_slots(self._slots, slots)
             self._slots = slots
@@ -185,13 +192,23 @@ class Dictionary:
     def rank(self) -> Ids:
         """The position of each id's symbol in the order of UTF-8 bytes. Not to be changed by the caller."""
         if self._rank is None or len(self._rank) != len(self):
-            # Python compares strings by code point, which is the order of their UTF-8 bytes.
-            order = sorted(range(len(self)), key=self._list().__getitem__)
+            order = self._order()
             rank = np.empty(len(order), np.int32)
-            rank[np.array(order, np.int64)] = np.arange(len(order), dtype=np.int32)
+            rank[order] = np.arange(len(order), dtype=np.int32)
             rank.flags.writeable = False
             self._rank = rank
         return self._rank
+
+    def _order(self) -> npt.NDArray[Any]:
+        """All ids in the order of their symbols."""
+        if len(self) < _MANY:
+            # Python compares strings by code point, which is the order of their UTF-8 bytes.
+            return np.array(sorted(range(len(self)), key=self._list().__getitem__), np.int64)
+        import pyarrow.compute as pc  # noqa: PLC0415  (loaded only where it is used)
+
+        ask_for(16 * len(self))
+        symbols = self._whole()
+        return awaited(lambda: pc.sort_indices(symbols).to_numpy())
 
     def hashes(self) -> Words:
         """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
@@ -208,7 +225,7 @@ class Dictionary:
             ends = self._ends[known : self._count + 1]
             raw = self._pool[ends[0] : ends[-1]].tobytes()
             positions = (ends - ends[0]).tolist()
-            self._symbols += [raw[start:end].decode() for start, end in pairwise(positions)]
+            self._symbols += [raw[start:end].decode() for start, end in watched_each(pairwise(positions))]
         return self._symbols
 
     def _whole(self) -> pa.Array:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
+from evermat.core import ask_for, check_stop
 from evermat.language import MAX_NUMBER, Relation, Type, Value
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class ArrowTables(Encodable):
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         for table in self.tables:
+            check_stop()
+            ask_for(8 * relation.arity * table.num_rows)
             yield encode_table(table, relation, dictionary)
         dictionary.forget_arrow()
 

@@ -19,6 +19,7 @@ from evermat.columns.kernels import hash_join as kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, grown, lengthened
 from evermat.columns.storage.table import Table
+from evermat.core import ask_for, check_stop
 
 CHUNK = 1 << 16
 #: recent rows are merged when they are this fraction of all that a merge has to read, or at least so many
@@ -27,6 +28,8 @@ MERGE_AT_LEAST = 4096
 #: keys are used as group numbers if they are below this, or below so many times the number of rows
 DIRECT_ALWAYS = 1 << 16
 DIRECT_PER_ROW = 4
+#: rows that a kernel looks at between two looks at limits
+BUDGET = 1 << 25
 
 _INT64_MAX = int(np.iinfo(np.int64).max)
 _EVERY: Truth = np.empty(0, np.uint8)
@@ -170,14 +173,16 @@ class Index:
 
     def _grow_hash(self) -> None:
         capacity = max(64, 2 * self._groups)
+        bits = math.ceil((capacity + 1) / MAX_LOAD - 1).bit_length()
+        ask_for(4 << bits)
         self._samples = lengthened(self._samples, capacity)
-        self._slot_bits = math.ceil((capacity + 1) / MAX_LOAD - 1).bit_length()
-        self._slots = np.zeros(1 << self._slot_bits, np.uint32)
+        self._slot_bits, self._slots = bits, np.zeros(1 << bits, np.uint32)
         kernels.fill_group_slots(
             self.table.rows, self._column_array, self._samples, self._groups, self._slots, self._slot_bits
         )
 
     def _merge(self, end: int) -> None:
+        ask_for(4 * (end + self._groups))
         old, recent = self._bulk, self._recent
         # Groups that only older rows have may lie beyond those of the newer ones.
         starts = np.zeros(self._groups + 2, np.int32)
@@ -240,7 +245,8 @@ class Index:
                 if view is None:
                     m = kernels.join_all(groups, n, cursor, *found, lo, hi, out_i, out_row)
                 else:
-                    m = kernels.join_view(groups, n, cursor, *found, lo, hi, table.state, view, out_i, out_row)
+                    m = kernels.join_view(groups, n, cursor, *found, lo, hi, table.state, view, BUDGET, out_i, out_row)
+                check_stop()
                 if m:
                     yield out_i[:m], out_row[:m]
         finally:
@@ -270,8 +276,11 @@ class Index:
             return np.zeros(keys.shape[1] if n is None else n, np.int64)
         bulk, recent = self._bulk, self._recent
         out = np.empty(len(groups), np.int64)
-        kernels.count_matches(
-            groups, len(groups), bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
-            lo, hi, self.table.state, _EVERY if view is None else view, most, out,
-        )  # fmt: skip
+        done = 0
+        while done < len(groups):
+            done = kernels.count_matches(
+                groups, done, len(groups), bulk.starts, bulk.segments, recent.heads, recent.links, recent.base,
+                lo, hi, self.table.state, _EVERY if view is None else view, most, BUDGET, out,
+            )  # fmt: skip
+            check_stop()
         return out

@@ -84,8 +84,7 @@ class HashedRows:
 
     def __init__(self, table: Table, capacity: int = 0) -> None:
         """All rows of a table, with room for so many."""
-        slots = math.ceil((max(capacity, table.count) + 1) / tuples.MAX_LOAD)
-        self._bits = min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
+        self._bits = self._bits_for(max(capacity, table.count))
         self._slots = zeros_in_large_pages(1 << self._bits, np.uint32)
         self._most = int(tuples.MAX_LOAD * len(self._slots))  # one slot must stay empty for searches to end
         if table.count:
@@ -93,6 +92,16 @@ class HashedRows:
         limits = INT64 if table.wide else INT32
         self.low: Bounds = np.full(table.arity, limits.min, np.int64)
         self.high: Bounds = np.full(table.arity, limits.max, np.int64)
+
+    @staticmethod
+    def _bits_for(capacity: int) -> int:
+        slots = math.ceil((capacity + 1) / tuples.MAX_LOAD)
+        return min(max((slots - 1).bit_length(), _LEAST_SLOT_BITS), 32)
+
+    @classmethod
+    def size_for(cls, capacity: int) -> int:
+        """Bytes of a hash with room for so many rows."""
+        return 4 << cls._bits_for(capacity)
 
     @property
     def nbytes(self) -> int:

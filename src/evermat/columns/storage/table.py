@@ -31,6 +31,7 @@ from evermat.columns.storage.membership import (
     most_tallies,
     possible_tuples,
 )
+from evermat.core import ask_for, check_stop
 
 #: what outlives an update. Where equal terms are represented by one, given facts are distinguished from their normal forms, which are then E.
 EXPLICIT, MATERIALISED, NORMAL = 1, 2, 4
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 STATES = 1 << 16
 
 _MAX_ROWS = int(INT32.max)
+PIECE = 1 << 20  # tuples that are added between two looks at limits
 
 
 class TableFullError(MemoryError):
@@ -161,11 +163,13 @@ class Table:
         """Appends absent tuples and writes the rows of all to `out`, if it has room; there must not be a tally."""
         start = 0
         while start < n:
-            at, self.count = self._members.insert(self, batch, start, n, bits, out)
-            if at == n:
-                return
-            if at < 0:
-                self._make_fit(batch, start, n)
+            end = min(start + PIECE, n)
+            at, self.count = self._members.insert(self, batch, start, end, bits, out)
+            if at == end:
+                if (start := end) < n:
+                    check_stop()
+            elif at < 0:
+                self._make_fit(batch, start, end)
             else:
                 start = at
                 # A bitmap would not know the rows that are asked for.
@@ -269,6 +273,7 @@ class Table:
         if self.count >= _MAX_ROWS:
             raise TableFullError(f"more than {_MAX_ROWS} facts in one relation")
         capacity = min(max(capacity, 64), _MAX_ROWS)
+        ask_for(self.count * (self.arity * self.rows.itemsize + self.state.itemsize))
         rows = np.empty((capacity, self.arity), self.rows.dtype)
         rows[: self.count] = self.rows[: self.count]
         self.rows = rows
@@ -319,11 +324,13 @@ class Table:
             return False
         if not (self.wide or all(int(h) <= INT32.max for h in high)):
             return False
+        ask_for(possible_tuples(high) // 8 if self._form is Form.BITMAP else 4 * possible_tuples(high))
         self._members.release()
         self._members = (Bitmap if self._form is Form.BITMAP else DirectRows).of(self, high)
         return True
 
     def _use_hash(self, capacity: int) -> None:
+        ask_for(HashedRows.size_for(max(capacity, self.count)) - self._members.nbytes)
         self._members.release()
         self._members = HashedRows(self, capacity)
 

@@ -14,6 +14,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from evermat.core import error_catalogue as errors
+from evermat.core import watched_each
 from evermat.io.atomic_outputs import STDOUT, Outputs
 from evermat.io.changes.model import DELETE, INSERT, WrittenRows
 from evermat.io.error_report import fail
@@ -56,10 +57,10 @@ def write_changes(change: Changed, target: Path) -> None:
     with Outputs() as out:
         if str(target) in ("-", "/dev/stdout"):
             sink = BytesIO()
-            write(sink, _parts(change), STDOUT)
+            write(sink, watched_each(_parts(change), every=1), STDOUT)
             out.print(sink.getvalue())
         else:
-            out.fill(ref, "changes", lambda sink: write(sink, _parts(change), target))
+            out.fill(ref, "changes", lambda sink: write(sink, watched_each(_parts(change), every=1), target))
         out.commit()
 
 

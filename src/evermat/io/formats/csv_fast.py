@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from evermat.io.blocks import BOM, PIECE, Block, BlockReader, pieces
+from evermat.core import check_stop
+from evermat.io.blocks import BLOCK, BOM, PIECE, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
@@ -38,6 +39,7 @@ def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
     table = read_fast(block.data, io)
     if table is not None:
         return table
+    check_stop()
     if len(block.data) <= PIECE:
         return read_slowly(block, io, findings)
     return table_of(io.relation, [read_block(piece, io, findings) for piece in pieces(block, quoted=io.rfc4180)])
@@ -67,7 +69,7 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
     try:
         table = csv.read_csv(
             pa.BufferReader(_arrow_owned(data)),
-            read_options=csv.ReadOptions(column_names=fields, block_size=max(1 << 20, len(data) // 8)),
+            read_options=csv.ReadOptions(column_names=fields, block_size=_block_size(len(data))),
             parse_options=csv.ParseOptions(
                 delimiter=io.delimiter,
                 quote_char='"' if quotes else False,
@@ -89,6 +91,11 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
     if any(column is None for column in columns):
         return None
     return pa.Table.from_arrays(columns, schema=arrow_schema(relation))
+
+
+def _block_size(length: int) -> int:
+    """How much Arrow reads at a time: all of what may be one long record, which it does not read from several blocks."""
+    return max(1 << 20, length // 8) if length <= 2 * BLOCK else min(length + 1, (1 << 31) - 1)
 
 
 def _arrow_owned(data: bytes) -> Any:

@@ -14,15 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core import Kind, Span
+from evermat.core import Kind, Span, ask_for, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.io.blocks import Block, BlockReader
+from evermat.io.blocks import BLOCK, Block, BlockReader
 from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown
 from evermat.io.formats.csv_exact import lines_of
 from evermat.io.formats.registry import InputFile
 from evermat.io.schema import TEXTS, nullary, table_from_values
 from evermat.language import RANGES, Relation, Type, Value
 
+_BYTES_OF_VALUE = 72
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
 _INFINITIES = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 
@@ -59,6 +60,9 @@ def block_reader(file: InputFile) -> BlockReader:
 
 def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:
     """The facts of a block; errors are noted."""
+    check_stop()
+    if len(block.data) > BLOCK:  # a long record: its values take far more memory than their text
+        ask_for(_BYTES_OF_VALUE * sum(map(block.data.count, (b",", b"[", b"{"))) + 6 * len(block.data))
     table = read_fast(block, relation)
     return read_slowly(block, relation, findings) if table is None else table
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from evermat.core import ask_for, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.io.column_match import conform
 from evermat.io.error_report import fail
@@ -25,6 +26,8 @@ from evermat.language import Io, Relation, Type
 
 PARQUET_UNSIGNED = pa.decimal128(20, 0)
 _ROW_GROUP = 1 << 20
+_LARGE = 1 << 28  # bytes of a row group that is read in parts
+_ROWS = 1 << 16  # of such a part
 
 
 def read_parquet(source: Any, file: InputFile) -> pa.Table:
@@ -46,13 +49,29 @@ def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callabl
 def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
     try:
         with pq.ParquetFile(source) as file:
-            return file.read(), _row_names(file.metadata)
+            return _read_groups(file), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
         raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
     except OSError as error:
         if error.errno is not None:
             raise
         raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error
+
+
+def _read_groups(file: Any) -> pa.Table:
+    """All rows: a row group, or of a large one some rows, at a time."""
+    parts: list[pa.Table] = []
+    for number in range(file.metadata.num_row_groups):
+        check_stop()
+        size = file.metadata.row_group(number).total_byte_size
+        if size <= _LARGE:
+            ask_for(size)
+            parts.append(file.read_row_group(number))
+        else:
+            for batch in file.iter_batches(_ROWS, row_groups=[number]):
+                check_stop()
+                parts.append(pa.Table.from_batches([batch]))
+    return pa.concat_tables(parts) if parts else file.read()
 
 
 def _first_sentence(error: Exception) -> str:

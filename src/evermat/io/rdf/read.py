@@ -14,7 +14,7 @@ from evermat.io.blocks import BOM, blocks
 from evermat.io.error_report import Findings, Skipped, fail
 from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
-from evermat.io.open import failing, open_text
+from evermat.io.open import failing, open_text, read_all
 from evermat.io.rdf.error_recovery import NotXmlError
 from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
@@ -103,7 +103,7 @@ def _read_parsed(
         wrong = error
     stream.seek(start)
     called = labels()
-    careful = Careful(stream.read(), syntax, options.base, findings)
+    careful = Careful(read_all(stream), syntax, options.base, findings)
     kept = [keep(called.rename(quads)) for quads in careful.read()]
     if not careful.wrong and isinstance(wrong, SyntaxError):  # what only the text as a whole shows: a name given twice
         why = " ".join(in_our_words(without_position(wrong.msg)).split())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evermat.core import DataError, Kind, Problem, Source, Span
+from evermat.core import DataError, Kind, Problem, Source, Span, ask_for, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, fail
 from evermat.io.rdf.error_recovery import (
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad
 
 FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
+_COPIES = 6  # of a text, while it is cut into terms
 _BLOCK = 1 << 14  # triples that are yielded at a time
 _GROUP = 256  # statements that are tried together
 _START = 1 << 16  # bytes in which a document type is looked for
@@ -121,8 +122,11 @@ def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
     graphs = syntax == "trig"
     form = rdf.RdfFormat.N_QUADS if graphs else rdf.RdfFormat.N_TRIPLES
     rest = iter(quads)
+    check_stop()
     while text := rdf.serialize(islice(rest, _BLOCK), format=form):
+        ask_for(_COPIES * len(text))
         yield _held(text, graphs=graphs)
+        check_stop()
 
 
 def _held(text: bytes, *, graphs: bool) -> Quads:
@@ -180,6 +184,7 @@ class Careful:
             DataError: there are no statements, for the text is not XML: also where mistakes are only counted.
         """
         for group in _grouped(self._statements()):
+            check_stop()
             quads = self._quads(group)
             if quads is not None:
                 yield from quads

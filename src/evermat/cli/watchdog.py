@@ -1,0 +1,139 @@
+"""Ends a command whose limit is passed, or which has been told to stop, also where nothing asks.
+
+A thread looks at limits and signals. It first has the main thread raise, wherever Python happens to be, unless that holds signals back: then long
+work asks by itself. A call that neither returns to Python nor asks in time is given up: the process ends at once, as nothing but what is being
+completed needs its end. Kernels, Arrow and files do not hold the interpreter, so the thread runs beside them.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from evermat.cli.options import wrong
+from evermat.cli.signals import has_arrived, stop_text
+from evermat.core import (
+    Guard,
+    LimitError,
+    holds_back,
+    is_completing,
+    passed_limit,
+    remove_leftovers,
+    resident_bytes,
+    watched,
+)
+
+LEAST_MEMORY = 160 << 20  # Python with numba and Arrow
+_TICK = 0.02
+_PATIENCE = 1.0  # seconds for the main thread to notice
+_FAREWELL = 10.0  # and then to unwind
+_MORE = 24 << 20  # bytes above the limit at which there is no waiting
+_NUDGE = signal.SIGVTALRM
+
+_reached: LimitError | None = None  # what the main thread is to raise
+_raised_at: float | None = None  # when it did
+
+
+class LimitReached(BaseException):
+    """A limit was passed while nothing asked; no library takes it for an error of its own."""
+
+    def __init__(self, error: LimitError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def start_watchdog() -> None:
+    """Watches this process from now on."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    signal.signal(_NUDGE, _on_nudge)
+    threading.Thread(target=_watch, args=(reading,), name="evermat-watchdog", daemon=True).start()
+
+
+def be_patient() -> None:
+    """Gives the main thread more time: it has to stop others, such as the tasks of a cluster."""
+    global _patience  # noqa: PLW0603
+    _patience = _FAREWELL
+
+
+_patience = _PATIENCE
+
+
+@contextmanager
+def limited(seconds: float | None, memory: int | None, spent: float = 0.0) -> Iterator[None]:
+    """Has limits hold for the whole block, whatever is done there; some seconds may be spent already.
+
+    Raises:
+        ProgramError: so little memory is not even enough to begin.
+    """
+    if memory is not None and memory < LEAST_MEMORY:
+        raise wrong(
+            f"{memory:,} bytes of memory are too few: this process needs {LEAST_MEMORY >> 20}m before it begins"
+        )
+    with watched(Guard(seconds, memory, spent)):
+        yield
+
+
+def _on_nudge(_number: int, _frame: object) -> None:
+    global _raised_at  # noqa: PLW0603
+    if _reached is not None and _raised_at is None and not holds_back() and passed_limit() is not None:
+        _raised_at = time.monotonic()
+        raise LimitReached(_reached)
+
+
+def _watch(reading: int) -> None:
+    global _reached  # noqa: PLW0603
+    number, since = 0, 0.0  # the signal that has arrived, and when a reason to stop was first seen
+    while True:
+        if select.select([reading], [], [], _TICK)[0]:
+            stops = [n for n in os.read(reading, 64) if n in (signal.SIGINT, signal.SIGTERM)]
+            if stops and not number and signal.getsignal(stops[0]) is not signal.SIG_IGN:
+                number, since = stops[0], time.monotonic()
+        if number:
+            began = has_arrived()
+            if _is_over(since, began):
+                _give_up(stop_text(number), 128 + number)
+            continue
+        error = passed_limit()
+        if error is None:
+            if _raised_at is None:
+                _reached = None
+                since = 0.0
+            elif _is_over(since, _raised_at) and _reached is not None:
+                _give_up(str(_reached), _reached.exit_code)
+            continue
+        since = since or time.monotonic()
+        _reached = _reached or error
+        if _raised_at is None:
+            signal.pthread_kill(threading.main_thread().ident or 0, _NUDGE)
+        if _is_over(since, _raised_at) or (_raised_at is None and _is_far_over()):
+            _give_up(str(_reached), _reached.exit_code)
+
+
+def _is_over(since: float, raised: float | None) -> bool:
+    """Whether the main thread has had its time."""
+    now = time.monotonic()
+    return now > raised + _FAREWELL if raised is not None else now > since + _patience
+
+
+def _is_far_over() -> bool:
+    """Whether so much more memory is used that there is no time left."""
+    return passed_limit(resident_bytes() - _MORE) is not None
+
+
+def _give_up(text: str, code: int) -> NoReturn:
+    while is_completing():
+        time.sleep(_TICK)
+    remove_leftovers()
+    try:
+        os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, f"{text}\n".encode())
+    finally:
+        os._exit(code)
