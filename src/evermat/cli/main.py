@@ -7,14 +7,16 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NoReturn
 
 from evermat.cli.app import ClosedPipe, app
 from evermat.cli.signals import Interrupted, Terminated, catch_signals, forget_signals, stop_text
 from evermat.cli.watchdog import LimitReached, start_watchdog
-from evermat.core import EvermatError, Problem, ResourceError, block_pandas
+from evermat.core import EvermatError, LimitError, Problem, ResourceError, block_pandas
 from evermat.core import error_catalogue as errors
 
+_STOPPED = (LimitError.exit_code, 130, 143)  # exit codes of what was stopped from outside
 _RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
 
 
@@ -27,7 +29,16 @@ def script() -> None:
     # Programs are many small objects that stay: looking for garbage is rarely worth it.
     gc.set_threshold(100_000, 50, 50)
     start_watchdog()
-    _run()
+    try:
+        _run()
+    except SystemExit as ended:
+        if ended.code in _STOPPED and "pyspark" not in sys.modules:
+            # All is unwound. The end of an interpreter may take seconds, and would wait for calls that were left to themselves.
+            with suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(int(ended.code))
+        raise
 
 
 def main() -> None:
