@@ -150,7 +150,7 @@ def test_an_update_whose_snapshot_cannot_be_written_has_happened(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state"
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 0)
+    monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
     with saved(path) as m:
         for number in range(2, 150, EVERY):
             disk.left = number

@@ -309,7 +309,7 @@ def test_what_changed_rules_changed_needs_the_version_before(folder: Path) -> No
 
 @pytest.mark.slow
 def test_snapshots_and_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 1)
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 2)
     monkeypatch.setattr("evermat.store.store._MANY_ROWS", 2)
     pair = Pair(folder)
     for number, (delete, insert) in enumerate(UPDATES):
@@ -398,7 +398,7 @@ def test_random_states_are_alike(rng: Random) -> None:
     explicit = random.facts
     with TemporaryDirectory(dir=QUICK) as home, pytest.MonkeyPatch.context() as patch:
         use_schemes(patch)
-        patch.setattr("evermat.store.store._MANY_FILES", rng.randint(0, 8))
+        patch.setattr("evermat.store.delta_table.FAN", rng.randint(2, 8))
         patch.setattr("evermat.store.store._MANY_ROWS", rng.choice([0, 5, 1000]))
         path = Path(home) / "state"
         m = evermat.Program.parse(random.text).materialise(explicit, counters=rng.choice(["none", "both"]))

@@ -70,12 +70,12 @@ def test_updates_compaction_and_vacuum(read: Reader, tmp_path: Path, monkeypatch
             insert, delete, _ = change(number)
             m.update(insert, delete)
         check(read, path)
-        monkeypatch.setattr("evermat.store.store._MANY_FILES", 0)
+        monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
         m.update({"edge": [(7, 8)]})
         kinds = DeltaTable(path / "commits").to_pyarrow_table()["kind"].to_pylist()
         assert kinds.count("compaction") == 1
         before = check(read, path)
-        monkeypatch.setattr("evermat.store.store._MANY_FILES", 64)
+        monkeypatch.setattr("evermat.store.store._MANY_ROWS", 10_000)
         m.update(delete={"edge": [(7, 8)]})
         assert check(read, path) != before
     evermat.vacuum(path, 1)

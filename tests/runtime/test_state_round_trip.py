@@ -133,7 +133,7 @@ def test_compaction_and_vacuum_change_no_version(rng: Random) -> None:
     explicit = random.facts
     m = evermat.Program.parse(random.text).materialise(explicit, counters=rng.choice(["none", "both"]))
     with TemporaryDirectory(dir=QUICK) as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.store.store._MANY_FILES", rng.randint(0, 2))
+        patch.setattr("evermat.store.delta_table.FAN", rng.randint(2, 4))
         patch.setattr("evermat.store.store._MANY_ROWS", rng.randint(0, 5))
         path = Path(home) / "state"
         m.save(path)

@@ -45,6 +45,7 @@ class Following:
     changes_out: Path | None
     form: ChangesFormat
     stats: Path | None
+    keep: str | None = None
 
 
 def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: SparkOptions | None = None) -> None:
@@ -53,7 +54,7 @@ def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: Sp
     list_folder(following.source)
     with announced_compilation(say), ExitStack() as stack:
         log = None if following.stats is None else stack.enter_context(_appended(following.stats))
-        m = stack.enter_context(opened_state(state, timer, spark))
+        m = stack.enter_context(opened_state(state, timer, spark, following.keep))
         say_when_stopped(_reached(m))
         feed = None if following.changes_out is None else ChangeFolder(following.changes_out, following.form, state)
         with _folder_stream(state, m, following, feed) as source, _stopping(state, m, source, feed):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from evermat.runtime.memory_update import MemoryUpdate
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import Part
 
 
 @final
@@ -165,16 +164,6 @@ class MemoryEngine:
         from evermat.columns import saved_facts as saved
 
         return {name: [saved.all_rows(self.state, name, kept)] for name, kept in counters.items()}
-
-    def describe_parts(
-        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
-    ) -> Described:
-        from evermat.columns import saved_facts as saved
-
-        return {
-            name: [saved.current_rows(self.state, name, version.rows_of_parts(name, some), counters[name])]
-            for name, some in parts.items()
-        }
 
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import Part
 
 
 @final
@@ -178,11 +177,6 @@ class SparkEngine:
 
     def describe(self, counters: Mapping[str, Counters]) -> Described:
         return saved_state.all_rows(self._without_limits(), counters)
-
-    def describe_parts(
-        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
-    ) -> Described:
-        return saved_state.current_rows(self._without_limits(), version.store, parts, counters)
 
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]

@@ -40,8 +40,8 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.store.chunked_write import Pieces
-    from evermat.store.data_files import Columns, read_part, stored_columns, table_schema
-    from evermat.store.delta_log import Part
+    from evermat.store.data_files import Columns, Part, read_current, stored_columns, table_schema
+    from evermat.store.directory import read_format
     from evermat.store.disk import damaged, sync
     from evermat.store.formats import VersionReader, open_reader
     from evermat.store.names import (
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         RECURSIVE,
         VERSION,
     )
+    from evermat.store.retention import Keep
     from evermat.store.store import Store
     from evermat.store.version import Entry, Version
 else:
