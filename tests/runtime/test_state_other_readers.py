@@ -44,10 +44,12 @@ def with_polars(path: Path, relation: str, columns: list[str]) -> list[tuple]:
 
 
 def folder_of(path: Path, relation: str) -> str:
-    """Where a relation is, as the newest row of the commits says."""
-    rows = DeltaTable(path / "commits").to_pyarrow_table().to_pylist()
-    newest = max(row["version"] for row in rows)
-    (folder,) = {json.loads(row["tables"])[relation]["folder"] for row in rows if row["version"] == newest}
+    """Where a relation is, as the rows of the commits say."""
+    tables = {}
+    for row in DeltaTable(path / "commits").to_pyarrow_table().sort_by("version").to_pylist():
+        tables |= json.loads(row["tables"])
+    (folder,) = (name for name, pin in tables.items() if pin["relation"] == relation and pin["died"] is None)
+    assert DeltaTable(path / "relations" / folder).metadata().name == relation
     return folder
 
 

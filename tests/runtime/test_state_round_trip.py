@@ -246,7 +246,7 @@ def test_counters_made_again_are_kept_with_the_next_snapshot(tmp_path: Path, mon
         with evermat.open(path) as found:
             assert set(state_of(found).counters.values()) == {Counters.NONE}
         monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
-        m.update({"edge": [(0, 0)]}, algorithm="bf-c")
+        m.update({"edge": [(0, 0), (5, 9)]}, algorithm="bf-c")
     with evermat.open(path) as found:
         assert Counters.NONRECURSIVE in state_of(found).counters.values()
         assert_recomputed(found)

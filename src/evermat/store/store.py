@@ -28,7 +28,6 @@ from evermat.store.directory import (
     wrong_format,
 )
 from evermat.store.disk import TEMPORARY, names, remove, remove_all, writing
-from evermat.store.formats import FORMATS
 from evermat.store.formats.format_2 import program_name
 from evermat.store.migration import finish_migration, migrate
 from evermat.store.names import folder_name
@@ -37,6 +36,7 @@ from evermat.store.version import Entry, Version
 from evermat.store.writer import Job, Writer
 
 _MANY_ROWS = 10_000  # rows of changes that are worth a new snapshot
+_WRITABLE = (1, WRITTEN_FORMAT)  # the formats of states that can be written to
 _TIDY_EVERY = 16  # versions after which tables are looked for that no version needs
 
 
@@ -85,8 +85,8 @@ class Store(Writer):
             ResourceError: the disk is full or not writable; nothing has changed.
         """
         directory = Path(os.path.realpath(path))
-        if (found := read_format(directory)) not in FORMATS:
-            raise wrong_format(directory, found, FORMATS)
+        if (found := read_format(directory)) not in _WRITABLE:
+            raise wrong_format(directory, found, _WRITABLE)
         store = cls(directory, lock=take_lock(directory))
         try:
             if read_format(directory) != WRITTEN_FORMAT:  # again, for another writer may just have done it
