@@ -14,10 +14,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-import evermat.store.delta_table as delta_table
 import evermat.store.store as store_module
 from evermat.core import ResourceError
-from evermat.store import Keep, Store, disk
+from evermat.store import Keep, Store, delta_table, disk
 from tests.store.models import PAIRS, SCHEMAS, contents, entry, minus, plus
 
 DIED, REFUSED, DONE = 9, 3, 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
@@ -22,7 +21,7 @@ from evermat.core.errors import ResourceError, StateError
 from evermat.store import Keep, Store, open_reader
 from tests.store import crasher
 from tests.store.crasher import DIED, DONE, REFUSED, commit
-from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, plus, rows_of, small_state
+from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, plus, small_state
 from tests.support.environment import LONG
 
 ROOT = Path(__file__).parent.parent.parent
@@ -79,11 +78,7 @@ def seen_by_others(path: Path, relation: str) -> set[tuple]:
     """The facts of a relation as another Delta reader sees them."""
     newest = max(DeltaTable(path / "commits").to_pyarrow_table()["version"].to_pylist())
     facts: dict[tuple, str] = {}
-    (folder,) = [
-        name.name
-        for name in (path / "relations").iterdir()
-        if DeltaTable(name).metadata().name == relation
-    ]
+    (folder,) = [name.name for name in (path / "relations").iterdir() if DeltaTable(name).metadata().name == relation]
     rows = DeltaTable(path / "relations" / folder).to_pyarrow_table().to_pylist()
     for row in sorted(rows, key=lambda row: row["_version"]):
         if row["_version"] <= newest:
@@ -248,7 +243,16 @@ def test_strace(original: Path, tmp_path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
             shutil.copytree(original, path)
             script = f"from tests.store.crasher import *; small(); commits(Path({str(path)!r}), print)"
-            command = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={calls}", "-e", f"inject={calls}:{inject}:when={k}"]
+            command = [
+                "strace",
+                "-f",
+                "-o",
+                "/dev/null",
+                "-e",
+                f"trace={calls}",
+                "-e",
+                f"inject={calls}:{inject}:when={k}",
+            ]
             done = subprocess.run(
                 [*command, sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
             )

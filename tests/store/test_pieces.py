@@ -57,7 +57,9 @@ def test_pieces_equal_one_table(tmp_path: Path, monkeypatch, size: int):
         assert sum(counts) == len(FACTS)
         assert max(counts) <= 100
         assert len(counts) <= 2 * len(FACTS) / 100 + 1  # two neighbours together are more than one file takes
-        assert [(n, name) for n, name, _ in many.changes(2, 2)] == [(2, "edge")] * len([part for part in many.parts(2, "edge")[1] if part.last == 2])
+        assert [(n, name) for n, name, _ in many.changes(2, 2)] == [(2, "edge")] * len(
+            [part for part in many.parts(2, "edge")[1] if part.last == 2]
+        )
 
 
 def test_small_pieces_share_a_file(tmp_path: Path, monkeypatch):

@@ -75,9 +75,7 @@ class StateBinding:
             if store.latest.number != self.version:
                 found, path = store.latest.number, store.path
                 store.close()  # this binding cannot write, but others can
-                raise StateError(
-                    Problem(errors.STATE_MOVED, {"path": path, "found": found, "seen": self.version})
-                )
+                raise StateError(Problem(errors.STATE_MOVED, {"path": path, "found": found, "seen": self.version}))
             store.keep(self._keep)
             self._store.close()
             self._store = store

@@ -6,7 +6,7 @@ Facts come to the driver only when a user reads them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path

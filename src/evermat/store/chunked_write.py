@@ -52,6 +52,7 @@ def write_rows(
     Small tables are written by this thread. When this returns or raises, no file is being written any more, and `made` has
     all that were. Exceptions of an iterable are passed on; errors of the system become errors about `state`.
     """
+    made_here: dict[int, tuple[Part, pa.Table]] = {}  # by the number of the order
     files: list[list[Future[tuple[Part, pa.Table]]]] = []
     ahead: set[Future[tuple[Part, pa.Table]]] = set()
     try:
@@ -59,9 +60,7 @@ def write_rows(
             files.append([])
             if isinstance(order.rows, pa.Table) and order.rows.num_rows <= _SMALL_ROWS:
                 if order.rows.num_rows:
-                    done: Future[tuple[Part, pa.Table]] = Future()
-                    done.set_result(_write(order, 0, [order.rows], state, made))
-                    files[-1].append(done)
+                    made_here[len(files) - 1] = _write(order, 0, [order.rows], state, made)
                 continue
             with closing(_files(order.rows)) as contents:
                 for number, pieces in enumerate(contents):
@@ -73,7 +72,10 @@ def write_rows(
                         ready, ahead = wait(ahead, return_when=FIRST_COMPLETED)
                         for written in ready:
                             written.result()  # raises if it could not be written
-        return [[future.result() for future in of_one] for of_one in files]
+        return [
+            [made_here[number]] if number in made_here else [future.result() for future in of_one]
+            for number, of_one in enumerate(files)
+        ]
     finally:
         for future in chain.from_iterable(files):
             future.cancel()

@@ -52,6 +52,7 @@ class Part:
     level: int = 0
     entry: int = 0
     snapshot: bool = False
+    number: int = 0
 
     @property
     def checksum(self) -> int:
@@ -61,7 +62,7 @@ class Part:
     @property
     def order(self) -> tuple[int, int, int, int]:
         """Sorts the files of a table by version."""
-        return self.first, self.last, self.entry, int(self.path.split("-")[6])
+        return self.first, self.last, self.entry, self.number
 
     @staticmethod
     def of(path: str, size: int) -> Part:
@@ -69,8 +70,8 @@ class Part:
         found = _NAME.fullmatch(path)
         if found is None:
             raise ValueError(f"`{path}` is not a data file of evermat")
-        level, first, last, rows, entry = map(int, found.groups()[1:6])
-        return Part(path, size, rows, first, last, level, entry, found.group(1) == SNAPSHOT)
+        level, first, last, rows, entry, number = map(int, found.groups()[1:])
+        return Part(path, size, rows, first, last, level, entry, found.group(1) == SNAPSHOT, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class PartName:
     def part(self, rows: int, number: int, size: int, checksum: int) -> Part:
         kind = SNAPSHOT if self.snapshot else CHANGES
         path = f"{kind}-{self.level}-{self.first}-{self.last}-{rows}-{self.entry}-{number}-{checksum:08x}.parquet"
-        return Part(path, size, rows, self.first, self.last, self.level, self.entry, self.snapshot)
+        return Part(path, size, rows, self.first, self.last, self.level, self.entry, self.snapshot, number)
 
 
 def stored_columns(schema: pa.Schema) -> Columns:
@@ -139,7 +140,9 @@ def as_stored(rows: pa.Table, columns: Columns, version: int) -> pa.Table:
             array = pa.array(np.full(rows.num_rows, version))
         else:
             array = pa.repeat(pa.scalar("+" if field.name == OP else None, field.type), rows.num_rows)
-        if not (array.type == field.type or (pa.types.is_dictionary(array.type) and array.type.value_type == field.type)):
+        if not (
+            array.type == field.type or (pa.types.is_dictionary(array.type) and array.type.value_type == field.type)
+        ):
             array = array.cast(field.type)
         arrays.append(array)
     return pa.table(arrays, names=schema.names)

@@ -211,6 +211,7 @@ class TableLog:
     live: dict[str, Part] = field(default_factory=dict)
     kept: dict[str, Part] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
+    _current: list[Part] | None = None  # known since the last entry
 
     @staticmethod
     def read(folder: Path, base: int, delta: int) -> TableLog:
@@ -237,6 +238,7 @@ class TableLog:
 
     def apply(self, raw: bytes, actions: Sequence[dict[str, Any]]) -> None:
         """Takes in the next entry."""
+        self._current = None
         details = own_details(actions)
         kept = set(details.get("kept", ()))
         for action in actions:
@@ -261,7 +263,9 @@ class TableLog:
     @property
     def current(self) -> list[Part]:
         """The files that the head of the log shows, by version."""
-        return sorted(self.live.values(), key=lambda part: part.order)
+        if self._current is None:
+            self._current = sorted(self.live.values(), key=lambda part: part.order)
+        return list(self._current)
 
     @property
     def every(self) -> list[Part]:

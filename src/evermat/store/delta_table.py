@@ -170,7 +170,9 @@ class TableWriter:
                 self.held.pop(path, None)
         if before.base != self.log.base:
             log = self.folder / LOG
-            found += [log / name for name in names(log) if (number := number_of(name)) is not None and number < before.base]
+            found += [
+                log / name for name in names(log) if (number := number_of(name)) is not None and number < before.base
+            ]
         while sum(table.num_rows for table in self.held.values()) > _HELD_ROWS:
             self.held.pop(next(iter(self.held)))
         return found

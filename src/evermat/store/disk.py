@@ -106,7 +106,7 @@ def fsync(descriptor: int, path: Path) -> None:
     os.fsync(descriptor)
 
 
-def write_file(file: Path, contents: bytes) -> None:
+def write_file(file: Path, contents: bytes | memoryview) -> None:
     """Writes a whole file, not yet durably."""
     descriptor = create(file)
     try:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from evermat.core import EvermatError
 from evermat.store.chunked_write import Pieces, surely_empty
-from evermat.store.commits import Pin, Row
+from evermat.store.commits import Row
 from evermat.store.data_files import Columns, Part, stored_columns
 from evermat.store.directory import (
     PROGRAMS,

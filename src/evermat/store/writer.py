@@ -27,12 +27,12 @@ from evermat.core import error_catalogue as errors
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import FIELDS, Commits, Pin, Row, encoded, merged_rows, write_witness
 from evermat.store.data_files import Columns, Part, PartName, delta_fields, table_schema, write_part
-from evermat.store.delta_log import LOG, Action, TableLog, entry_file, entry_numbers, number_of
+from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
 from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place, publish, take_lock
-from evermat.store.disk import mkdir, names, put, read, remove, remove_all, rename, sync, temporary_of, unlink, writing
+from evermat.store.disk import mkdir, names, put, read, remove, remove_all, sync, temporary_of, unlink, writing
 from evermat.store.formats.format_2 import Reader
-from evermat.store.retention import DEFAULT, Keep
+from evermat.store.retention import Keep
 
 _MANY_SYNCS = 64  # with more files than this it is faster to let threads wait for the disk
 
@@ -197,9 +197,7 @@ class Writer(Reader):
             born = row.version if job.before is None else job.before.born
             died = row.version if job.died else None if job.before is None else job.before.died
             relation = job.relation if job.before is None else job.before.relation
-            pins[job.folder] = Pin(
-                relation, job.folder, log.base, log.delta, log.checksum, job.columns, born, died
-            )
+            pins[job.folder] = Pin(relation, job.folder, log.base, log.delta, log.checksum, job.columns, born, died)
             if parts and not job.snapshot and not job.rewrite:
                 changed.append(job.folder)
         return staged, replace(row, tables=pins, changed=tuple(changed))

@@ -6,7 +6,7 @@ read the data files of a state directory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow.parquet as pq
 

@@ -36,6 +36,7 @@ _CHECK_SIZE = 9
 _ENTRY = re.compile(r"(\d{20})\.json")
 _PART = re.compile(r"(?:_version=\d+/)?\d+-\d+-([0-9a-f]{8})\.parquet")
 
+
 def entry_file(table: Path, number: int) -> Path:
     """The file of a log entry."""
     return table / LOG / f"{number:020}.json"
@@ -316,7 +317,6 @@ class Commits:
     def rows(self) -> Iterator[Row]:
         for part in self._parts:
             yield from self._load(part)
-
 
 
 def _check_file(folder: Path, number: int) -> Path:

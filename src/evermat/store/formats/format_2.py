@@ -90,7 +90,9 @@ class Reader:
 
     def has(self, number: int) -> bool:
         oldest = self._commits.last.oldest
-        return oldest - 1 <= number <= self._seen and any(row.version == number for row in self._rows_of(number, number))
+        return oldest - 1 <= number <= self._seen and any(
+            row.version == number for row in self._rows_of(number, number)
+        )
 
     def program(self, version: int) -> str:
         name = self._row(version, before=True).program
@@ -165,7 +167,9 @@ class Reader:
             for part, table in zip(parts, self._loaded(tasks, parts), strict=True):
                 rows = table.drop_columns([VERSION])
                 if not begun:
-                    rows = rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "-")) if part.first < part.last else rows
+                    rows = (
+                        rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "-")) if part.first < part.last else rows
+                    )
                 begun = True
                 yield min(part.last, version), rows
         except StateError:
@@ -190,7 +194,9 @@ class Reader:
     def _changing(self, changed: dict[int, set[str]]) -> Iterator[tuple[int, str, pa.Table]]:
         held: dict[str, tuple[str, pa.Table]] = {}  # of each table the file that was read last
         for version, folders in sorted(changed.items()):
-            for folder in sorted(folders, key=list(self._commits.pins).index) if folders <= self._commits.pins.keys() else folders:
+            for folder in (
+                sorted(folders, key=list(self._commits.pins).index) if folders <= self._commits.pins.keys() else folders
+            ):
                 for relation, rows in self._changed(version, folder, held):
                     wanted = rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "="))
                     if wanted.num_rows:
