@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import evermat.store.store as store_module
@@ -133,6 +134,10 @@ def attempt(path: Path, scenario: str, error: str, k: int, say: Say) -> int:
     return DONE if taken[0] < k else REFUSED
 
 
+def tell(pipe: int, what: object) -> None:
+    os.write(pipe, f"{what} ".encode())
+
+
 def main() -> None:
     folder = Path(sys.argv[1])
     for line in sys.stdin:
@@ -140,7 +145,7 @@ def main() -> None:
         read, write = os.pipe()
         child = os.fork()
         if not child:
-            code = attempt(folder / "state", scenario, error, int(k), lambda what: os.write(write, f"{what} ".encode()))
+            code = attempt(folder / "state", scenario, error, int(k), partial(tell, write))
             sys.stderr.flush()
             os._exit(code)
         os.close(write)

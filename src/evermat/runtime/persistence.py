@@ -177,8 +177,8 @@ def save_state(
     try:
         store.keep(kept)
         saved = dict(engine.counters)
-        followed = _kept_positions(SavedVersion(store).positions, path, positions) if exists else {}
         if exists:
+            followed = _kept_positions(SavedVersion(store).positions, path, positions)
             number = _save_over(engine, store, saved, stats, followed)
         else:
             number = _save_new(engine, store, saved, stats)

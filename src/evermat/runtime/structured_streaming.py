@@ -144,7 +144,8 @@ def register_source(spark: SparkSession) -> None:
 
     Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
     version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
-    `endingVersion`. A stream that falls so far behind that a version it needs is removed by `vacuum` ends with an error.
+    `endingVersion`. A stream that falls so far behind that a version it needs is no longer kept ends with an error; with
+    `failOnDataLoss=false` it goes on with the first version that is kept.
     """
     spark.dataSource.register(EvermatDataSource)
 

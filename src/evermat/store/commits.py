@@ -311,9 +311,9 @@ class Commits:
 def load_rows(folder: Path, part: Part, before: Row | None) -> list[Row]:
     """The rows in a file of the table."""
     table = read_part(folder, part)
+    if table.schema.names != SCHEMA.names or table.num_rows != part.rows or not part.rows:
+        raise damaged(folder / part.path, "it has no rows of commits")
     try:
-        if table.schema.names != SCHEMA.names or table.num_rows != part.rows or not part.rows:
-            raise ValueError("it has no rows of commits")
         return decoded(table, before)
     except (ValueError, KeyError, TypeError) as error:
         raise damaged(folder / part.path, "it has no rows of commits") from error
@@ -360,7 +360,7 @@ def _read(folder: Path, known: Commits | None) -> Commits:
 def _settled(folder: Path, log: TableLog, known: Commits | None) -> Commits:
     """The table with its newest row and all pins: from the last known row, or the last complete one."""
     parts = log.current
-    rows = {} if known is None else {path: found for path, found in known._rows.items() if path in log.live}
+    rows = {} if known is None else {path: found for path, found in known._rows.items() if path in log.live}  # noqa: SLF001 - of the same class
     begin = len(parts) - 1
     while begin > 0 and parts[begin].level == 0:
         begin -= 1

@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 
 from evermat.core import Problem, ProgramError
 from evermat.core import error_catalogue as errors
 
 _AGE = re.compile(r"(\d{1,9})([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_LONGEST = timedelta(days=365_000)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_MOST_SECONDS = 365_000 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +36,8 @@ class Keep:
             return Keep(str(int(text)), count=int(text))
         found = _AGE.fullmatch(text) if text.isascii() else None
         if found and int(found.group(1)) >= 1:
-            age = min(timedelta(**{_UNITS[found.group(2)]: int(found.group(1))}), _LONGEST)
-            return Keep(text, age=age)
+            seconds = int(found.group(1)) * _SECONDS[found.group(2)]
+            return Keep(text, age=timedelta(seconds=min(seconds, _MOST_SECONDS)))
         raise ProgramError(Problem(errors.BAD_KEEP, {"text": keep}))
 
     def oldest(self, times: Sequence[tuple[int, datetime]], now: datetime) -> int:
@@ -48,7 +49,7 @@ class Keep:
         if self.count is not None:
             return max(times[0][0], times[-1][0] - self.count + 1)
         assert self.age is not None
-        for (version, _), (_, until) in zip(times, times[1:], strict=False):
+        for (version, _), (_, until) in pairwise(times):
             if until >= now - self.age:
                 return version
         return times[-1][0]

@@ -149,7 +149,7 @@ class Store(Writer):
         self.check_newest()
         number = self._seen + 1
         same = schemas is self._known and not dropped
-        jobs = self._changes(changes) if same else self._jobs(number, changes, schemas, dropped)
+        jobs = self._changes(changes) if same else self._jobs(changes, schemas, dropped)
         last = self._commits.newest
         keep = self._keep or (Keep.of(last.keep) if last is not None else DEFAULT)
         now = datetime.now(UTC)
@@ -175,7 +175,7 @@ class Store(Writer):
         return jobs
 
     def _jobs(
-        self, number: int, changes: Mapping[str, Pieces], schemas: Mapping[str, pa.Schema], dropped: Collection[str]
+        self, changes: Mapping[str, Pieces], schemas: Mapping[str, pa.Schema], dropped: Collection[str]
     ) -> list[Job]:
         """Changes of relations, some of which may be new or dropped."""
         pins = self._commits.pins

@@ -23,6 +23,7 @@ from evermat.store import OP, VERSION
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
+FAIL_ON_DATA_LOSS = "failOnDataLoss"
 _ROWS = 1 << 20  # changes of all relations that one task reads
 _VERSIONS = 64  # versions that one task reads
 _SENT = 1 << 16  # rows of a batch for Spark
@@ -94,6 +95,8 @@ class ChangeSource(DataSource):  # type: ignore[misc]
         startingVersion: the first version whose changes are read; `earliest`, which is the default: all facts of the oldest version that is
             kept, as `+`, and then the changes; or `latest`: only changes from now on.
         endingVersion: the last version; only without a stream, and the newest if left out.
+        failOnDataLoss: `true`, which is the default: a stream ends with an error if a version that it needs is no longer kept; or `false`:
+            it goes on with the first version that is kept, and leaves out the changes before it.
     """
 
     @classmethod
@@ -222,4 +225,13 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
         self._until = self._feed.newest
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
-        return self._ranges(start["version"] + 1, end["version"], whole=start["whole"])
+        first, whole = start["version"] + 1, start["whole"]
+        if not self._fails_on_loss():
+            first = max(first, self._feed.versions[0].version)
+        return self._ranges(first, end["version"], whole=whole) if first <= end["version"] else []
+
+    def _fails_on_loss(self) -> bool:
+        text = self._options.get(FAIL_ON_DATA_LOSS, "true").lower()
+        if text not in {"true", "false"}:
+            raise ValueError(f"`{text}` cannot be `{FAIL_ON_DATA_LOSS}`: it is `true` or `false`")
+        return text == "true"
