@@ -36,14 +36,14 @@ class Saving:
     @staticmethod
     def of(state: Path | None, versions: str | None, *, keep: bool, reset: bool) -> Saving:
         """Checks the options before anything is computed."""
-        from evermat.runtime import check_save
-
         if keep and reset:
             raise wrong("positions of streams cannot be both kept and reset")
         if state is None and (versions is not None or keep or reset):
             raise wrong("`--keep`, `--keep-positions` and `--reset-positions` need a state: `--state DIR`")
         positions: SavedPositions = "keep" if keep else "reset" if reset else "refuse"
         if state is not None:
+            from evermat.runtime import check_save
+
             check_save(state, positions, versions)
         return Saving(state, versions, positions)
 
