@@ -1,8 +1,9 @@
-"""Durable states: ``python -m bench.state [--quick] [--only updates,opening,versions]``.
+"""Durable states: ``python -m bench.state [--quick] [--only updates,opening,versions,life] [--updates 20000]``.
 
 - An update of 100 facts on a state of 1 M facts, by a process that has it open: the commit, and the whole update.
 - Opening 20 M facts, numbers and symbols, by a new process; and what they take on disk, against the same facts as Parquet.
 - A thousand small versions: opening, listing and reading them.
+- Many durable updates of one fact on a state of 1 M facts, in one process: `--updates N` measures only these.
 
 With `--only` the results of the other parts stay as they were measured before.
 """
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,7 @@ back(y, x) :- edge(x, y).
 """
 COMMIT_MS, OPEN_S, SIZE_RATIO = 60, 10, 1.5
 KINDS = ("commit", "commit_cpu", "reason", "wall", "cpu")
-PARTS = ("updates", "opening", "versions")
+PARTS = ("updates", "opening", "versions", "life")
 
 
 def named(numbers: np.ndarray, type_: str) -> pa.Array:
@@ -271,6 +273,69 @@ def many_versions(folder: Path, quick: bool) -> Iterator[dict[str, Any]]:
     }
 
 
+# --- a long life -------------------------------------------------------------------------------------------
+
+
+def long_life(folder: Path, quick: bool, updates: int) -> Iterator[dict[str, Any]]:
+    """One fact is inserted or deleted, again and again, each time as a durable version, in one process."""
+    from evermat.core.memory import resident_bytes
+
+    nodes, edges = (2_000, 3_300) if quick else (200_000, 330_000)
+    window = min(1_000, max(1, updates // 4))
+    data = distinct_pairs(np.random.default_rng(0), nodes, edges)
+    place = folder / "long"
+    with evermat.Program.parse(GRAPH.format(type="number")).materialise({"edge": pairs(data, "number")}) as made:
+        facts = sum(len(made[name]) for name in made)
+        made.save(place)
+    wall, cpu, memory = [], [], {}
+    with evermat.open(place, write=True) as m:
+        for number in range(updates):
+            edge = {"edge": [(int(data[number // 2 % 1000, 0]), nodes)]}
+            begun, started = time.process_time(), time.perf_counter()
+            m.update(**({"delete": edge} if number % 2 else {"insert": edge}))
+            cpu.append(1e3 * (time.process_time() - begun))
+            wall.append(1e3 * (time.perf_counter() - started))
+            if number + 1 in {updates // 10, updates}:
+                memory[number + 1] = round(resident_bytes() / 2**20)
+    files, size = sum(1 for f in place.rglob("*") if f.is_file()), _bytes(place)
+
+    def opened() -> float:
+        return min(_opened(place, facts + updates % 2)["wall"] for _ in range(1 if quick else 5))
+
+    before = opened()
+    evermat.vacuum(place, 1)
+    yield {
+        "updates": updates,
+        "facts": facts,
+        "first_wall": quartiles(wall[:window]),
+        "last_wall": quartiles(wall[-window:]),
+        "first_cpu": quartiles(cpu[:window]),
+        "last_cpu": quartiles(cpu[-window:]),
+        "most_cpu": round(max(cpu), 1),
+        "window": window,
+        "resident_mb": memory,
+        "files": files,
+        "bytes": size,
+        "open_ms": round(1e3 * before, 1),
+        "open_after_vacuum_ms": round(1e3 * opened(), 1),
+        "file_system": _file_system(place),
+    }
+    shutil.rmtree(place)
+
+
+def quartiles(times: list[float]) -> dict[str, float]:
+    """The quartiles and the 99th percentile."""
+    found = np.percentile(times, [25, 50, 75, 99])
+    return {name: round(float(value), 2) for name, value in zip(("p25", "p50", "p75", "p99"), found, strict=True)}
+
+
+def _file_system(place: Path) -> str:
+    """The type of the file system that a path is on."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines()]
+    home = str(place.resolve())
+    return max((m for m in mounts if home.startswith(m[1].rstrip("/") + "/")), key=lambda m: len(m[1]))[2]
+
+
 # --- telling -----------------------------------------------------------------------------------------------
 
 
@@ -338,6 +403,25 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
         ]
         told = f"{f['versions']:,} versions, {f['facts']:,} facts, {f['files']:,} files of {_megabytes(f['bytes'])} MB."
         sections += ["## Many versions", _measured_at(f) + told, table(rows)]
+    for f in (f for f in found if f["part"] == "life"):
+        percentiles = ("p25", "p50", "p75", "p99")
+        rows = [["ms", *percentiles]]
+        rows += [
+            [f"{which} {f['window']:,} updates{what}", *(str(f[kind][p]) for p in percentiles)]
+            for which, kind, what in (
+                ("first", "first_wall", ""),
+                ("last", "last_wall", ""),
+                ("first", "first_cpu", ", CPU"),
+                ("last", "last_cpu", ", CPU"),
+            )
+        ]
+        memory = ", ".join(f"{size:,} MB after {int(number):,} updates" for number, size in f["resident_mb"].items())
+        told = (
+            f"{f['updates']:,} durable updates of one fact on {f['facts']:,} facts, in one process, on {f['file_system']}. "
+            f"At the end {f['files']:,} files of {_megabytes(f['bytes'])} MB; a new process opens them in {f['open_ms']} ms, "
+            f"and after `vacuum --keep 1` in {f['open_after_vacuum_ms']} ms. Resident: {memory}."
+        )
+        sections += ["## A long life", _measured_at(f) + told, table(rows)]
     return "\n\n".join(sections) + "\n"
 
 
@@ -361,7 +445,8 @@ def main() -> None:
     """Measures, saves, prints."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true")
-    options.add_argument("--only", default=",".join(PARTS))
+    options.add_argument("--only", default="")
+    options.add_argument("--updates", type=int, default=0, help="so many updates of one fact")
     options.add_argument("--work", help="where states are made for the time of the run")
     options.add_argument("--open", help=argparse.SUPPRESS)
     chosen = options.parse_args()
@@ -369,11 +454,13 @@ def main() -> None:
         open_here(chosen.open)
     warm_up()
     name = "state-quick" if chosen.quick else "state"
-    only = chosen.only.split(",")
+    only = (chosen.only or ("life" if chosen.updates else ",".join(PARTS))).split(",")
+    updates = chosen.updates or (200 if chosen.quick else 20_000)
     found = [f for f in _measured_before(RESULTS / f"{name}.json") if f["part"] not in only]
     around = environment([], "python -m bench.state" + "".join(f" {a}" for a in sys.argv[1:]))
     with tempfile.TemporaryDirectory(dir=chosen.work) as folder:
-        for part, measure in zip(PARTS, (small_updates, opening, many_versions), strict=True):
+        life = partial(long_life, updates=updates)
+        for part, measure in zip(PARTS, (small_updates, opening, many_versions, life), strict=True):
             for one in measure(Path(folder), chosen.quick) if part in only else ():
                 found.append({"part": part, "date": around["date"], **one})
                 print(found[-1], file=sys.stderr)

@@ -16,7 +16,7 @@ from evermat.core.choices import CHOICES
 _SECTIONS = {
     "Programs": ["Program", "ProgramOptions", "translate", "Translation"],
     "Materialisations": ["Materialisation", "Relation", "Answer", "Change"],
-    "State directories": ["open", "query", "versions", "changes", "vacuum", "Version"],
+    "State directories": ["open", "query", "versions", "changes", "vacuum", "migrate", "Version"],
     "Streams": ["StreamedUpdate", "AnyUpdate", "FolderStream", "register_source"],
     "Errors": [
         "EvermatError",

@@ -47,6 +47,7 @@ __all__ = [
     "UpdateAlgorithm",
     "Version",
     "changes",
+    "migrate",
     "open",
     "query",
     "register_source",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
         Program,
         ProgramOptions,
         changes,
+        migrate,
         open,  # noqa: A004
         query,
         translate,

@@ -14,10 +14,9 @@ import threading
 import traceback
 from random import Random
 
-import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
-
 import evermat
 import evermat.runtime.persistence
+import evermat.store.delta_table
 import evermat.store.store
 from tests.support.states import PROGRAM
 from tests.support.strategies import Facts
@@ -64,7 +63,9 @@ def say(word: object) -> None:
 
 
 def main() -> None:
-    evermat.store.store._MANY_FILES = 4
+    evermat.store.delta_table.FAN = 3
+    evermat.store.delta_table.CHECKPOINT_EVERY = 6
+    evermat.store.store._MANY_ROWS = 20
     warm = evermat.Program.parse(TEXT).materialise({"edge": [(1, 2)]}, counters="both")
     for number in (1, 20, 40):
         insert, delete, details = change(number)

@@ -16,11 +16,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
-
 import evermat
 import evermat.cli.stream
 import evermat.runtime.persistence
+import evermat.store.delta_table
 import evermat.store.store
 from evermat.cli.main import main as command_line
 from tests.runtime.crasher import change, say
@@ -65,7 +64,9 @@ def run(arguments: list[str], moment: str, after: int) -> int:
 
 
 def main() -> None:
-    evermat.store.store._MANY_FILES = 4
+    evermat.store.delta_table.FAN = 3
+    evermat.store.delta_table.CHECKPOINT_EVERY = 6
+    evermat.store.store._MANY_ROWS = 20
     warm = evermat.Program.parse(PROGRAM).materialise({"edge": [(1, 2)]}, counters="both")
     for number in (1, 2):
         insert, delete, _ = change(number)

@@ -15,7 +15,7 @@ import pytest
 
 import evermat
 from evermat import Materialisation
-from evermat.store.delta_table import TableWriter
+from evermat.store import disk as files
 from evermat.testing import state_of
 from tests.runtime.crasher import change
 from tests.support.environment import LONG
@@ -37,24 +37,21 @@ class Disk:
     def __init__(self) -> None:
         self.left = PLENTY
 
-    def limits(self, function):
-        def instead(*args, **kwargs):
-            self.left -= 1
-            if self.left < 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return function(*args, **kwargs)
-
-        return instead
+    def take(self, operation: str, path: Path) -> None:
+        del path
+        if operation in {"unlink", "rmdir"}:
+            return
+        self.left -= 1
+        if self.left < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 @pytest.fixture
-def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
+def disk() -> Iterator[Disk]:
     found = Disk()
-    monkeypatch.setattr(os, "write", found.limits(os.write))
-    monkeypatch.setattr(os, "fsync", found.limits(os.fsync))
-    monkeypatch.setattr(TableWriter, "_create", found.limits(TableWriter._create))
-    monkeypatch.setattr(TableWriter, "_append", found.limits(TableWriter._append))
-    return found
+    files.watch(found.take)
+    yield found
+    files.watch(None)
 
 
 def everything(m: Materialisation) -> dict[str, object]:
@@ -150,7 +147,7 @@ def test_an_update_whose_snapshot_cannot_be_written_has_happened(
     tmp_path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "state"
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 0)
+    monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
     with saved(path) as m:
         for number in range(2, 150, EVERY):
             disk.left = number

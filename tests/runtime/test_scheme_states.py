@@ -16,7 +16,7 @@ import evermat
 from evermat import Materialisation
 from evermat.runtime.query import query_version
 from evermat.store import Store
-from evermat.store.formats.format_1 import Reader
+from evermat.store.formats.format_2 import Reader
 from evermat.testing import state_of
 from tests.columns.test_scheme_updates import used
 from tests.runtime.test_state_round_trip import assert_history, random_step
@@ -291,25 +291,25 @@ def test_vacuum(folder: Path, keep: int) -> None:
 
 
 @pytest.mark.slow
-def test_what_changed_rules_changed_needs_the_version_before(folder: Path) -> None:
-    """What inputs mean depends on the rules; those of a version that is forgotten are not known."""
+def test_what_changed_rules_changed_is_known_of_the_first_kept_version(folder: Path) -> None:
+    """What inputs mean depends on the rules: the version before the first one that is kept stays, for the changes."""
     pair = Pair(folder)
     pair.update(add_rules="c(y, x) :- c(x, y).")
     pair.update(insert={"e": {(1, 60)}})
     pair.close()
     for path in pair.paths:
         evermat.vacuum(path, 2)
-    assert refused(lambda: evermat.changes(pair.paths[0])) == (
-        f"error[E509]: cannot read `{pair.paths[0]}`: the rules changed with version 2, and the version before it "
-        "was removed: ask for later changes"
-    )
-    changes, expected = ({n: sorted(rows_of(t)) for n, t in evermat.changes(p, 3, 3).items()} for p in pair.paths)
+        assert refused(lambda: evermat.changes(path, 1)) == (  # noqa: B023
+            "error[E506]: version 1 is no longer kept: the state has versions 2 to 3"
+        )
+    changes, expected = ({n: sorted(rows_of(t)) for n, t in evermat.changes(p).items()} for p in pair.paths)
     assert changes == expected
+    assert {row[-1] for rows in changes.values() for row in rows} == {2, 3}
 
 
 @pytest.mark.slow
 def test_snapshots_and_compaction(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 1)
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 2)
     monkeypatch.setattr("evermat.store.store._MANY_ROWS", 2)
     pair = Pair(folder)
     for number, (delete, insert) in enumerate(UPDATES):
@@ -398,7 +398,7 @@ def test_random_states_are_alike(rng: Random) -> None:
     explicit = random.facts
     with TemporaryDirectory(dir=QUICK) as home, pytest.MonkeyPatch.context() as patch:
         use_schemes(patch)
-        patch.setattr("evermat.store.store._MANY_FILES", rng.randint(0, 8))
+        patch.setattr("evermat.store.delta_table.FAN", rng.randint(2, 8))
         patch.setattr("evermat.store.store._MANY_ROWS", rng.choice([0, 5, 1000]))
         path = Path(home) / "state"
         m = evermat.Program.parse(random.text).materialise(explicit, counters=rng.choice(["none", "both"]))

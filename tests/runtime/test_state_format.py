@@ -101,7 +101,7 @@ def test_a_second_format_is_a_row(states: Path, monkeypatch: pytest.MonkeyPatch)
     mark = states / "plain" / "evermat.json"
     mark.write_text('{"format": 7, "kind": "evermat state"}\n')
     with pytest.raises(
-        evermat.StateError, match=r"has the format 7, but this version of evermat knows only the format 1"
+        evermat.StateError, match=r"has the format 7, but this version of evermat knows only the format 1 and 2"
     ):
         evermat.versions(states / "plain")
     opened: list[Path] = []

@@ -44,10 +44,12 @@ def with_polars(path: Path, relation: str, columns: list[str]) -> list[tuple]:
 
 
 def folder_of(path: Path, relation: str) -> str:
-    """Where a relation is, as the newest row of the commits says."""
-    rows = DeltaTable(path / "commits").to_pyarrow_table().to_pylist()
-    newest = max(row["version"] for row in rows)
-    (folder,) = {json.loads(row["tables"])[relation]["folder"] for row in rows if row["version"] == newest}
+    """Where a relation is, as the rows of the commits say."""
+    tables = {}
+    for row in DeltaTable(path / "commits").to_pyarrow_table().sort_by("version").to_pylist():
+        tables |= json.loads(row["tables"])
+    (folder,) = (name for name, pin in tables.items() if pin["relation"] == relation and pin["died"] is None)
+    assert DeltaTable(path / "relations" / folder).metadata().name == relation
     return folder
 
 
@@ -70,12 +72,12 @@ def test_updates_compaction_and_vacuum(read: Reader, tmp_path: Path, monkeypatch
             insert, delete, _ = change(number)
             m.update(insert, delete)
         check(read, path)
-        monkeypatch.setattr("evermat.store.store._MANY_FILES", 0)
+        monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
         m.update({"edge": [(7, 8)]})
         kinds = DeltaTable(path / "commits").to_pyarrow_table()["kind"].to_pylist()
         assert kinds.count("compaction") == 1
         before = check(read, path)
-        monkeypatch.setattr("evermat.store.store._MANY_FILES", 64)
+        monkeypatch.setattr("evermat.store.store._MANY_ROWS", 10_000)
         m.update(delete={"edge": [(7, 8)]})
         assert check(read, path) != before
     evermat.vacuum(path, 1)

@@ -133,7 +133,7 @@ def test_compaction_and_vacuum_change_no_version(rng: Random) -> None:
     explicit = random.facts
     m = evermat.Program.parse(random.text).materialise(explicit, counters=rng.choice(["none", "both"]))
     with TemporaryDirectory(dir=QUICK) as home, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.store.store._MANY_FILES", rng.randint(0, 2))
+        patch.setattr("evermat.store.delta_table.FAN", rng.randint(2, 4))
         patch.setattr("evermat.store.store._MANY_ROWS", rng.randint(0, 5))
         path = Path(home) / "state"
         m.save(path)
@@ -246,7 +246,7 @@ def test_counters_made_again_are_kept_with_the_next_snapshot(tmp_path: Path, mon
         with evermat.open(path) as found:
             assert set(state_of(found).counters.values()) == {Counters.NONE}
         monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
-        m.update({"edge": [(0, 0)]}, algorithm="bf-c")
+        m.update({"edge": [(0, 0), (5, 9)]}, algorithm="bf-c")
     with evermat.open(path) as found:
         assert Counters.NONRECURSIVE in state_of(found).counters.values()
         assert_recomputed(found)

@@ -72,7 +72,7 @@ def any_bounds(rng: Random) -> Iterator[int]:
             if rng.random() < 0.5:
                 patch.setattr(module, name, value)
         if rng.random() < 0.5:  # files are replaced by fewer all the time
-            patch.setattr("evermat.store.store._MANY_FILES", rng.randint(0, 2))
+            patch.setattr("evermat.store.delta_table.FAN", rng.randint(2, 4))
             patch.setattr("evermat.store.store._MANY_ROWS", rng.choice([rng.randint(0, 5), PLENTY]))
         yield buckets
 

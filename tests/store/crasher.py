@@ -1,81 +1,158 @@
-"""A writer that dies at a given step: `python -m tests.store.crasher FOLDER STEP…`.
+"""Writers that die, or whose disk fails, at a given operation: `python -m tests.store.crasher FOLDER`.
 
-Each step is tried in a process of its own, forked before `deltalake` has started any thread, on the state
-`FOLDER/STEP`. What the writer was told is committed stands in `FOLDER/STEP.done`.
+Reads lines `SCENARIO ERROR K` and runs each scenario in a process of its own, forked before any thread, on the state
+`FOLDER/state` that the test has put there. At the K-th operation that changes the disk the process dies, or the operation
+fails with the error, once or from then on. Prints for each line how the process ended, and what it said.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-import deltalake.transaction  # noqa: F401 - loaded once, for all the processes
+import evermat.store.store as store_module
+from evermat.core import ResourceError
+from evermat.store import Keep, Store, delta_table, disk
+from tests.store.models import PAIRS, SCHEMAS, contents, entry, minus, plus
 
-from evermat.store import Store
-from evermat.store.delta_table import TableWriter
-from tests.store.models import PAIRS, SCHEMAS, contents, entry, merged, plus, table
-
-DIED = 9
+DIED, REFUSED, DONE = 9, 3, 0
+Say = Callable[[object], None]
+Action = Callable[[int, str], None]
 
 
-def scenario(path: Path, done) -> None:
-    """Two versions, compactions and a vacuum on top of `small_state`."""
-    with Store.open(path) as store:
-        store.lock()
-        store.commit(entry(program="// new\n"), {"edge": plus(PAIRS, ("n", 5)), "path": plus(PAIRS, ("n", 5))}, SCHEMAS)
-        done(5)
-        facts = contents(store, 5, "path")
-        store.compact({"path": table(PAIRS, [("+", f, of) for f, of in facts.items()])}, None)
-        store.compact({}, None, {"edge": merged(store, "edge")})
+def small() -> None:
+    """Has merges, checkpoints and tidying happen after few versions."""
+    delta_table.FAN = 3
+    delta_table.CHECKPOINT_EVERY = 4
+    delta_table._SPREAD = 1
+    store_module._TIDY_EVERY = 2
+
+
+def fact_of(number: int) -> tuple[str, int]:
+    return "n", number % 4
+
+
+def changes_of(number: int) -> dict:
+    """What a version changes: always the same for the same version."""
+    made = minus if number // 4 % 2 else plus
+    return {"edge": made(PAIRS, fact_of(number)), "path": plus(PAIRS, ("p", number))}
+
+
+def commit(store: Store) -> int:
+    """The next version."""
+    number = store._seen + 1
+    return store.commit(entry(batch=str(number), program=f"// {number // 3}\n"), changes_of(number), SCHEMAS).number
+
+
+def first(path: Path, say: Say) -> None:
+    with Store.create(path) as store:
+        store.keep(Keep.of(5))
+        say(commit(store))
+
+
+def commits(path: Path, say: Say) -> None:
+    with Store.open_to_write(path) as store:
+        for _ in range(7):
+            say(commit(store))
+
+
+def compact(path: Path, say: Say) -> None:
+    with Store.open_to_write(path) as store:
+        number = store.latest.number
+        for name in ("edge", "path"):
+            store.compact({name: plus(PAIRS, *contents(store, number, name))}, None)
+        say(commit(store))
+
+
+def vacuum(path: Path, say: Say) -> None:
+    with Store.open_to_write(path) as store:
         store.vacuum(2)
-        store.commit(entry(), {"path": plus(PAIRS, ("n", 6)), "new": plus(PAIRS, ("n", 6))}, SCHEMAS | {"new": PAIRS})
-        done(6)
+        say(store.latest.number)
 
 
-def count_steps(step, act) -> None:
-    """Calls `act` before the given step; a step is anything that changes the disk."""
+def relations(path: Path, say: Say) -> None:
+    """A relation comes and goes."""
+    with Store.open_to_write(path) as store:
+        number = store.latest.number
+        store.commit(entry(), {"new": plus(PAIRS, ("x", 1))}, SCHEMAS | {"new": PAIRS})
+        store.commit(entry(), {"new": minus(PAIRS, ("x", 1))}, SCHEMAS, dropped=["new"])
+        store.vacuum(1)
+        say(number + 2)
+
+
+def migrate(path: Path, say: Say) -> None:
+    with Store.open_to_write(path) as store:
+        say(store.latest.number)
+
+
+SCENARIOS = {each.__name__: each for each in (first, commits, compact, vacuum, relations, migrate)}
+
+
+def at(k: int, action: Action) -> list[int]:
+    """Does something at the k-th operation, and at all later ones; returns the counter."""
     taken = [0]
 
-    def counted(function):
-        def instead(*args, **kwargs):
-            taken[0] += 1
-            if taken[0] == step:
-                act()
-            return function(*args, **kwargs)
+    def watch(operation: str, path: Path) -> None:
+        del path
+        taken[0] += 1
+        if taken[0] >= k:
+            action(taken[0] - k, operation)
 
-        return instead
-
-    for name in ("write", "fsync"):
-        setattr(os, name, counted(getattr(os, name)))
-    for name in ("rename", "replace", "unlink", "mkdir", "rmdir"):
-        setattr(Path, name, counted(getattr(Path, name)))
-    for name in ("_append", "_create", "tidy", "make_checkpoint"):
-        setattr(TableWriter, name, counted(getattr(TableWriter, name)))
+    disk.watch(watch)
+    return taken
 
 
-def attempt(folder: Path, step: int) -> None:
-    """The scenario up to a step; never returns."""
-    told = (folder / f"{step}.done").open("w")
-    count_steps(step, lambda: os._exit(DIED))
+def action_of(name: str) -> Action:
+    """`kill`, or a number of the system's errors: `ENOSPC` fails once, `ENOSPC+` from then on."""
+    if name == "kill":
+        return lambda *_: os._exit(DIED)
+    lasting = name.endswith("+")
+    number = getattr(errno, name.rstrip("+"))
+
+    def fail(later: int, operation: str) -> None:
+        if later == 0 or (lasting and operation not in {"unlink", "rmdir"}):
+            raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def attempt(path: Path, scenario: str, error: str, k: int, say: Say) -> int:
+    small()
+    taken = at(k, action_of(error))
     try:
-        scenario(folder / str(step), lambda number: (told.write(f"{number}\n"), told.flush()))
+        SCENARIOS[scenario](path, say)
+    except ResourceError:
+        return REFUSED
     except BaseException:
         traceback.print_exc()
-        sys.stderr.flush()
-        os._exit(1)
-    os._exit(0)
+        return 1
+    return DONE if taken[0] < k else REFUSED
+
+
+def tell(pipe: int, what: object) -> None:
+    os.write(pipe, f"{what} ".encode())
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    for step in map(int, sys.argv[2:]):
+    for line in sys.stdin:
+        scenario, error, k = line.split()
+        read, write = os.pipe()
         child = os.fork()
         if not child:
-            attempt(folder, step)
+            code = attempt(folder / "state", scenario, error, int(k), partial(tell, write))
+            sys.stderr.flush()
+            os._exit(code)
+        os.close(write)
         _, status = os.waitpid(child, 0)
-        print(step, os.waitstatus_to_exitcode(status), flush=True)
+        said = os.read(read, 10_000).decode()
+        os.close(read)
+        print(os.waitstatus_to_exitcode(status), said, flush=True)
 
 
 if __name__ == "__main__":

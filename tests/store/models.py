@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.store import Entry, Part, Store
+from evermat.store import Entry, Store
 
 PAIRS = pa.schema([("x", pa.string()), ("y", pa.int64())])
 ALL_TYPES = pa.schema(
@@ -85,19 +85,6 @@ def contents(store: Store, version: int, name: str) -> Facts:
             else:
                 facts[tuple(fact)] = (origin, nonrecursive, recursive)
     return facts
-
-
-def merged(store: Store, name: str, most: int = 100) -> tuple[tuple[Part, ...], pa.Table]:
-    """The newest files of changes of a relation, and rows that say the same."""
-    _, changes = store._snapshot_and_changes(name)
-    parts = tuple(changes[-most:])
-    facts = contents(store, store.latest.number, name)
-    changed = sorted({row[:-4] for found in store.read_parts(name, parts) for row in rows_of(found)})
-    gone = ("derived", None, None)
-    return parts, table(
-        store.schema(store.latest.number, name),
-        [("+" if fact in facts else "-", fact, facts.get(fact, gone)) for fact in changed],
-    )
 
 
 def everything(store: Store) -> dict[int, dict[str, Facts]]:

@@ -1,99 +1,263 @@
-"""A crash at any moment leaves the last complete version, and the next writer goes on from it."""
+"""A crash at any moment, or a disk that fails, leaves a state that can be read and written."""
 
 from __future__ import annotations
 
-import errno
 import os
 import random
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from evermat.core.error_catalogue import CANNOT_WRITE, STATE_UNREADABLE, VERSION_NOT_KEPT
+from evermat.core.error_catalogue import STATE_UNREADABLE, VERSION_NOT_KEPT
 from evermat.core.errors import ResourceError, StateError
-from evermat.store import Store
-from evermat.store.delta_log import entry_file, entry_numbers
-from evermat.store.delta_table import TableWriter
-from tests.store.crasher import DIED, scenario
-from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, minus, plus, small_state
+from evermat.store import Keep, Store, open_reader
+from tests.store import crasher
+from tests.store.crasher import DIED, DONE, REFUSED, commit
+from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, plus, small_state
 from tests.support.environment import LONG
 
 ROOT = Path(__file__).parent.parent.parent
+FORMAT_1 = Path(__file__).parent.parent / "runtime" / "format_1" / "states.tar.gz"
+ERRORS = ["kill", "ENOSPC", "ENOSPC+", "EIO"]
 
 
-@pytest.fixture(scope="module")
-def history(tmp_path_factory):
-    """A state with four versions, and what every version of the crasher's scenario contains."""
-    home = tmp_path_factory.mktemp("crashes")
-    right = small_state(home / "state")
-    shutil.copytree(home / "state", home / "all")
-    scenario(home / "all", lambda _: None)
-    with Store.open(home / "all") as store:
-        right |= everything(store)
-    assert sorted(right) == [1, 2, 3, 4, 5, 6]
-    return home / "state", right
+def make_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Merges, checkpoints and tidying after few versions."""
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 3)
+    monkeypatch.setattr("evermat.store.delta_table.CHECKPOINT_EVERY", 4)
+    monkeypatch.setattr("evermat.store.delta_table._SPREAD", 1)
+    monkeypatch.setattr("evermat.store.store._TIDY_EVERY", 2)
 
 
-def current(path: Path, folder: str) -> set[tuple]:
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+
+
+@contextmanager
+def crashers(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "tests.store.crasher", str(folder)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=ROOT, text=True, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def attempt(process: subprocess.Popen[str], scenario: str, error: str, k: int) -> tuple[int, list[int]]:
+    """How a scenario ended that was stopped at an operation, and which versions it had said are committed."""
+    process.stdin.write(f"{scenario} {error} {k}\n")
+    process.stdin.flush()
+    code, *said = process.stdout.readline().split()
+    if int(code) not in {DIED, REFUSED, DONE}:
+        process.stdin.close()
+        pytest.fail(f"{scenario} {error} {k}: {process.stderr.read()}")
+    return int(code), [int(number) for number in said]
+
+
+def facts_of(store, version: int) -> dict[str, set]:
+    return {name: set(contents(store, version, name)) for name in store.version(version).relations}
+
+
+def known(path: Path) -> dict[int, dict[str, set]]:
+    """All that a state contains, version by version."""
+    with open_reader(path) as store:
+        return {version.number: facts_of(store, version.number) for version in store.versions()}
+
+
+def seen_by_others(path: Path, relation: str) -> set[tuple]:
     """The facts of a relation as another Delta reader sees them."""
     newest = max(DeltaTable(path / "commits").to_pyarrow_table()["version"].to_pylist())
+    facts: dict[tuple, str] = {}
+    (folder,) = [name.name for name in (path / "relations").iterdir() if DeltaTable(name).metadata().name == relation]
     rows = DeltaTable(path / "relations" / folder).to_pyarrow_table().to_pylist()
-    facts = {}
     for row in sorted(rows, key=lambda row: row["_version"]):
         if row["_version"] <= newest:
-            facts[row["x"], row["y"]] = row["_op"]
+            own = {"_op", "_version", "_origin", "_nonrecursive", "_recursive"}
+            facts[tuple(value for name, value in row.items() if name not in own)] = row["_op"]
     return {fact for fact, op in facts.items() if op != "-"}
 
 
-def check(path: Path, right, acknowledged: int) -> None:
-    """The state is one of its versions, nothing acknowledged is lost, and a writer can go on."""
-    with Store.open(path) as store:
-        latest = store.latest.number
-        assert latest >= acknowledged
-        found = everything(store)
-        assert found == {number: right[number] for number in found}
-        assert current(path, "edge") == set(right[latest]["edge"])
-        store.lock()
-        assert everything(store) == found
-        schemas = {name: PAIRS if name != "on" else SCHEMAS["on"] for name in store.latest.relations}
-        store.commit(entry(), {"path": plus(PAIRS, ("after", 1))}, schemas)
-        assert contents(store, latest + 1, "path").keys() == right[latest]["path"].keys() | {("after", 1)}
-        assert everything(store).keys() == found.keys() | {latest + 1}
-        assert current(path, "path") == set(contents(store, latest + 1, "path"))
-        assert current(path, "edge") == set(right[latest]["edge"])
+def check(path: Path, right: dict[int, dict[str, set]], acknowledged: int, wanted: dict[int, dict[str, set]]) -> None:
+    """The state is one that it was before or after a step; it can be updated, vacuumed and read by others.
+
+    `right` is what it had before; `wanted` what versions hold that the scenario commits.
+    """
+    found = known(path)
+    assert found, "there is a version"
+    newest = max(found)
+    assert newest >= max(acknowledged, max(right, default=0))
+    for number, facts in found.items():
+        assert facts == wanted.get(number, right.get(number)), number
+    with Store.open_to_write(path) as store:
+        store.keep(Keep.of(1000))
+        assert store.latest.number == newest
+        facts = facts_of(store, newest)
+        assert facts == found[newest]
+        for relation in facts.keys() & {"edge", "path"}:
+            assert seen_by_others(path, relation) == facts[relation]
+        if "new" not in facts and "path" in facts and "edge" in facts and len(facts) == len(SCHEMAS):
+            assert commit(store) == newest + 1
+            changed = facts_of(store, newest + 1)
+            assert ("p", newest + 1) in changed["path"]
+            assert changed["path"] - {("p", newest + 1)} == facts["path"] - {("p", newest + 1)}
         store.vacuum(1)
+        latest = store.latest.number
+        last = facts_of(store, latest)
+        assert [v.number for v in store.versions()] == [latest]
+        pinned = set(store._commits.pins)
+        assert {p.name for p in (path / "relations").iterdir()} == pinned
+        assert not list(path.rglob(".*.part"))
     with Store.open(path) as store:
-        assert contents(store, latest + 1, "edge") == right[latest]["edge"]
-        known = {p.folder for p in store._commits.last.pins.values()}
-        assert {p.name for p in (path / "relations").iterdir()} == known
+        assert facts_of(store, latest) == last
+        for relation in last.keys() & {"edge", "path"}:
+            assert seen_by_others(path, relation) == last[relation]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Path:
+    """A state of some versions, whose next ones bring merges and checkpoints."""
+    path = tmp_path_factory.mktemp("crashes") / "state"
+    patch = pytest.MonkeyPatch()
+    make_small(patch)
+    try:
+        small_state(path)
+        with Store.open(path) as store:
+            store.lock()
+            store.keep(Keep.of(5))
+            for _ in range(9):
+                commit(store)
+    finally:
+        patch.undo()
+    return path
 
 
 @pytest.mark.slow
-def test_death_at_every_step(history, tmp_path: Path):
-    original, right = history
-    steps = range(1, 400) if LONG else range(1, 400, 41)
-    for begin in range(0, len(steps), 20):
-        some = steps[begin : begin + 20]
-        for step in some:
-            shutil.copytree(original, tmp_path / str(step))
-        command = [sys.executable, "-m", "tests.store.crasher", str(tmp_path), *map(str, some)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-        codes = dict(map(int, line.split()) for line in done.stdout.splitlines())
-        assert set(codes.values()) <= {0, DIED}, done.stderr
-        for step, code in codes.items():
-            told = (tmp_path / f"{step}.done").read_text().split()
-            assert code or told == ["5", "6"]
-            check(tmp_path / str(step), right, int(told[-1]) if told else 4)
-            shutil.rmtree(tmp_path / str(step))
-        if 0 in codes.values():
-            return
-    pytest.fail("there are more steps than were tried")
+@pytest.mark.parametrize("error", ERRORS)
+@pytest.mark.parametrize("scenario", [name for name in crasher.SCENARIOS if name != "migrate"])
+def test_every_operation(original: Path, tmp_path: Path, scenario: str, error: str) -> None:
+    """Each step of a writer is stopped at each of its operations."""
+    right = {} if scenario == "first" else known(original)
+    path = tmp_path / "state"
+    if scenario != "first":
+        shutil.copytree(original, path)
+    with crashers(tmp_path) as process:
+        code, said = attempt(process, scenario, error, 10**6)
+        assert code == DONE
+        wanted = known(path)
+        done = max(said)
+        chance = random.Random(f"{scenario} {error}")
+        k, tried = 0, 0
+        while True:
+            k += 1 if LONG else chance.choice([1, 5, 9])
+            shutil.rmtree(path, ignore_errors=True)
+            if scenario != "first":
+                shutil.copytree(original, path)
+            code, said = attempt(process, scenario, error, k)
+            if code == DONE:
+                break
+            tried += 1
+            if scenario == "first" and not path.exists():
+                assert not said
+                continue
+            check(path, right, max(said, default=0), between(right, wanted, path))
+    assert tried > 3
+    assert max(said) == done
+
+
+def between(right: dict, wanted: dict, path: Path) -> dict:
+    """What versions hold: those before and after are known, those between are derived by their changes."""
+    found = dict(right) | dict(wanted)
+    with open_reader(path) as store:
+        for version in store.versions():
+            if version.number not in found:
+                found[version.number] = facts_of(store, version.number)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ERRORS)
+def test_every_operation_of_a_migration(tmp_path: Path, error: str) -> None:
+    with tarfile.open(FORMAT_1) as archive:
+        archive.extractall(tmp_path / "of", filter="data")
+    path = tmp_path / "state"
+    shutil.copytree(tmp_path / "of" / "plain", path)
+    right = known(path)
+    with crashers(tmp_path) as process:
+        k = 0
+        while True:
+            k += 1 if LONG else random.Random(k).choice([3, 7, 11])
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(tmp_path / "of" / "plain", path)
+            code, _ = attempt(process, "migrate", error, k)
+            if code == DONE:
+                break
+            check(path, right, 5, {})
+            with Store.open(path) as store:
+                assert {p.name for p in path.iterdir()} == {"commits", "relations", "programs", "lock", "evermat.json"}
+                assert store.latest.number == 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", ["commits", "vacuum", "relations"])
+def test_every_operation_of_a_recovery(original: Path, tmp_path: Path, scenario: str) -> None:
+    """What a crash left is undone by a writer that is stopped itself, at each of its operations."""
+    path = tmp_path / "state"
+    right = known(original)
+    chance = random.Random(scenario)
+    with crashers(tmp_path) as process:
+        shutil.copytree(original, path)
+        attempt(process, scenario, "kill", 10**6)
+        wanted = known(path)
+        for _ in range(150 if LONG else 12):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(original, path)
+            acknowledged = 0
+            for _ in range(4):
+                k = chance.randrange(1, 60)
+                _, said = attempt(process, chance.choice([scenario, "commits"]), chance.choice(ERRORS), k)
+                acknowledged = max([acknowledged, *said])
+            check(path, {n: f for n, f in right.items() if n in known(path)}, acknowledged, between(right, {}, path))
+    assert wanted
+
+
+@pytest.mark.slow
+def test_strace(original: Path, tmp_path: Path) -> None:
+    """The same by the system itself, which reaches whatever writes."""
+    if not LONG or shutil.which("strace") is None:
+        pytest.skip("takes long, and needs strace")
+    path = tmp_path / "state"
+    right = known(original)
+    calls = "openat,write,pwrite64,fsync,rename,unlink,mkdir,rmdir"
+    for inject in ("signal=KILL", "error=ENOSPC"):
+        for k in range(300, 1500, 11):
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(original, path)
+            script = f"from tests.store.crasher import *; small(); commits(Path({str(path)!r}), print)"
+            command = [
+                "strace",
+                "-f",
+                "-o",
+                "/dev/null",
+                "-e",
+                f"trace={calls}",
+                "-e",
+                f"inject={calls}:{inject}:when={k}",
+            ]
+            done = subprocess.run(
+                [*command, sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
+            )
+            said = [int(word) for word in done.stdout.split()]
+            check(path, right, max(said, default=0), between(right, {}, path))
 
 
 WRITER = """
@@ -173,71 +337,6 @@ def test_readers_beside_a_writer(tmp_path: Path):
     assert len(seen) > 1
 
 
-def test_power_loss_leaves_torn_entries(history, tmp_path: Path):
-    original, right = history
-    for torn in (b"", b'{"commitInfo":{"timest', b"\x00" * 400):
-        path = tmp_path / str(len(torn))
-        shutil.copytree(original, path)
-        for table in (path / "commits", path / "relations" / "edge"):
-            entry_file(table, entry_numbers(table)[-1] + 1).write_bytes(torn)
-        with Store.open(path) as store:
-            assert everything(store) == {n: right[n] for n in range(1, 5)}
-            store.lock()
-            store.commit(entry(), {"edge": minus(PAIRS, ("a", 1))}, SCHEMAS)
-        assert current(path, "edge") == set(right[4]["edge"]) - {("a", 1)}
-        with Store.open(path) as store:
-            assert contents(store, 5, "edge").keys() == set(right[4]["edge"]) - {("a", 1)}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lasting", [False, True])
-def test_a_disk_that_fills_up(history, tmp_path: Path, monkeypatch, lasting: bool):
-    original, right = history
-    path = tmp_path / "state"
-    shutil.copytree(original, path)
-    full = [10**9]
-
-    def failing(function):
-        def instead(*args, **kwargs):
-            full[0] -= 1
-            if full[0] < 0 if lasting else full[0] == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return function(*args, **kwargs)
-
-        return instead
-
-    monkeypatch.setattr(os, "write", failing(os.write))
-    monkeypatch.setattr(os, "fsync", failing(os.fsync))
-    monkeypatch.setattr(TableWriter, "_append", failing(TableWriter._append))
-    changes = {"edge": plus(PAIRS, ("n", 5)), "path": plus(PAIRS, ("n", 5)), "new": plus(PAIRS, ("n", 5))}
-    with Store.open(path) as store:
-        store.lock()
-        for step in range(1, 200):
-            full[0] = step
-            try:
-                store.commit(entry(), changes, SCHEMAS | {"new": PAIRS})
-            except ResourceError as error:
-                assert error.exit_code == 6
-                assert error.problems[0].kind is CANNOT_WRITE
-                assert "No space left on device" in str(error)
-            else:
-                break
-            full[0] = 10**9
-            assert store.latest.number == 4
-            with Store.open(path) as reader:
-                assert everything(reader) == {n: right[n] for n in range(1, 5)}
-            if step % 5 == 0:
-                store.close()
-                store = Store.open(path)
-                store.lock()
-                assert current(path, "edge") == set(right[4]["edge"])
-        assert step > 10
-        full[0] = 10**9
-        assert contents(store, 5, "edge").keys() == {*right[4]["edge"], ("n", 5)}
-        assert current(path, "edge") == {*right[4]["edge"], ("n", 5)}
-        store.close()
-
-
 @pytest.mark.slow
 def test_a_small_disk(tmp_path: Path):
     disk = tmp_path / "disk"
@@ -273,7 +372,7 @@ def test_a_small_disk(tmp_path: Path):
             store.lock()
             store.commit(entry(), {"path": plus(PAIRS, ("y", 0))}, SCHEMAS)
             assert contents(store, newest + 1, "edge").keys() == wanted
-            assert current(path, "edge") == wanted
+            assert seen_by_others(path, "edge") == wanted
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 

@@ -9,7 +9,9 @@ import pytest
 
 from evermat.core.error_catalogue import STATE_DAMAGED
 from evermat.core.errors import StateError
-from evermat.store import Store
+from evermat.store import Keep, Store
+from evermat.store.delta_log import checkpoint_file, entry_file
+from evermat.store.delta_table import TableWriter
 from tests.store.models import PAIRS, SCHEMAS, entry, everything, plus, small_state
 from tests.support.environment import LONG
 
@@ -125,29 +127,49 @@ def test_a_writer_does_not_vouch_for_damage(state, tmp_path: Path):
     assert outcome(path, state[1]) is None
 
 
+def needed(path: Path) -> set[Path]:
+    """The files on which some version depends."""
+    found = {path / "evermat.json"}
+    with Store.open(path) as store:
+        found |= {path / "programs" / row.program for row in store._commits.rows()}
+        for log in (store._commits.log, *map(store._log, store._commits.pins.values())):
+            unneeded = TableWriter(log.folder, log).unneeded(log.every, store._commits.base)
+            found |= {log.folder / part.path for part in log.every if part not in unneeded}
+            found |= {entry_file(log.folder, number) for number in range(log.base + 1, log.delta + 1)}
+            if log.base >= 0:
+                found.add(checkpoint_file(log.folder, log.base))
+    return found
+
+
 @pytest.mark.slow
-def test_a_damaged_checkpoint(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.delta_table._CHECKPOINT_EVERY", 2)
+def test_merged_files_and_checkpoints(tmp_path: Path, monkeypatch):
+    """What is needed is checked; damage to what only waits to be deleted changes nothing."""
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 3)
+    monkeypatch.setattr("evermat.store.delta_table.CHECKPOINT_EVERY", 4)
     monkeypatch.setattr("evermat.store.delta_table._SPREAD", 1)
     path = tmp_path / "state"
-    right = small_state(path, versions=6)
-    (file,) = (path / "relations" / "path" / "_delta_log").glob("*4.checkpoint.parquet")
-    raw = file.read_bytes()
-    for spot in spots(len(raw)):
-        file.write_bytes(raw[:spot] + bytes([raw[spot] ^ 1]) + raw[spot + 1 :])
-        assert outcome(path, right) is None  # readers have no use for it
-        with Store.open(path) as store:
-            store.lock()
-            with pytest.raises(StateError) as raised:
-                store.commit(entry(), {"path": plus(PAIRS, ("z", 9))}, SCHEMAS)
-            assert str(file) in str(raised.value)
-    file.write_bytes(raw)
-    # One that a crash cut short has no check yet, and goes.
-    file.write_bytes(raw[:100])
-    (path / "relations" / "path" / "_checks" / f"{4:020}.checkpoint").unlink()
+    small_state(path, 15)
     with Store.open(path) as store:
         store.lock()
-        store.commit(entry(), {"path": plus(PAIRS, ("z", 9))}, SCHEMAS)
-        store.vacuum(1)
-    with Store.open(path) as store:
-        assert ("z", 9) in everything(store)[7]["path"]
+        store.keep(Keep.of(6))
+        for number in range(16, 30):
+            store.commit(entry(program="// p\n"), {"path": plus(PAIRS, ("p", number))}, SCHEMAS)
+        right = everything(store)
+    assert sorted(right) == list(range(24, 30))
+    vital = needed(path)
+    assert {file.suffix for file in vital} == {".json", ".parquet", ".dl"}
+    assert sum("checkpoint" in file.name for file in vital) >= 3
+    assert sum("changes-0" not in file.name for file in vital) > 5
+    for file in files(path):
+        raw = file.read_bytes()
+        for spot in spots(len(raw)):
+            file.write_bytes(raw[:spot] + bytes([raw[spot] ^ 1 << spot % 8]) + raw[spot + 1 :])
+            error = outcome(path, right)
+            assert (error is not None) == (file in vital) or file.name == "evermat.json", (file, spot, str(error))
+            assert error is None or str(file) in str(error), (file, spot, str(error))
+        file.unlink()
+        error = outcome(path, right)
+        assert (error is not None) == (file in vital), (file, str(error))
+        assert error is None or str(file) in str(error), (file, str(error))
+        file.write_bytes(raw)
+    assert outcome(path, right) is None

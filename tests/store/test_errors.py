@@ -11,8 +11,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import EvermatError, StateError
-from evermat.store import Store
+from evermat.core.errors import EvermatError, ProgramError, StateError
+from evermat.store import Store, open_reader
 from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, plus, small_state
 
 
@@ -42,8 +42,11 @@ def test_not_a_state(tmp_path: Path):
 def test_another_format(tmp_path: Path):
     path = tmp_path / "state"
     small_state(path, 1)
-    (path / "evermat.json").write_text('{"format": 2, "kind": "evermat state"}\n')
-    assert told(path) == (f"the state `{path}` has the format 2, but this version of evermat knows only the format 1")
+    (path / "evermat.json").write_text('{"format": 3, "kind": "evermat state"}\n')
+    assert told(path) == (f"the state `{path}` has the format 3, but this version of evermat knows only the format 2")
+    assert told(path, open_reader) == (
+        f"the state `{path}` has the format 3, but this version of evermat knows only the format 1 and 2"
+    )
     for text in ("", "[]", "{", '{"format": 1}', '{"format": true, "kind": "evermat state"}', "\xff"):
         (path / "evermat.json").write_bytes(text.encode("latin-1"))
         assert told(path).startswith(f"`{path / 'evermat.json'}` is damaged: it ")
@@ -66,8 +69,10 @@ def test_versions_that_are_not_there(tmp_path: Path):
         )
         store.vacuum(1)
         assert told(path, lambda _: store.version(9)) == "there is no version 9: the state has only version 5"
-        with pytest.raises(ValueError, match="at least one"):
-            store.vacuum(0)
+        for keep in (0, -1, "", "x", "0d", "1.5", "3 d", True, "d", "٣"):
+            with pytest.raises(ProgramError) as raised:
+                store.vacuum(keep)
+            assert raised.value.problems[0].message == f"`{keep}` does not say how many versions to keep"
 
 
 def test_two_writers(tmp_path: Path):
@@ -170,17 +175,17 @@ def test_another_program_writes_to_a_table(tmp_path: Path):
         assert contents(store, 6, "path").keys() == {*right[4]["path"], ("z", 1), ("z", 2)}
 
 
-def test_a_crash_before_the_check(tmp_path: Path):
+def test_a_crash_before_the_newest_entry_is_recorded(tmp_path: Path):
     path = tmp_path / "state"
     right = small_state(path, 2)
-    (check,) = (path / "commits" / "_checks").iterdir()
-    text = check.read_text()
-    for left in ("", text[:4], None):
-        check.unlink() if left is None else check.write_text(left)
+    record = path / "commits" / "_newest"
+    text = record.read_text()
+    for left in ("", text[:4], text.replace("1", "7"), None):
+        record.unlink() if left is None else record.write_text(left)
         with Store.open(path) as store:
             assert everything(store) == right
             store.lock()
-        assert check.read_text() == text
+        assert record.read_text() == text
 
 
 def test_nothing_to_tidy_in_a_new_state(tmp_path: Path):
@@ -193,5 +198,5 @@ def test_nothing_to_tidy_in_a_new_state(tmp_path: Path):
 
 def test_all_kinds_are_of_the_state():
     kinds = [kind for kind in errors.KINDS if 500 <= kind.code < 600]
-    assert [kind.code for kind in kinds] == list(range(500, 511))
+    assert [kind.code for kind in kinds] == list(range(500, 512))
     assert issubclass(StateError, EvermatError)

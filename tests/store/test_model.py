@@ -10,13 +10,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evermat.store import Store
+from evermat.store import Keep, Store
 from evermat.store.chunked_write import Pieces
-from tests.store.models import PAIRS, Facts, contents, entry, in_pieces, merged, rows_of, table
+from tests.store.models import PAIRS, Facts, contents, entry, in_pieces, rows_of, table
 from tests.support.environment import LONG
 
 NAMES = ["edge", "Edge", "a/b"]
@@ -42,9 +42,15 @@ class History(RuleBasedStateMachine):
         self.versions: dict[int, dict[str, Facts]] = {}
         self.changes: dict[int, list[tuple[str, tuple, str]]] = {}
         self.number = 0
+        self.kept = self.kept_in_state = 1000
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr("evermat.store.delta_table.FAN", 3)
+        self.patch.setattr("evermat.store.delta_table.CHECKPOINT_EVERY", 5)
+        self.patch.setattr("evermat.store.store._TIDY_EVERY", 4)
 
     def teardown(self) -> None:
         self.store.close()
+        self.patch.undo()
         shutil.rmtree(self.home)
 
     @rule(
@@ -70,6 +76,8 @@ class History(RuleBasedStateMachine):
         )
         assert version.number == self.number
         self.versions[self.number] = deepcopy(self.now)
+        self.kept_in_state = self.kept
+        self.forget(self.kept)
         self.changes[self.number] = [(n, f, op) for n, r in rows.items() for op, f, _ in r if op != "="]
 
     @precondition(lambda self: self.number)
@@ -80,18 +88,17 @@ class History(RuleBasedStateMachine):
         assert self.store.latest.counters == ["compacted", self.number]
 
     @precondition(lambda self: self.number)
-    @rule(name=st.sampled_from(NAMES), most=st.integers(1, 4))
-    def merge(self, name: str, most: int) -> None:
-        parts, rows = merged(self.store, name, most)
-        if parts:
-            self.store.compact({}, ["merged", self.number], {name: (parts, rows)})
-            files = DeltaTable(self.store._folder(self.store._pin(self.number, name).folder)).file_uris()
-            assert len(files) == len(set(files)) == len(self.store._parts(self.store._pin(self.number, name)))
-
-    @precondition(lambda self: self.number)
     @rule(keep=st.integers(1, 5))
     def vacuum(self, keep: int) -> None:
         self.store.vacuum(keep)
+        self.forget(keep)
+
+    @rule(keep=st.integers(1, 9))
+    def keep(self, keep: int) -> None:
+        self.store.keep(Keep.of(keep))
+        self.kept = keep
+
+    def forget(self, keep: int) -> None:
         for number in [n for n in self.versions if n <= self.number - keep]:
             del self.versions[number]
 
@@ -101,6 +108,7 @@ class History(RuleBasedStateMachine):
         self.store.close()
         self.store = Store.open(self.path)
         self.store.lock()
+        self.kept = self.kept_in_state
 
     @invariant()
     def is_right(self) -> None:
@@ -113,6 +121,7 @@ class History(RuleBasedStateMachine):
             for number, relations in self.versions.items():
                 for name, facts in relations.items():
                     assert contents(reader, number, name) == facts
+                assert DeltaTable(self.path / "commits").version() == self.store._commits.entry
                 feed = [(n, row[:2], row[-1]) for _, n, t in reader.changes(number, number) for row in rows_of(t)]
                 assert sorted(feed) == sorted(self.changes[number])
 
@@ -120,7 +129,8 @@ class History(RuleBasedStateMachine):
 TestHistory = pytest.mark.slow(History.TestCase)
 TestHistory.settings = settings(
     max_examples=200 if LONG else 8,
-    stateful_step_count=12,
+    stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
+    phases=[Phase.reuse, Phase.generate],  # shrinking takes minutes
 )

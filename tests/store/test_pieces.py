@@ -16,7 +16,7 @@ import pytest
 from evermat.core.error_catalogue import CANNOT_WRITE, STATE_DAMAGED, VERSION_NOT_KEPT
 from evermat.core.errors import ResourceError, StateError
 from evermat.store import Store
-from evermat.store.data_files import stored_columns, table_schema, write_part
+from evermat.store.data_files import PartName, read_current, stored_columns, table_schema, write_part
 from tests.store.models import (
     NULLARY,
     PAIRS,
@@ -25,7 +25,6 @@ from tests.store.models import (
     entry,
     everything,
     in_pieces,
-    merged,
     minus,
     plus,
     rows_of,
@@ -47,6 +46,7 @@ def in_order(store: Store, version: int, name: str) -> list[tuple]:
 @pytest.mark.parametrize("size", [1, 7, 99, 100, 101, 350, 5000])
 def test_pieces_equal_one_table(tmp_path: Path, monkeypatch, size: int):
     monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 100)
+    monkeypatch.setattr("evermat.store.delta_table.LARGE_ROWS", 10)
     with Store.create(tmp_path / "one") as one, Store.create(tmp_path / "many") as many:
         for facts in (FACTS, FACTS[:250]):  # a snapshot and a change
             rows = plus(PAIRS, *facts)
@@ -57,7 +57,9 @@ def test_pieces_equal_one_table(tmp_path: Path, monkeypatch, size: int):
         assert sum(counts) == len(FACTS)
         assert max(counts) <= 100
         assert len(counts) <= 2 * len(FACTS) / 100 + 1  # two neighbours together are more than one file takes
-        assert [(n, name) for n, name, _ in many.changes(2, 2)] == [(2, "edge")] * len(many.files(2, "edge")[1][1])
+        assert [(n, name) for n, name, _ in many.changes(2, 2)] == [(2, "edge")] * len(
+            [part for part in many.parts(2, "edge")[1] if part.last == 2]
+        )
 
 
 def test_small_pieces_share_a_file(tmp_path: Path, monkeypatch):
@@ -121,6 +123,7 @@ def test_no_pieces(tmp_path: Path, none: list[pa.Table]):
         assert [v.relations for v in store.versions()] == [("a", "b")] * 3 + [("a",)]
         assert list(contents(store, 3, "b")) == [("y", 1)]
         store.lock()
+        store.commit(entry(), {}, {"a": PAIRS})
         store.vacuum(1)
         assert [p.name for p in (tmp_path / "state" / "relations").iterdir()] == ["a"]
 
@@ -195,10 +198,10 @@ def test_pieces_are_no_longer_asked_for_when_the_disk_is_full(tmp_path: Path, mo
         finally:
             closed.append(True)
 
-    def full(folder: Path, entry: int, number: int, rows: pa.Table, version: int):
+    def full(folder: Path, name: PartName, number: int, rows: pa.Table):
         if number == 5:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write_part(folder, entry, number, rows, version)
+        return write_part(folder, name, number, rows)
 
     monkeypatch.setattr("evermat.store.chunked_write.write_part", full)
     with Store.open(path) as store:
@@ -230,9 +233,9 @@ def test_few_pieces_are_held_at_a_time(tmp_path: Path, monkeypatch):
             yield plus(PAIRS, *((name, 10 * n + i) for i in range(10)))
         open_now.remove(name)
 
-    def slowly(folder: Path, entry: int, number: int, rows: pa.Table, version: int):
+    def slowly(folder: Path, name: PartName, number: int, rows: pa.Table):
         time.sleep(0.002)
-        part = write_part(folder, entry, number, rows, version)
+        part = write_part(folder, name, number, rows)
         with guard:
             held[0] -= rows.num_rows
         return part
@@ -253,11 +256,9 @@ def test_compaction_from_pieces_that_the_store_reads(tmp_path: Path, monkeypatch
         for start in range(0, 1050, 350):
             store.commit(entry(), {"edge": plus(PAIRS, *FACTS[start : start + 350])}, {"edge": PAIRS})
         store.compact({"edge": (found for _, found in store.read(3, "edge"))}, None)
-        assert [n for n, _ in store.files(3, "edge")] == [3]
+        assert {part.last for part in store.parts(3, "edge")[1]} == {3}
         assert list(contents(store, 3, "edge")) == FACTS
         store.commit(entry(), {"edge": minus(PAIRS, FACTS[0])}, {"edge": PAIRS})
-        parts, rows = merged(store, "edge")
-        store.compact({}, None, {"edge": (parts, in_pieces(rows, 1))})
         assert list(contents(store, 4, "edge")) == FACTS[1:]
 
 
@@ -267,6 +268,7 @@ def test_compaction_from_pieces_that_the_store_reads(tmp_path: Path, monkeypatch
 @pytest.mark.slow
 def test_files_are_what_is_read(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("evermat.store.chunked_write.PART_ROWS", 3)
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 2)
     path = tmp_path / "state"
     small_state(path, 6)
     with Store.open(path) as store:
@@ -275,51 +277,49 @@ def test_files_are_what_is_read(tmp_path: Path, monkeypatch):
     with Store.open(path) as store:
         for version in range(1, 8):
             for name, schema in SCHEMAS.items():
-                files = store.files(version, name)
-                numbers = [number for number, _ in files]
-                assert numbers == sorted(set(numbers))
-                found = [(number, pq.ParquetFile(file).read()) for number, of_one in files for file in of_one]
-                assert [(number, rows_of(rows)) for number, rows in found] == [
+                folder, parts = store.parts(version, name)
+                columns = stored_columns(schema)
+                assert folder.is_absolute()
+                assert parts == sorted(parts, key=lambda part: part.order)
+                found = [(min(part.last, version), read_current(folder, part, columns, version)) for part in parts]
+                assert [(number, [row[:-1] for row in rows_of(rows)]) for number, rows in found] == [
                     (number, rows_of(rows)) for number, rows in store.read(version, name)
                 ]
-                assert all(rows.schema.equals(table_schema(stored_columns(schema))) for _, rows in found)
-        assert [(number, len(of_one)) for number, of_one in store.files(7, "edge")] == [
-            (3, 2),  # the snapshot
-            (4, 1),
-            (5, 1),
-            (6, 1),
-            (7, 4),
-        ]
-        assert all(file.is_absolute() for _, of_one in store.files(7, "edge") for file in of_one)
-        assert store.files(1, "path") == []
+                assert all(rows.schema.names == table_schema(columns).names for _, rows in found)
+        found = {(part.snapshot, part.first, part.last) for part in store.parts(7, "edge")[1]}
+        assert found == {(True, 3, 3), (False, 4, 5), (False, 6, 6), (False, 7, 7)}
+        assert store.parts(1, "path")[1] == []
         with pytest.raises(KeyError):
-            store.files(1, "nothing")
+            store.parts(1, "nothing")
 
 
 def test_files_after_a_vacuum_by_another(tmp_path: Path):
     path = tmp_path / "state"
     right = small_state(path)
     with Store.open(path) as reader, Store.open(path) as writer:
-        before = reader.files(4, "edge")
+        before = reader.parts(4, "path")
+        assert len(before[1]) == 3
         writer.lock()
         writer.compact({"edge": plus(PAIRS, *right[4]["edge"])}, None)
-        assert reader.files(4, "edge") == before
+        assert reader.parts(4, "path") == before
         writer.vacuum(1)
-        ((number, (file,)),) = reader.files(4, "edge")
-        assert number == 4
-        assert {row[:2] for row in rows_of(pq.ParquetFile(file).read())} == set(right[4]["edge"])
-        with pytest.raises(StateError) as raised:
-            reader.files(3, "edge")
-        assert raised.value.problems[0].kind is VERSION_NOT_KEPT
+        folder, (part,) = reader.parts(4, "path")
+        assert (part.first, part.last) == (2, 4)
+        assert {row[:2] for row in rows_of(pq.ParquetFile(folder / part.path).read())} == set(right[4]["path"])
+        for number in (1, 2):
+            with pytest.raises(StateError) as raised:
+                reader.parts(number, "edge")
+            assert raised.value.problems[0].kind is VERSION_NOT_KEPT
 
 
 def test_a_file_that_is_missing(tmp_path: Path):
     path = tmp_path / "state"
     small_state(path)
     with Store.open(path) as store:
-        file = store.files(4, "edge")[0][1][0]
+        folder, parts = store.parts(4, "edge")
+        file = folder / parts[0].path
         file.unlink()
         with pytest.raises(StateError, match="it is missing") as raised:
-            store.files(4, "edge")
+            store.parts(4, "edge")
         assert raised.value.problems[0].kind is STATE_DAMAGED
         assert str(file) in str(raised.value)

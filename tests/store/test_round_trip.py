@@ -11,9 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from evermat.core.errors import EvermatError, StateError
-from evermat.store import Store
+from evermat.store import Part, Store
+from evermat.store.delta_table import mergeable
 from evermat.store.names import column_names, folder_name
-from tests.store.models import ALL_TYPES, NULLARY, PAIRS, UNSIGNED, contents, entry, merged, minus, plus, rows_of, table
+from tests.store.models import ALL_TYPES, NULLARY, PAIRS, UNSIGNED, contents, entry, minus, plus, rows_of, table
 
 
 def test_all_types(tmp_path: Path):
@@ -204,44 +205,38 @@ def test_needs_snapshot(tmp_path: Path):
 
 @pytest.mark.slow
 def test_many_versions(tmp_path: Path, monkeypatch):
-    # Enough for checkpoints, for commits to be merged, and to need compaction.
-    monkeypatch.setattr("evermat.store.commits._MOST_FILES", 12)
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 25)
+    # Enough for checkpoints, and for files of two levels to be merged.
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 4)
+    monkeypatch.setattr("evermat.store.delta_table.CHECKPOINT_EVERY", 5)
     with Store.create(tmp_path / "state") as store:
-        for number in range(1, 31):
+        for number in range(1, 101):
             store.commit(entry(batch=str(number)), {"a": plus(PAIRS, ("x", number))}, {"a": PAIRS})
-        assert len(store.many_changes("a")) == 29
+        files = [file for file in (tmp_path / "state").rglob("*") if file.is_file()]
+        assert len(files) < 100
     with Store.open(tmp_path / "state") as store:
-        assert [v.batch for v in store.versions()] == [str(n) for n in range(1, 31)]
-        assert [len(contents(store, n, "a")) for n in (1, 15, 30)] == [1, 15, 30]
+        assert [v.batch for v in store.versions()] == [str(n) for n in range(1, 101)]
+        assert [len(contents(store, n, "a")) for n in (1, 15, 100)] == [1, 15, 100]
+        assert [(n, t.num_rows) for n, _, t in store.changes(1, 100)] == [(n, 1) for n in range(1, 101)]
         store.lock()
-        store.compact({"a": plus(PAIRS, *(("x", n) for n in range(1, 31)))}, "counters")
-        assert not store.many_changes("a")
+        store.compact({"a": plus(PAIRS, *(("x", n) for n in range(1, 101)))}, "counters")
         assert store.latest.counters == "counters"
         files, size = store.vacuum(10)
-        assert files > 30
+        assert files > 5
         assert size > 0
-        assert [len(contents(store, n, "a")) for n in (21, 25, 30)] == [21, 25, 30]
-        store.commit(entry(), {"a": plus(PAIRS, ("x", 31))}, {"a": PAIRS})
-        assert len(contents(store, 31, "a")) == 31
-        assert [(n, t.num_rows) for n, _, t in store.changes(21, 31)] == [(n, 1) for n in range(21, 32)]
+        assert [len(contents(store, n, "a")) for n in (91, 95, 100)] == [91, 95, 100]
+        store.commit(entry(), {"a": plus(PAIRS, ("x", 101))}, {"a": PAIRS})
+        assert len(contents(store, 101, "a")) == 101
+        assert [(n, t.num_rows) for n, _, t in store.changes(91, 101)] == [(n, 1) for n in range(91, 102)]
 
 
-@pytest.mark.slow
-def test_only_files_of_like_size_are_merged(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr("evermat.store.store._MANY_FILES", 3)
-    with Store.create(tmp_path / "state") as store:
-        for number, rows in enumerate((1000, 100, 2, 3, 2)):
-            assert not store.many_changes("a") if number else True
-            facts = [(str(number), n) for n in range(rows)]
-            store.commit(entry(), {"a": plus(PAIRS, *facts)}, {"a": PAIRS})
-        assert [part.rows for part in store.many_changes("a")] == [2, 3, 2]
-        store.compact({}, None, {"a": merged(store, "a", 3)})
-        assert [part.rows for part in store._parts(store._pin(5, "a"))] == [1000, 100, 7]
-        assert not store.many_changes("a")
-    with Store.open(tmp_path / "state") as store:
-        assert [len(contents(store, number, "a")) for number in range(1, 6)] == [1000, 1100, 1102, 1105, 1107]
-        assert [found.num_rows for _, _, found in store.changes(1, 5)] == [1000, 100, 2, 3, 2]
+@pytest.mark.parametrize(("sizes", "merged"), [
+    ([(0, 1)] * 3, 0), ([(0, 1)] * 4, 4), ([(0, 5000), *[(0, 1)] * 3], 3), ([(0, 10**6), *[(0, 1)] * 3], 0),
+    ([(1, 9)] * 3 + [(0, 1)] * 4, 7), ([(1, 9)] * 2 + [(0, 1)] * 4, 4), ([(2, 9), (1, 9)] + [(0, 1)] * 4, 4),
+])  # fmt: skip
+def test_which_files_are_merged(monkeypatch, sizes, merged: int):
+    monkeypatch.setattr("evermat.store.delta_table.FAN", 4)
+    parts = [Part(str(n), 0, rows, n + 1, n + 1, level) for n, (level, rows) in enumerate(sizes)]
+    assert mergeable(parts) == (parts[-merged:] if merged else [])
 
 
 def test_a_store_without_a_version_is_never_seen(tmp_path: Path):

@@ -9,6 +9,6 @@ from evermat.core import lazy_face
 if TYPE_CHECKING:
     from evermat.api.materialisation import Materialisation
     from evermat.api.program import Program, ProgramOptions, translate
-    from evermat.api.state import changes, open, query, vacuum, versions  # noqa: A004
+    from evermat.api.state import changes, migrate, open, query, vacuum, versions  # noqa: A004
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, documented, watched
 from evermat.engine import Limits, Run
@@ -394,13 +394,26 @@ class Materialisation(Mapping[str, Relation]):
         return follow_files(self, spark, folder, processing, files_per_batch=files_per_batch, base=base)
 
     # --- the state directory -------------------------------------------------------------------------------
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        keep: int | str | None = None,
+        positions: Literal["refuse", "keep", "reset"] = "refuse",
+    ) -> None:
         """Writes all facts to a state directory, which belongs to this materialisation from then on: every update is a version of it.
 
         If the directory is a state already, this becomes its next version, whatever it held before.
 
+        Args:
+            path: the state directory.
+            keep: how many versions the state keeps: a number, or an age such as `12h` or `30d`. By default what it did, or 1,000.
+            positions: what to do if the state knows how far streams have been followed. If these positions are reset, a stream takes its
+                files again.
+
         Raises:
-            StateError: another writes to it, or the directory is not a state.
+            StateError: another writes to it, the directory is not a state, or it has positions of streams.
+            ProgramError: `keep` is neither a number nor an age.
             ResourceError: it could not be written; nothing has changed.
         """
         from evermat.runtime import save_state
@@ -409,7 +422,7 @@ class Materialisation(Mapping[str, Relation]):
         if self._binding is not None and os.path.realpath(target) == os.path.realpath(self._binding.path):
             self._binding.become_writer()  # every update is there already
             return
-        binding = save_state(self._engine, target, self.stats)
+        binding = save_state(self._engine, target, self.stats, keep=keep, positions=positions)
         self._release()
         self._binding = binding
 

@@ -22,6 +22,7 @@ def open(  # noqa: A001
     version: int | None = None,
     *,
     write: bool = False,
+    keep: int | str | None = None,
     engine: Literal["memory"] | SparkSession = "memory",
     scratch: str | PathLike[str] | None = None,
 ) -> Materialisation:
@@ -33,6 +34,8 @@ def open(  # noqa: A001
         path: the state directory.
         version: the number of the version; by default the newest.
         write: whether to take the lock now, so that no other process can write while the materialisation is open.
+        keep: how many versions the state keeps from the next one on: a number, or an age such as `12h` or `30d`. By default what it did,
+            or 1,000.
         engine: `memory`, or your own SparkSession. Its executors then hold the facts, and must see the state directory. If the state has
             relations with storage schemes, this process holds the facts with either engine.
         scratch: with Spark, a directory for temporary files; on a cluster, one that all machines share.
@@ -49,6 +52,7 @@ def open(  # noqa: A001
         Path(path),
         version,
         write=write,
+        keep=keep,
         session=None if isinstance(engine, str) else engine,
         scratch=None if scratch is None else Path(scratch),
     )
@@ -100,19 +104,39 @@ def changes(path: str | PathLike[str], first: int | None = None, last: int | Non
     return changes_between(Path(path), first, last)
 
 
-def vacuum(path: str | PathLike[str], keep: int) -> tuple[int, int]:
-    """Removes all but the newest versions of a state directory, and the files that only they need.
+def vacuum(path: str | PathLike[str], keep: int | str) -> tuple[int, int]:
+    """Removes old versions of a state directory, and all files that the others do not need.
 
     Args:
         path: the state directory.
-        keep: the number of versions to keep, at least 1.
+        keep: the number of versions to keep, at least 1, or an age such as `12h` or `30d`: a version is kept while the one after it is
+            younger, and the newest always.
 
     Returns:
         The number of removed files, and their bytes.
-    """
-    from evermat.store import Store
 
-    with Store.open(path) as store:
-        store.lock()
-        store.refresh()
-        return store.vacuum(keep)
+    Raises:
+        ProgramError: `keep` is neither a number nor an age.
+        StateError: the state does not exist or is damaged, or another process writes to it.
+        ResourceError: the disk is full or not writable; the versions are what they were.
+    """
+    from evermat.store import Keep, Store
+
+    kept = Keep.of(keep)
+    with Store.open_to_write(path) as store:
+        return store.vacuum(kept)
+
+
+def migrate(path: str | PathLike[str]) -> int:
+    """Rewrites a state directory in the newest format, with all versions that it keeps; returns the number of the format.
+
+    The first write to a state does the same. A state of the newest format stays as it is.
+
+    Raises:
+        StateError: the state does not exist or is damaged, or another process writes to it.
+        ResourceError: the disk is full or not writable; the state is what it was.
+    """
+    from evermat.store import Store, read_format
+
+    with Store.open_to_write(path) as store:
+        return read_format(store.path)

@@ -97,6 +97,13 @@ def run(
     state: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Save all facts in a state directory, for later updates.")
     ] = None,
+    keep: options.KeepOption = None,
+    keep_positions: Annotated[
+        bool, typer.Option("--keep-positions", help="Keep how far streams have been followed in an existing state.")
+    ] = False,
+    reset_positions: Annotated[
+        bool, typer.Option("--reset-positions", help="Forget how far streams have been followed in an existing state.")
+    ] = False,
     stats: options.StatsFile = None,
     limit_rounds: options.LimitRounds = None,
     limit_facts: options.LimitFacts = None,
@@ -106,9 +113,10 @@ def run(
     timer = _started_timer()
     with timer.during("start"):
         from evermat.cli.ontology import read_program
-        from evermat.cli.run import run_program
+        from evermat.cli.run import Saving, run_program
         from evermat.cli.watchdog import limited
 
+        saving = Saving.of(state, keep, keep=keep_positions, reset=reset_positions)
         size, spark = _resources(engine, master, memory, conf, scratch)
         began = time.perf_counter()
         with limited(limit_seconds, size):
@@ -131,7 +139,7 @@ def run(
         export=export,
         export_facts=export_facts,
         representatives=representatives,
-        state=state,
+        saving=saving,
         stats=stats,
         inputs=facts,
         rdf=rdf or (),
@@ -179,6 +187,7 @@ def update(
     changes_out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the changes of every relation, derived facts included.")
     ] = None,
+    keep: options.KeepOption = None,
     memory: options.Memory = "",
     stats: options.StatsFile = None,
     limit_rounds: options.LimitRounds = None,
@@ -195,7 +204,7 @@ def update(
         size, spark = _resources(engine, master, memory, conf, scratch)
         limits = options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size)
     update_state(
-        state, changes, algorithm, limits, timer, changes_out, stats, spark, base, skip_malformed=skip_malformed
+        state, changes, algorithm, limits, timer, changes_out, stats, spark, base, keep, skip_malformed=skip_malformed
     )
 
 
@@ -235,6 +244,7 @@ def stream(
     stats: Annotated[
         Path | None, typer.Option(metavar="FILE.jsonl", help="Append a line with statistics for each version.")
     ] = None,
+    keep: options.KeepOption = None,
     memory: options.Memory = "",
     limit_rounds: options.LimitRounds = None,
     limit_facts: options.LimitFacts = None,
@@ -261,6 +271,7 @@ def stream(
             changes_out,
             changes_format,
             stats,
+            keep,
         )
     stream_state(state, following, timer, spark)
 
@@ -349,11 +360,23 @@ def log(state: options.StateFolder) -> None:
 @app.command()
 def vacuum(
     state: options.StateFolder,
-    keep: Annotated[int, typer.Option(min=1, metavar="N", help="How many versions to keep.", show_default=False)],
+    keep: Annotated[
+        str,
+        typer.Option(
+            metavar="N|AGE", help="Versions to keep: a number, or an age such as 12h or 30d.", show_default=False
+        ),
+    ],
 ) -> None:
-    """Remove all but the newest versions of a state, and the files that only they need."""
+    """Remove old versions of a state, and the files that only they need."""
     files, size = evermat.vacuum(state, keep)
     print(f"{files:,} files with {size:,} bytes removed", file=sys.stderr)
+
+
+@app.command()
+def migrate(state: options.StateFolder) -> None:
+    """Rewrite a state in the newest format, with all versions that it keeps; the first write to it does the same."""
+    number = evermat.migrate(state)
+    print(f"the state has the format {number}", file=sys.stderr)
 
 
 def _resources(

@@ -111,6 +111,15 @@ AnswerFormatOption: TypeAlias = Annotated[
 ChangesFormatOption: TypeAlias = Annotated[
     ChangesFormat, typer.Option("--changes-format", help=_help("Format of these files.", CHANGES_FORMATS))
 ]
+KeepOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--keep",
+        metavar="N|AGE",
+        help="Versions that the state keeps from now on: a number, or an age such as 12h or 30d; default: what it did, or 1000.",
+        show_default=False,
+    ),
+]
 Memory: TypeAlias = Annotated[
     str,
     typer.Option(

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,31 @@ from evermat.runtime import SparkOptions, announced_compilation, spark_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from evermat.runtime import SavedPositions
+
+
+@dataclass(frozen=True)
+class Saving:
+    """The state directory in which all facts are saved, if there is one, and how."""
+
+    state: Path | None
+    keep: str | None
+    positions: SavedPositions
+
+    @staticmethod
+    def of(state: Path | None, versions: str | None, *, keep: bool, reset: bool) -> Saving:
+        """Checks the options before anything is computed."""
+        if keep and reset:
+            raise wrong("positions of streams cannot be both kept and reset")
+        if state is None and (versions is not None or keep or reset):
+            raise wrong("`--keep`, `--keep-positions` and `--reset-positions` need a state: `--state DIR`")
+        positions: SavedPositions = "keep" if keep else "reset" if reset else "refuse"
+        if state is not None:
+            from evermat.runtime import check_save
+
+            check_save(state, positions, versions)
+        return Saving(state, versions, positions)
+
 
 def run_program(
     program: evermat.Program,
@@ -33,7 +58,7 @@ def run_program(
     export: Path | None,
     export_facts: Which,
     representatives: bool,
-    state: Path | None,
+    saving: Saving,
     stats: Path | None,
     limits: LimitOptions,
     rdf: Sequence[str],
@@ -66,7 +91,7 @@ def run_program(
         m = program.materialise(
             engine=engine,
             rdf=rdf,
-            counters="none" if state is None else "both",
+            counters="none" if saving.state is None else "both",
             progress=progress,
             timer=timer,
             **asdict(limits),
@@ -81,10 +106,10 @@ def run_program(
         report_skipped(m.skipped)
 
         def save() -> None:
-            if state is not None:
-                m.save(state)
+            if saving.state is not None:
+                m.save(saving.state, keep=saving.keep, positions=saving.positions)
             limiting.close()  # from here on all is complete
-            if state is not None:
+            if saving.state is not None:
                 say_when_stopped(f"the state is at version {m.version}")
 
         left_out = m.write_outputs(

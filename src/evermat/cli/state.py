@@ -28,11 +28,12 @@ def update_state(
     stats: Path | None,
     spark: SparkOptions | None = None,
     base: str | None = None,
+    keep: str | None = None,
     *,
     skip_malformed: bool = False,
 ) -> None:
     """Makes every file a version, or two of RDF that belong together."""
-    with limited(None, limits.memory), announced_compilation(say), opened_state(state, timer, spark) as m:
+    with limited(None, limits.memory), announced_compilation(say), opened_state(state, timer, spark, keep) as m:
         with timer.during("read"):
             updates = m.update_files(files, algorithm, base=base, skip_malformed=skip_malformed, **asdict(limits))
         done: list[evermat.Change] = []
@@ -61,18 +62,20 @@ def report_version(m: evermat.Materialisation, name: str, change: evermat.Change
 
 
 @contextmanager
-def opened_state(state: Path, timer: PhaseTimer, spark: SparkOptions | None) -> Iterator[evermat.Materialisation]:
+def opened_state(
+    state: Path, timer: PhaseTimer, spark: SparkOptions | None, keep: str | None = None
+) -> Iterator[evermat.Materialisation]:
     """The state, for writing; on a cluster, if there are options for one."""
     with ExitStack() as stack:
         if spark is None:
             with timer.during("read"):
-                opened = evermat.open(state, write=True)
+                opened = evermat.open(state, write=True, keep=keep)
         else:
             be_patient()
             show = stack.enter_context(showing_progress())
             session = stack.enter_context(started_spark(str(state), spark, timer, show))
             with timer.during("read"):
-                opened = evermat.open(state, write=True, engine=session, scratch=spark.scratch)
+                opened = evermat.open(state, write=True, keep=keep, engine=session, scratch=spark.scratch)
         yield stack.enter_context(opened)
 
 

@@ -46,6 +46,7 @@ class Following:
     changes_out: Path | None
     form: ChangesFormat
     stats: Path | None
+    keep: str | None = None
 
 
 def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: SparkOptions | None = None) -> None:
@@ -55,7 +56,7 @@ def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: Sp
     with announced_compilation(say), ExitStack() as stack:
         stack.enter_context(limited(None, following.limits.memory))
         log = None if following.stats is None else stack.enter_context(_appended(following.stats))
-        m = stack.enter_context(opened_state(state, timer, spark))
+        m = stack.enter_context(opened_state(state, timer, spark, following.keep))
         say_when_stopped(_reached(m))
         feed = None if following.changes_out is None else ChangeFolder(following.changes_out, following.form, state)
         with _folder_stream(state, m, following, feed) as source, _stopping(state, m, source, feed):

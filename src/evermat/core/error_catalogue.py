@@ -141,6 +141,11 @@ NO_SUCH_RULE = _kind(
     272, "the program has no rule `{rule}`", "write the rule as it was added; names of variables do not matter"
 )
 NEEDS_SPARK = _kind(273, "relation `{name}` is read from {what}, which needs Spark", "use `--engine spark`")
+BAD_KEEP = _kind(
+    274,
+    "`{text}` does not say how many versions to keep",
+    "write a number from 1 on, or an age: `12h`, `30d`, `4w`",
+)
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
 NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
@@ -299,6 +304,11 @@ STATE_PLACE = _kind(
     510,
     "a state cannot be written at `{path}`",
     "the path contains {what}, which readers of Delta tables misread: choose another path",
+)
+STATE_HAS_POSITIONS = _kind(
+    511,
+    "the state `{path}` knows how far these streams have been followed: {streams}",
+    "a stream whose position is lost takes its files again: keep the positions with {keep}, or remove them with {reset}",
 )
 
 # --- 600-699: disk, memory or cluster failed ----------------------------------------------------------------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evermat.runtime.inputs import FactSources
     from evermat.runtime.materialise import Options, materialise_facts
     from evermat.runtime.outputs import write_outputs
-    from evermat.runtime.persistence import StateBinding, open_state, save_state
+    from evermat.runtime.persistence import SavedPositions, StateBinding, check_save, open_state, save_state
     from evermat.runtime.query import answer_query, query_version, stream_answer
     from evermat.runtime.rdf_export import triples_of
     from evermat.runtime.relation import Relation

@@ -24,7 +24,7 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
     """What versions changed, by relation; hidden relations are left out."""
     with open_reader(path) as store:
         kept = [version.number for version in store.versions()]
-        first = kept[0] if first is None else first
+        first = _first_known(store, kept) if first is None else first
         last = kept[-1] if last is None else last
         found: dict[str, list[pa.Table]] = {}
         for number, name, rows in sorted(_stored_changes(store, first, last), key=itemgetter(0)):
@@ -33,6 +33,14 @@ def changes_between(path: Path, first: int | None, last: int | None) -> dict[str
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 found.setdefault(name, []).append(_plain(shown).append_column(VERSION, of_version))
         return {name: _joined(path, name, tables) for name, tables in found.items()}
+
+
+def _first_known(store: VersionReader, kept: list[int]) -> int:
+    """The first version whose changes are known: in a state of an older format, not always those of the first one that is kept."""
+    first = SavedVersion(store, kept[0])
+    is_named = EQUALITY_CLASSES.name in first.hidden
+    known = kept[0] == 1 or store.has(kept[0] - 1) or not (is_named or first.stored_by_schemes)
+    return kept[0] if known or len(kept) == 1 else kept[1]
 
 
 def _stored_changes(store: VersionReader, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
@@ -59,11 +67,7 @@ def _stored_changes(store: VersionReader, first: int, last: int) -> Iterator[tup
 def _compact(store: VersionReader, number: int) -> set[str]:
     """The relations that have a storage scheme in a version or in the one before it."""
     stored = SavedVersion(store, number).stored_by_schemes
-    return stored | (SavedVersion(store, number - 1).stored_by_schemes if _has_before(store, number) else set())
-
-
-def _has_before(store: VersionReader, number: int) -> bool:
-    return any(version.number == number - 1 for version in store.versions())
+    return stored | (SavedVersion(store, number - 1, before=True).stored_by_schemes if store.has(number - 1) else set())
 
 
 def _compact_changes(store: VersionReader, number: int, names: set[str]) -> Iterator[tuple[str, pa.Table]]:
@@ -78,7 +82,7 @@ def _compact_changes(store: VersionReader, number: int, names: set[str]) -> Iter
 
 def _before(store: VersionReader, number: int) -> State | None:
     """The facts before a version; if the version before it was removed, the stored changes are undone."""
-    if _has_before(store, number):
+    if store.has(number - 1):
         return _state(store, number - 1)
     if number == 1:
         return None
@@ -122,7 +126,7 @@ def _named_changes(store: VersionReader, number: int) -> Iterator[tuple[str, pa.
 
 def _facts(store: VersionReader, number: int) -> dict[str, pa.Table]:
     """The expanded facts of a version, by relation."""
-    engine = restored(SavedVersion(store, number))
+    engine = restored(SavedVersion(store, number, before=True))
     return {
         name: Relation(relation, engine).to_arrow()
         for name, relation in engine.program.relations.items()
@@ -131,7 +135,7 @@ def _facts(store: VersionReader, number: int) -> dict[str, pa.Table]:
 
 
 def _state(store: VersionReader, number: int) -> State:
-    return restored(SavedVersion(store, number)).state
+    return restored(SavedVersion(store, number, before=True)).state
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
+FAIL_ON_DATA_LOSS = "failOnDataLoss"
 _ROWS = 1 << 20  # changes of all relations that one task reads
 _VERSIONS = 64  # versions that one task reads
 _SENT = 1 << 16  # rows of a batch for Spark
@@ -52,7 +53,8 @@ def register_source(spark: SparkSession) -> None:
 
     Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
     version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
-    `endingVersion`. A stream that falls so far behind that a version it needs is removed by `vacuum` ends with an error.
+    `endingVersion`. A stream that falls so far behind that a version it needs is no longer kept ends with an error; with
+    `failOnDataLoss=false` it goes on with the first version that is kept.
     """
     spark.dataSource.register(EvermatDataSource)
 
@@ -245,4 +247,13 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
         self._until = self._feed.newest
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
-        return self._ranges(start["version"] + 1, end["version"], whole=start["whole"])
+        first, whole = start["version"] + 1, start["whole"]
+        if not self._fails_on_loss():
+            first = max(first, self._feed.versions[0].number)
+        return self._ranges(first, end["version"], whole=whole) if first <= end["version"] else []
+
+    def _fails_on_loss(self) -> bool:
+        text = self._options.get(FAIL_ON_DATA_LOSS, "true").lower()
+        if text not in {"true", "false"}:
+            raise ValueError(f"`{text}` cannot be `{FAIL_ON_DATA_LOSS}`: it is `true` or `false`")
+        return text == "true"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import Part
 
 Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Facts to insert and to delete, by relation, as users have them."""
@@ -269,11 +268,6 @@ class Engine(Protocol):
 
     def describe(self, counters: Mapping[str, Counters]) -> Described:
         """All facts of some relations, for a state directory."""
-
-    def describe_parts(
-        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
-    ) -> Described:
-        """What there is to say now about all facts in some data files of the newest version."""
 
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from evermat.runtime.memory_update import MemoryUpdate
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import Part
 
 
 @final
@@ -200,16 +199,6 @@ class MemoryEngine(Engine):
         from evermat.columns import saved_facts as saved
 
         return {name: [saved.all_rows(self.state, name, kept)] for name, kept in counters.items()}
-
-    def describe_parts(
-        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
-    ) -> Described:
-        from evermat.columns import saved_facts as saved
-
-        return {
-            name: [saved.current_rows(self.state, name, version.rows_of_parts(name, some), counters[name])]
-            for name, some in parts.items()
-        }
 
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]

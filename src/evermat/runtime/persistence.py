@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evermat.algebra import Counters
 from evermat.core import LimitError, Problem, ResourceError, StateError
@@ -17,10 +17,15 @@ from evermat.core import error_catalogue as errors
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
 from evermat.runtime.saved_version import SavedVersion, schemas, table_of_rows
-from evermat.store import Entry, Pieces, Store
+from evermat.store import Entry, Keep, Pieces, Store, VersionReader, open_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SavedPositions: TypeAlias = Literal["refuse", "keep", "reset"]
+"""What to do about positions of streams when another materialisation is saved over a state."""
+
+_HELP = {"keep": '`--keep-positions` (`positions="keep"`)', "reset": '`--reset-positions` (`positions="reset"`)'}
 
 
 class StateBinding:
@@ -30,8 +35,10 @@ class StateBinding:
     are valid, never more than are valid in the engine.
     """
 
-    def __init__(self, store: Store, number: int, saved: Mapping[Stratum, Counters]) -> None:
-        self._store, self.version, self._saved = store, number, dict(saved)
+    def __init__(
+        self, store: VersionReader, number: int, saved: Mapping[Stratum, Counters], keep: Keep | None = None
+    ) -> None:
+        self._store, self.version, self._saved, self._keep = store, number, dict(saved), keep
         #: how far streams have been followed, by their names
         self.positions = SavedVersion(store, number).positions
         self._position: tuple[str, str] | None = None
@@ -57,13 +64,20 @@ class StateBinding:
         if self._store.latest.number != self.version:
             details = {"version": self.version, "latest": self._store.latest.number}
             raise StateError(Problem(errors.OLD_VERSION, details))
-        if not self._store.locked:
-            self._store.lock()
-            try:
-                self._store.check_newest()
-            except StateError:
-                self._store.unlock()  # this binding cannot write, but others can
-                raise
+        if not isinstance(self._store, Store):
+            store = Store.open_to_write(self._store.path)
+            if store.latest.number != self.version:
+                found, path = store.latest.number, store.path
+                store.close()  # this binding cannot write, but others can
+                raise StateError(Problem(errors.STATE_MOVED, {"path": path, "found": found, "seen": self.version}))
+            store.keep(self._keep)
+            self._store.close()
+            self._store = store
+
+    @property
+    def _writer(self) -> Store:
+        assert isinstance(self._store, Store), "become the writer first"
+        return self._store
 
     def commit(
         self,
@@ -89,10 +103,9 @@ class StateBinding:
         positions = self.positions | dict([] if self._position is None else [self._position])
         batch = None if self._position is None else " ".join(self._position)
         entry = _entry(engine, saved, stats, stats["inserted"], stats["deleted"], facts, positions, batch)
-        dropped = _replaced(before, engine.program)
-        self.version = self._store.commit(
-            entry, _tables(engine.program, changes), schemas(engine.program), dropped
-        ).number
+        dropped = _replaced(before, engine.program) if before is not engine.program else []
+        rows = _tables(engine.program, changes)
+        self.version = self._writer.commit(entry, rows, schemas(engine.program), dropped).number
         self._saved, self.positions = saved, positions
 
     def _saved_after(self, engine: Engine, valid: Mapping[Stratum, Counters]) -> dict[Stratum, Counters]:
@@ -105,49 +118,80 @@ class StateBinding:
         }
 
     def tidy(self, engine: Engine) -> None:
-        """Replaces many files by few: of changes by one file, or, where changes are as many as half of the facts, of whole strata."""
-        strata, store = engine.program.strata, self._store
-        outgrown = [stratum for stratum in strata if any(map(store.needs_snapshot, stratum.relations))]
-        crowded = {
-            name: parts
-            for stratum in strata
-            if stratum not in outgrown
-            for name in stratum.relations
-            if (parts := store.many_changes(name))
-        }
-        if outgrown or crowded:
-            saved = self._saved | {stratum: engine.counters[stratum] for stratum in outgrown}
-            counters = _by_relation(engine.program, saved)
-            # On a full disk the changes stay as they are; the version is committed.
-            with suppress(ResourceError, LimitError):
-                wanted = {name: counters[name] for stratum in outgrown for name in stratum.relations}
-                # A relation that has no facts gets no files any more.
-                snapshots = dict.fromkeys(wanted, ()) | _tables(engine.program, engine.describe(wanted))
-                merged = _tables(engine.program, engine.describe_parts(SavedVersion(store), crowded, counters))
-                store.compact(
-                    snapshots,
-                    _engine_entry(engine, saved, self.positions),
-                    {name: (crowded[name], rows) for name, rows in merged.items()},
-                )
-                self._saved = saved
+        """Writes snapshots of relations whose changes are as many as half of their facts.
+
+        If counters were recomputed that are not valid in the state, all relations of the stratum get one, and the counters become valid.
+        """
+        outgrown = set(self._writer.outgrown())
+        if not outgrown:
+            return
+        saved, wanted = dict(self._saved), dict[str, Counters]()
+        for stratum in engine.program.strata:
+            if some := outgrown.intersection(stratum.relations):
+                if saved[stratum] != engine.counters[stratum]:
+                    saved[stratum], some = engine.counters[stratum], set(stratum.relations)
+                wanted |= dict.fromkeys(some, saved[stratum])
+        # On a full disk the changes stay as they are; the version is committed.
+        with suppress(ResourceError, LimitError):
+            # A relation that has no facts gets no files any more.
+            snapshots = dict.fromkeys(wanted, ()) | _tables(engine.program, engine.describe(wanted))
+            self._writer.compact(snapshots, _engine_entry(engine, saved, self.positions))
+            self._saved = saved
 
 
-def save_state(engine: Engine, path: Path, stats: dict[str, Any]) -> StateBinding:
+def save_state(
+    engine: Engine,
+    path: Path,
+    stats: dict[str, Any],
+    *,
+    keep: int | str | None = None,
+    positions: SavedPositions = "refuse",
+) -> StateBinding:
     """Writes the facts of an engine to a state directory: as its first version, or as the next one, whatever the last one holds.
 
-    See `api.Materialisation.save` for errors.
+    `keep` is how many versions the state keeps, or until which age, by default what it did, or 1,000; `positions` decides what becomes of
+    those that the state knows of streams. See `api.Materialisation.save` for errors.
     """
+    kept = None if keep is None else Keep.of(keep)
     exists = path.is_dir() and any(path.iterdir())
-    store = Store.open(path) if exists else Store.create(path)
+    store = Store.open_to_write(path) if exists else Store.create(path)
     try:
+        store.keep(kept)
         saved = dict(engine.counters)
-        binding = StateBinding(store, (_save_over if exists else _save_new)(engine, store, saved, stats), saved)
+        if exists:
+            followed = _kept_positions(SavedVersion(store).positions, path, positions)
+            number = _save_over(engine, store, saved, stats, followed)
+        else:
+            number = _save_new(engine, store, saved, stats)
+        binding = StateBinding(store, number, saved, kept)
     except BaseException:
         store.close()
         raise
     if exists:
         binding.tidy(engine)
     return binding
+
+
+def check_save(path: Path, positions: SavedPositions, keep: int | str | None = None) -> None:
+    """Raises what `save_state` would raise about its arguments, before what is saved is computed.
+
+    Raises:
+        StateError: the state has positions of streams, and these are neither kept nor reset.
+        ProgramError: `keep` is neither a number nor an age.
+    """
+    if keep is not None:
+        Keep.of(keep)
+    if path.is_dir() and any(path.iterdir()):
+        with open_reader(path) as reader:
+            _kept_positions(SavedVersion(reader).positions, path, positions)
+
+
+def _kept_positions(found: dict[str, str], path: Path, what: SavedPositions) -> dict[str, str]:
+    """The positions of streams that a state keeps when another materialisation is saved over it."""
+    if found and what == "refuse":
+        streams = ", ".join(f"`{name}`" for name in sorted(found))
+        raise StateError(Problem(errors.STATE_HAS_POSITIONS, {"path": path, "streams": streams, **_HELP}))
+    return found if what == "keep" else {}
 
 
 def _save_new(engine: Engine, store: Store, saved: dict[Stratum, Counters], stats: dict[str, Any]) -> int:
@@ -157,15 +201,15 @@ def _save_new(engine: Engine, store: Store, saved: dict[Stratum, Counters], stat
     return store.commit(entry, rows, schemas(engine.program)).number
 
 
-def _save_over(engine: Engine, store: Store, saved: dict[Stratum, Counters], stats: dict[str, Any]) -> int:
+def _save_over(
+    engine: Engine, store: Store, saved: dict[Stratum, Counters], stats: dict[str, Any], positions: dict[str, str]
+) -> int:
     """Writes the difference to the newest version."""
-    store.lock()
-    store.refresh()
     version = SavedVersion(store)
     version.check(version.program.relations)
     dropped = _replaced(version.program, engine.program)
     found = engine.difference(version, dropped, _by_relation(engine.program, saved))
-    entry = _entry(engine, saved, stats, found.inserted, found.deleted, _count_visible(engine))
+    entry = _entry(engine, saved, stats, found.inserted, found.deleted, _count_visible(engine), positions)
     rows = _tables(engine.program, found.rows, version.program)
     return store.commit(entry, rows, schemas(engine.program), dropped).number
 
@@ -175,6 +219,7 @@ def open_state(
     number: int | None = None,
     *,
     write: bool = False,
+    keep: int | str | None = None,
     session: SparkSession | None = None,
     scratch: Path | None = None,
     buckets: int | None = None,
@@ -182,13 +227,13 @@ def open_state(
     """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version; see `api.open`.
 
     With a session its executors hold the facts, unless relations are stored compactly: these fit this process, and on executors every fact
-    would be a row.
+    would be a row. With `keep` the state keeps so many versions from the next one on.
     """
-    store = Store.open(path)
+    kept = None if keep is None else Keep.of(keep)
+    store: VersionReader = Store.open_to_write(path) if write else open_reader(path)
     try:
-        if write:
-            store.lock()
-            store.refresh()
+        if isinstance(store, Store):
+            store.keep(kept)
         version = SavedVersion(store, number)
         engine: Engine
         if session is None or version.stored_by_schemes:
@@ -199,7 +244,7 @@ def open_state(
             from evermat.runtime.spark_engine import restored_on_cluster
 
             engine = restored_on_cluster(version, session, scratch, buckets)
-        return engine, StateBinding(store, version.number, engine.counters), version.stats
+        return engine, StateBinding(store, version.number, engine.counters, kept), version.stats
     except BaseException:
         store.close()
         raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +21,22 @@ from evermat.core import error_catalogue as errors
 from evermat.engine import Op, SavedRows, saved_rows
 from evermat.io import ARROW_TYPES
 from evermat.language import Program, Relation, Stratum, Type, compile_program, revise
-from evermat.store import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE, Part, VersionReader
+from evermat.store import NONRECURSIVE, OP, ORIGIN, OWN_COLUMNS, RECURSIVE, VersionReader
 
 _ORIGINS = ("derived", "explicit")
 _OPS = ("-", "+", "=")  # by the numbers of `saved_rows`
+_SCHEMAS: WeakKeyDictionary[Program, dict[str, pa.Schema]] = WeakKeyDictionary()
 _COUNTS = {saved_rows.NONRECURSIVE: NONRECURSIVE, saved_rows.RECURSIVE: RECURSIVE}
 
 
 class SavedVersion:
-    """A version of a state directory, by default the newest; the store stays the caller's to close."""
+    """A version of a state directory, by default the newest; the store stays the caller's to close.
 
-    def __init__(self, store: VersionReader, number: int | None = None) -> None:
-        self._version = store.latest if number is None else store.version(number)
+    With `before`, it may be the one before the oldest that is kept.
+    """
+
+    def __init__(self, store: VersionReader, number: int | None = None, *, before: bool = False) -> None:
+        self._version = store.latest if number is None else store.version(number, before=before)
         self.store, self.number = store, self._version.number
 
     @property
@@ -100,10 +105,6 @@ class SavedVersion:
             snapshot = version if snapshot is None else snapshot
             yield version == snapshot, rows_of_table(stored, is_snapshot=version == snapshot)
 
-    def rows_of_parts(self, name: str, parts: Iterable[Part]) -> Iterator[SavedRows]:
-        """The rows of some data files of a relation."""
-        return map(rows_of_table, self.store.read_parts(name, parts))
-
 
 def rows_of_table(stored: pa.Table, *, is_snapshot: bool = False) -> SavedRows:
     """The rows of a table of a state directory; counters that a snapshot has not are left out."""
@@ -128,8 +129,11 @@ def table_of_rows(relation: Relation, rows: SavedRows) -> pa.Table:
 
 
 def schemas(program: Program) -> dict[str, pa.Schema]:
-    """The fact columns of all relations in a state directory."""
-    return {name: _schema(relation) for name, relation in program.relations.items()}
+    """The fact columns of all relations in a state directory: the same object for the same program."""
+    found = _SCHEMAS.get(program)
+    if found is None:
+        found = _SCHEMAS[program] = {name: _schema(relation) for name, relation in program.relations.items()}
+    return found
 
 
 def _schema(relation: Relation) -> pa.Schema:

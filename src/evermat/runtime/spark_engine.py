@@ -6,7 +6,7 @@ Facts come to the driver only when a user reads them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import Part
 
 
 @final
@@ -159,11 +158,6 @@ class SparkEngine(Engine):
 
     def describe(self, counters: Mapping[str, Counters]) -> Described:
         return saved_state.all_rows(self._without_limits(), counters)
-
-    def describe_parts(
-        self, version: SavedVersion, parts: Mapping[str, Sequence[Part]], counters: Mapping[str, Counters]
-    ) -> Described:
-        return saved_state.current_rows(self._without_limits(), version.store, parts, counters)
 
     def difference(
         self, version: SavedVersion, dropped: Collection[str], counters: Mapping[str, Counters]

@@ -3,13 +3,16 @@
     state/
       evermat.json          which format this is
       lock                  locked by the one writer; readers need no lock
-      commits/              a Delta table: one row for each version, which pins the tables of all relations
-      relations/<folder>/   a Delta table for each relation: its changes, in partitions by version
+      commits/              a Delta table: one row for each version, which pins the tables that it changed
+      relations/<folder>/   a Delta table for each relation: snapshots, and changes with their versions
       programs/<hash>.dl    the texts of programs
 
-A version exists exactly when its row in `commits` does. Everything that the row pins is written before it and never
-changes after it, so a crash at any moment leaves the last version, and a reader sees one version however long it
-takes. All files are covered by checksums, the last of which is in the row itself.
+A version exists exactly when its row in `commits` does. Everything that the row pins is durable before it, so a crash at
+any moment leaves the last version. All files are covered by checksums: a log entry has one of itself, a data file has its
+own in its name, and a row pins the logs.
+
+Every operation on the disk goes through `disk`. Files get their names when they are complete, and are deleted when nothing
+names them any more; so what a crash leaves is either complete or garbage, whatever it interrupts.
 
 Other programs can read the tables as well. A relation's table has the fact columns and
 
@@ -18,18 +21,8 @@ Other programs can read the tables as well. A relation's table has the fact colu
 * `_op`: `+` the fact was inserted, `-` it was deleted, `=` its origin or its counters changed;
 * `_version`: the version that changed it.
 
-`tables` in the newest row of `commits` has for each relation its `folder` and the version of that Delta table, `delta`,
-that belongs to the row. `CURRENT_FACTS` then selects its facts in SQL; with Polars, for `edge(x, y)`:
-
-    newest = pl.read_delta("state/commits")["version"].max()
-    (
-        pl.scan_delta("state/relations/edge")
-        .filter(pl.col("_version") <= newest)
-        .sort("_version")
-        .group_by("x", "y")
-        .last()
-        .filter(pl.col("_op") != "-")
-    )
+`tables` in the rows of `commits` has for each folder its `relation` and the version of that Delta table, `delta`, that
+belongs to the row. `CURRENT_FACTS` selects the facts of a relation in SQL; `docs/state.md` has the same for Polars.
 """
 
 from __future__ import annotations
@@ -40,8 +33,8 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.store.chunked_write import Pieces
-    from evermat.store.data_files import Columns, read_part, stored_columns, table_schema
-    from evermat.store.delta_log import Part
+    from evermat.store.data_files import Columns, Part, read_current, stored_columns
+    from evermat.store.directory import read_format
     from evermat.store.disk import damaged, sync
     from evermat.store.formats import VersionReader, open_reader
     from evermat.store.names import (
@@ -53,6 +46,7 @@ if TYPE_CHECKING:
         RECURSIVE,
         VERSION,
     )
+    from evermat.store.retention import Keep
     from evermat.store.store import Store
     from evermat.store.version import Entry, Version
 else:

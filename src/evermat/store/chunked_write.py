@@ -7,7 +7,7 @@ whatever the number of pieces and relations.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,8 +17,7 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from evermat.store.data_files import PART_ROWS, Columns, as_stored, table_schema, write_part
-from evermat.store.delta_log import Part
+from evermat.store.data_files import PART_ROWS, Columns, Part, PartName, as_stored, table_schema, write_part
 from evermat.store.disk import writing
 
 Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
@@ -26,16 +25,16 @@ Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
 
 _JOINED_BYTES = 1 << 27  # pieces that are larger together become files of their own
 _OF_A_TABLE = 1 << 14  # bytes of a table beside its values, roughly: they count where pieces are tiny
+_SMALL_ROWS = 1000  # rows that are not worth another thread
 _AHEAD = 3  # files of pieces that are written while the next pieces are pulled
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Rows that become data files of one table, and the log entry that will add them."""
+    """Rows that become data files of one table, by this name."""
 
     folder: Path
-    entry: int
-    version: int
+    name: PartName
     columns: Columns
     rows: Pieces | None
 
@@ -45,28 +44,38 @@ def surely_empty(rows: Pieces | None) -> bool:
     return rows is None or (isinstance(rows, pa.Table) and not rows.num_rows)
 
 
-def write_rows(pool: ThreadPoolExecutor, orders: Iterable[Order], state: Path) -> list[list[Part]]:
-    """Writes the rows of many tables side by side, as `write_part` does; returns the files for each order.
+def write_rows(
+    pool: Callable[[], ThreadPoolExecutor], orders: Iterable[Order], state: Path, made: list[Path]
+) -> list[list[tuple[Part, pa.Table]]]:
+    """Writes the rows of many tables side by side; returns for each order the files, with the rows of small ones.
 
-    When this returns or raises, no file is being written any more. Exceptions of an iterable are passed on; errors of
-    the system become errors about `state`.
+    Small tables are written by this thread. When this returns or raises, no file is being written any more, and `made` has
+    all that were. Exceptions of an iterable are passed on; errors of the system become errors about `state`.
     """
-    files: list[list[Future[Part]]] = []
-    ahead: set[Future[Part]] = set()
+    made_here: dict[int, tuple[Part, pa.Table]] = {}  # by the number of the order
+    files: list[list[Future[tuple[Part, pa.Table]]]] = []
+    ahead: set[Future[tuple[Part, pa.Table]]] = set()
     try:
         for order in orders:
             files.append([])
+            if isinstance(order.rows, pa.Table) and order.rows.num_rows <= _SMALL_ROWS:
+                if order.rows.num_rows:
+                    made_here[len(files) - 1] = _write(order, 0, [order.rows], state, made)
+                continue
             with closing(_files(order.rows)) as contents:
                 for number, pieces in enumerate(contents):
-                    future = pool.submit(_write, order, number, pieces, state)
+                    future = pool().submit(_write, order, number, pieces, state, made)
                     files[-1].append(future)
                     if not isinstance(order.rows, pa.Table):  # a table is in memory anyway
                         ahead.add(future)
                     while len(ahead) > _AHEAD:
-                        done, ahead = wait(ahead, return_when=FIRST_COMPLETED)
-                        for written in done:
+                        ready, ahead = wait(ahead, return_when=FIRST_COMPLETED)
+                        for written in ready:
                             written.result()  # raises if it could not be written
-        return [[future.result() for future in of_one] for of_one in files]
+        return [
+            [made_here[number]] if number in made_here else [future.result() for future in of_one]
+            for number, of_one in enumerate(files)
+        ]
     finally:
         for future in chain.from_iterable(files):
             future.cancel()
@@ -101,13 +110,17 @@ def _cut(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
             yield piece.slice(start, PART_ROWS)
 
 
-def _write(order: Order, number: int, pieces: Sequence[pa.Table], state: Path) -> Part:
-    rows = _joined([as_stored(piece, order.columns) for piece in pieces], order.columns)
+def _write(
+    order: Order, number: int, pieces: Sequence[pa.Table], state: Path, made: list[Path]
+) -> tuple[Part, pa.Table]:
+    rows = joined([as_stored(piece, order.columns, order.name.last) for piece in pieces], order.columns)
     with writing(state):
-        return write_part(order.folder, order.entry, number, rows, order.version)
+        part = write_part(order.folder, order.name, number, rows)
+    made.append(order.folder / part.path)
+    return part, rows if rows.num_rows <= _SMALL_ROWS else rows.slice(0, 0)
 
 
-def _joined(tables: Sequence[pa.Table], columns: Columns) -> pa.Table:
+def joined(tables: Sequence[pa.Table], columns: Columns) -> pa.Table:
     """Stored rows as one table in which a column has one dictionary: Parquet writes plain values after a second one."""
     if len(tables) == 1:
         return tables[0]

@@ -1,21 +1,24 @@
 """The commit table: a version exists exactly when its row does.
 
-A row pins every relation's table, and the commit log before it; so from a correct last row everything else can be
-checked. The newest log entry has no row after it, so its checksum stands in a file of its own, `_checks/<entry>`, which
-is written after the entry and durable before the writer reports the version as committed. An entry without that
-file was written just before a crash: it counts if it is whole, and never happened if it is not.
+A row says what its version changed: the pins of the tables that it wrote, and those entries of `counters` that differ from
+the row before. The last row of a merged file is *complete*, which is to say that it has all pins, and the first one has all
+counters; so has the first row of the table. So what is true of the newest version is read from the last merged file and the
+few rows after it.
 
-Rows of kind `version` make a version. Rows of kind `compaction` and `vacuum` repeat the newest one with other pins or
-another `oldest`: to read a version its last row counts, to list its changes the first.
+Rows of kind `version` make a version. Rows of other kinds repeat the newest one, with other pins, counters or `oldest`: where
+files are merged, rows of one version become one.
+
+An entry of this table's log carries the checksum of the log before it, and one of itself. That a newest entry is missing
+is known by the file `_newest`, which is written after each entry; a crash may leave it behind, never ahead.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -24,46 +27,49 @@ from typing import Any
 import pyarrow as pa
 
 from evermat.core import StateError
-from evermat.store.data_files import Columns, read_part, write_part
-from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
-from evermat.store.delta_table import CHECKS, TableWriter
-from evermat.store.disk import damaged, names, read, sync, writing
+from evermat.store.data_files import Columns, Part, read_part
+from evermat.store.delta_log import TableLog, entry_file, entry_numbers, own_details, parse_entry
+from evermat.store.delta_table import WITNESS
+from evermat.store.disk import damaged, overwrite, read
 from evermat.store.version import Entry, Version
 
-# With more files than this, the next row takes all earlier ones into its own file.
-_MOST_FILES = 64
-_CHECK_SIZE = 9
+_RECENT = 20  # files whose rows stay in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The location of a relation's facts: the log entries `base` to `delta` of a folder, with their checksum.
+    """One table of a relation: the checkpoint `base` and the entries after it, to `delta`, with their checksum.
 
-    `changed` is the version whose rows entry `delta` added. A relation that a version drops is pinned for the last
-    time by that version, as `dropped`: its table holds the deleted rows.
+    The relation has its facts in this table from the version `born` on, until before `died`, if that is set. The version
+    `died` deletes them, so its changes are in this table too.
     """
 
+    relation: str
     folder: str
     base: int
     delta: int
     checksum: int
-    changed: int
     columns: Columns
-    dropped: bool = False
+    born: int
+    died: int | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """The pin for JSON."""
-        return _fields_of(self)
+    def is_of(self, version: int) -> bool:
+        """Whether the relation has its facts in this table in a version."""
+        return self.born <= version and (self.died is None or version < self.died)
 
     @staticmethod
     def of(plain: dict[str, Any]) -> Pin:
-        columns = tuple((str(name), str(kind)) for name, kind in plain.pop("columns"))
-        return Pin(**plain, columns=columns)
+        columns = tuple((str(name), str(kind)) for name, kind in plain["columns"])
+        return Pin(**{**plain, "columns": columns})
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the commit table; the fields named as there, JSON still as text."""
+    """One row of the commit table.
+
+    `tables` has a pin for each table that changed, by folder, or None for one that no kept version needs; `counters` is
+    whole. A row that is `complete` has all pins.
+    """
 
     version: int
     kind: str
@@ -75,50 +81,16 @@ class Row:
     facts: int
     program: str
     stats: str
-    counters: str
     batch: str | None
     oldest: int
-    tables: str
-    retired: str
-    log: str
-    checksum: str = ""
-
-    @cached_property
-    def pins(self) -> dict[str, Pin]:
-        return {name: Pin.of(pin) for name, pin in json.loads(self.tables).items()}
-
-    @cached_property
-    def retired_folders(self) -> list[str]:
-        """Folders of tables that only earlier versions pin."""
-        return [str(folder) for folder in json.loads(self.retired)]
-
-    @cached_property
-    def shown(self) -> Version:
-        return Version(
-            self.version,
-            self.time,
-            self.algorithm,
-            self.seconds,
-            self.inserted,
-            self.deleted,
-            self.facts,
-            self.batch,
-            self.program,
-            json.loads(self.stats),
-            json.loads(self.counters),
-            tuple(name for name, pin in self.pins.items() if not pin.dropped),
-        )
-
-    def sum(self) -> str:
-        """The checksum over all other fields."""
-        values = [
-            value.isoformat() if isinstance(value, datetime) else value
-            for value in (getattr(self, field.name) for field in fields(self) if field.name != "checksum")
-        ]
-        return hashlib.blake2b(json.dumps(values).encode(), digest_size=16).hexdigest()
+    keep: str
+    counters: Any
+    changed: tuple[str, ...] = ()
+    tables: dict[str, Pin | None] = field(default_factory=dict)
+    complete: bool = False
 
     @staticmethod
-    def of(entry: Entry, version: int, time: datetime, program: str, oldest: int) -> Row:
+    def of(entry: Entry, version: int, time: datetime, program: str, oldest: int, keep: str) -> Row:
         """The row for a new version, without its pins."""
         return Row(
             version,
@@ -131,222 +103,290 @@ class Row:
             entry.facts,
             program,
             json.dumps(entry.stats),
-            json.dumps(entry.counters),
             entry.batch,
             oldest,
-            tables="",
-            retired="",
-            log="",
+            keep,
+            json.loads(json.dumps(entry.counters)) if not isinstance(entry.counters, dict) else entry.counters,
         )
 
-    def with_pins(self, pins: dict[str, Pin], retired: Sequence[str]) -> Row:
-        """The same row with these pins."""
-        tables = json.dumps({name: pin.plain() for name, pin in pins.items()})
-        row = replace(self, tables=tables, retired=json.dumps(list(retired)))
-        row.__dict__["pins"] = pins  # known already; thousands take a while to read
-        return row
+    def shown(self, relations: tuple[str, ...]) -> Version:
+        """The version, which has these relations."""
+        return Version(
+            self.version,
+            self.time,
+            self.algorithm,
+            self.seconds,
+            self.inserted,
+            self.deleted,
+            self.facts,
+            self.batch,
+            self.program,
+            json.loads(self.stats),
+            self.counters,
+            relations,
+        )
 
-    def sealed(self, base: int, checksum: int) -> Row:
-        """The same row with the checksum of the commit log before it, and its own."""
-        row = replace(self, log=json.dumps({"base": base, "checksum": checksum}))
-        row = replace(row, checksum=row.sum())
-        row.__dict__["pins"] = self.pins
-        return row
 
-
-# The types of a row's columns in Arrow and in Delta.
-_TYPES = {
+_KINDS = {
     "int": (pa.int64(), "long"),
     "str": (pa.string(), "string"),
     "str | None": (pa.string(), "string"),
     "float": (pa.float64(), "double"),
+    "bool": (pa.bool_(), "boolean"),
     "datetime": (pa.timestamp("us", "UTC"), "timestamp"),
 }
-_SCHEMA = pa.schema([(field.name, _TYPES[str(field.type)][0]) for field in fields(Row)])
+_TYPES = {f.name: _KINDS.get(str(f.type), _KINDS["str"]) for f in fields(Row)}
+SCHEMA = pa.schema([(name, kind) for name, (kind, _) in _TYPES.items()])
+FIELDS = [(name, kind) for name, (_, kind) in _TYPES.items()]
 
 
+# --- rows as they are stored -----------------------------------------------------------------------------------
+
+
+def encoded(rows: Sequence[Row], before: Row | None) -> pa.Table:
+    """Rows as a table; the counters of each as what differs from the row before."""
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA.names}
+    for row in rows:
+        known = None if before is None else before.counters
+        for name, values in columns.items():
+            value = getattr(row, name)
+            match name:
+                case "counters":
+                    value = _difference(known, value)
+                case "changed":
+                    value = json.dumps(value)
+                case "tables":
+                    value = json.dumps({folder: pin and _plain(pin) for folder, pin in value.items()})
+            values.append(value)
+        before = row
+    return pa.table([pa.array(v, kind) for v, kind in zip(columns.values(), SCHEMA.types, strict=True)], schema=SCHEMA)
+
+
+def _difference(known: Any, value: Any) -> str:
+    """The entries that differ, if there were the same ones before; else all."""
+    if isinstance(known, dict) and isinstance(value, dict) and known.keys() == value.keys():
+        return json.dumps({"differ": {k: v for k, v in value.items() if v is not known[k] and v != known[k]}})
+    return json.dumps({"all": value})
+
+
+def decoded(table: pa.Table, before: Row | None) -> list[Row]:
+    """The rows of a table; raises a `ValueError` if the first one needs the row before, which is not known."""
+    rows = []
+    for values in table.to_pylist():
+        counters = json.loads(values["counters"])
+        if "all" in counters:
+            values["counters"] = counters["all"]
+        elif before is not None:
+            values["counters"] = before.counters | counters["differ"]
+        else:
+            raise ValueError("the row before is not known")
+        values["changed"] = tuple(json.loads(values["changed"]))
+        tables = json.loads(values["tables"])
+        values["tables"] = {folder: pin and Pin.of(pin) for folder, pin in tables.items()}
+        before = Row(**values)
+        rows.append(before)
+    return rows
+
+
+def _plain(pin: Pin) -> dict[str, Any]:
+    return {f.name: getattr(pin, f.name) for f in fields(pin)}
+
+
+def merged_rows(rows: Sequence[Row], first: int, pins: dict[str, Pin]) -> list[Row]:
+    """Rows from the version `first` on, one for each version; the last one is complete, with these pins."""
+    found: dict[int, Row] = {}
+    for row in rows:
+        if row.version >= first or row is rows[-1]:
+            made = found.get(row.version, row)
+            kind, time, changed = made.kind, made.time, made.changed
+            found[row.version] = replace(row, kind=kind, time=time, changed=changed, tables={}, complete=False)
+    merged = list(found.values())
+    merged[-1] = replace(merged[-1], complete=True, tables=dict(pins))
+    return merged
+
+
+# --- the table -------------------------------------------------------------------------------------------------
+
+
+@dataclass
 class Commits:
-    """The rows of the commit table, as they were when this was read; files are loaded on demand.
+    """The commit table up to its newest entry, as it was when this was read; rows are loaded on demand."""
 
-    `entry` is the newest log entry that counts, `torn` one after it that a crash cut short.
-    """
+    folder: Path
+    log: TableLog
+    pins: dict[str, Pin] = field(default_factory=dict)
+    newest: Row | None = None
+    _rows: dict[str, list[Row]] = field(default_factory=dict)
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.entry = -1
-        self.torn: int | None = None
-        self._log = Log(folder, 0)
-        self._parts: list[Part] = []
-        self._rows: dict[str, list[Row]] = {}
+    @property
+    def last(self) -> Row:
+        assert self.newest is not None
+        return self.newest
+
+    @property
+    def entry(self) -> int:
+        """The number of the newest log entry."""
+        return self.log.delta
+
+    @property
+    def base(self) -> int:
+        """The oldest version that can be read: the one before the oldest that is kept, because changes begin with that."""
+        return self.last.oldest - 1
+
+    @cached_property
+    def tables_of(self) -> dict[str, list[Pin]]:
+        """The tables of each relation that there was."""
+        found: dict[str, list[Pin]] = {}
+        for pin in self.pins.values():
+            found.setdefault(pin.relation, []).append(pin)
+        return found
+
+    @cached_property
+    def relations(self) -> tuple[str, ...]:
+        """The relations of the newest version."""
+        return self._relations_of(self.last.version)
+
+    def shown(self, row: Row) -> Version:
+        """The version of a row."""
+        newest = row.version == self.last.version
+        return row.shown(self.relations if newest else self._relations_of(row.version))
+
+    def _relations_of(self, version: int) -> tuple[str, ...]:
+        return tuple(pin.relation for pin in self.pins.values() if pin.is_of(version))
 
     @staticmethod
-    def read(folder: Path) -> Commits:
-        """Reads the commit table and checks its log; again if a writer tidied up just then."""
+    def none(folder: Path) -> Commits:
+        """The table before its first row."""
+        return Commits(folder, TableLog(folder))
+
+    @staticmethod
+    def read(folder: Path, known: Commits | None = None) -> Commits:
+        """Reads what is new since `known`; again if a writer removed old files just then."""
         while True:
             before = entry_numbers(folder)
             try:
-                return Commits._read(folder)
+                return _read(folder, known)
             except StateError:
                 if entry_numbers(folder) == before:
                     raise
 
-    @staticmethod
-    def _read(folder: Path) -> Commits:
-        found = Commits(folder)
-        # Before the log is listed, so that a live writer cannot make it look too new.
-        check = max((int(name) for name in names(folder / CHECKS) if name.isdecimal()), default=None)
-        numbers = entry_numbers(folder)
-        if not numbers:
-            raise damaged(entry_file(folder, 0), "it is missing")
-        newest = numbers[-1]
-        if check is not None and check > newest:
-            raise damaged(entry_file(folder, check), "it is missing")
-        if (check is None or check < newest) and len(numbers) > 1:
-            entry = whole_entry(entry_file(folder, newest))
-            if entry is None or not entry.added:
-                found.torn, newest = newest, numbers[-2]
-        found._settle(newest)
-        return found
-
-    def _settle(self, newest: int) -> None:
-        file = entry_file(self.folder, newest)
-        self._check_newest(newest)
-        parts = Log(self.folder, newest).parts(newest)
-        if len(parts) != 1:
-            raise damaged(file, "it does not add a row")
-        log = json.loads(self._load(parts[0])[-1].log)
-        self._log = Log(self.folder, log["base"])
-        if newest > log["base"] and self._log.checksum(newest - 1) != log["checksum"]:
-            raise damaged(self._wrong_entry(newest), "its checksum is wrong")
-        self.entry = newest
-        self._parts = self._log.parts(newest)
-
-    def _check_newest(self, newest: int) -> None:
-        file = _check_file(self.folder, newest)
-        try:
-            text = file.read_bytes()
-        except OSError:
-            return  # a crash came before it
-        if len(text) < _CHECK_SIZE:
-            return  # or in the middle of it
-        if text != _check_text(read(entry_file(self.folder, newest))):
-            raise damaged(entry_file(self.folder, newest), f"it does not fit its checksum in `{file}`")
-
-    def _wrong_entry(self, newest: int) -> Path:
-        """Which entry is damaged: the one before the first row that does not fit what comes before it."""
-        base = self._log.base
-        for number in range(base + 1, newest + 1):
-            try:
-                row = self._load(self._log.entry(number).added[0])[-1]
-            except (StateError, IndexError):
-                return entry_file(self.folder, number)
-            if json.loads(row.log)["checksum"] != self._log.checksum(number - 1):
-                return entry_file(self.folder, number - 1)
-        return entry_file(self.folder, newest)
-
-    def _load(self, part: Part) -> list[Row]:
-        rows = self._rows.get(part.path)
-        if rows is None:
-            table = read_part(self.folder, part)
-            if table.column_names != _SCHEMA.names or not table.num_rows:
-                raise damaged(self.folder / part.path, "it has no rows of commits")
-            rows = [Row(**row) for row in table.to_pylist()]
-            if any(row.sum() != row.checksum for row in rows):
-                raise damaged(self.folder / part.path, "the checksum of a row is wrong")
-            self._rows[part.path] = rows
-        return rows
-
-    @property
-    def last(self) -> Row:
-        return self._load(self._parts[-1])[-1]
-
     def rows(self) -> Iterator[Row]:
-        for part in self._parts:
-            yield from self._load(part)
+        """All rows in their order, also of versions that are no longer kept."""
+        for part in self.log.current:
+            yield from self.rows_in(part)
 
-    @property
-    def parts(self) -> list[Part]:
-        return list(self._parts)
+    def rows_of(self, first: int, last: int) -> Iterator[Row]:
+        """The rows of a range of versions."""
+        for part in self.log.current:
+            if part.first <= last and part.last >= first:
+                yield from (row for row in self.rows_in(part) if first <= row.version <= last)
 
-    @property
-    def base(self) -> int:
-        """The first log entry that is needed."""
-        return self._log.base
+    def rows_in(self, part: Part) -> list[Row]:
+        """The rows of one file."""
+        if part.path not in self._rows:
+            parts = self.log.current
+            position = parts.index(part)
+            begin = position
+            while parts[begin].level == 0 and begin > 0:
+                begin -= 1
+            before: Row | None = None
+            for one in parts[begin : position + 1]:
+                if one.path not in self._rows:
+                    self._rows[one.path] = load_rows(self.folder, one, before)
+                before = self._rows[one.path][-1]
+        return self._rows[part.path]
 
-    # --- for the writer ------------------------------------------------------------------------------------
-    def append(
-        self, writer: TableWriter, row: Row, ready: Callable[[], None] = lambda: None, *, keep: int | None = None
-    ) -> None:
-        """Adds a row: with it, the version exists.
-
-        Args:
-            writer: The writer of this table.
-            row: The row.
-            ready: Makes everything durable that the row pins; called when all but the log entry is written.
-            keep: The first version to keep: rows of later versions move to one file, and earlier rows are deleted.
-        """
-        number = writer.newest + 1
-        merge = keep is not None or len(self._parts) >= _MOST_FILES or self.entry < 0
-        rows = [old for old in self.rows() if keep is None or old.version >= keep] if merge else []
-        base = number if merge else self._log.base
-        checksum = 0 if merge else self._log.checksum(number - 1)
-        row = row.sealed(base, checksum)
-        table = pa.Table.from_pylist([_fields_of(r) for r in [*rows, row]], schema=_SCHEMA)
-        part = None
-        try:
-            with writing(self.folder):
-                part = write_part(self.folder, number, 0, table)
-                sync(self.folder / part.path)
-                sync(self.folder)
-            ready()
-            writer.write([part], self._parts if merge else [])
-            writer.sync([])
-            with writing(_check_file(self.folder, number)):
-                self._write_check(number)
-        except BaseException:
-            # Not durable for sure, so not committed at all. An entry may lack its check, but no check its entry.
-            _check_file(self.folder, number).unlink(missing_ok=True)
-            entry_file(self.folder, number).unlink(missing_ok=True)
-            if part is not None:
-                (self.folder / part.path).unlink(missing_ok=True)
-            raise
-        if merge:
-            self._log, self._parts = Log(self.folder, base), []
-        self._log.read_to(number)
-        self._parts.append(part)
-        self._rows[part.path] = [*rows, row]
-        self.entry = number
-
-    def complete(self) -> None:
-        """Writes the check of the newest entry if a crash has prevented that."""
-        file = _check_file(self.folder, self.entry)
-        if not file.exists() or file.stat().st_size < _CHECK_SIZE:
-            self._write_check(self.entry)
-
-    def _write_check(self, number: int) -> None:
-        file = _check_file(self.folder, number)
-        file.parent.mkdir(exist_ok=True)
-        with file.open("wb") as out:  # a power loss may leave a part of it, which counts as none
-            out.write(_check_text(read(entry_file(self.folder, number))))
-        sync(file)
-        sync(file.parent)
-        for name in names(file.parent):
-            if name.isdecimal() and int(name) < number:
-                (file.parent / name).unlink(missing_ok=True)
+    def followed_by(self, log: TableLog, part: Part, row: Row) -> Commits:
+        """The table after one more row."""
+        recent = {part.path for part in log.current[-_RECENT:]}
+        rows = {path: found for path, found in self._rows.items() if path in recent}
+        rows[part.path] = [row]
+        after = Commits(self.folder, log, _with(self.pins, row), row, rows)
+        structure = {pin is None or folder not in self.pins or pin.died for folder, pin in row.tables.items()}
+        if "relations" in self.__dict__ and structure <= {None, False}:
+            after.__dict__["relations"] = self.relations  # thousands take a while to list
+        return after
 
 
-def _fields_of(stored: Row | Pin) -> dict[str, Any]:
-    return {field.name: getattr(stored, field.name) for field in fields(stored)}
+def load_rows(folder: Path, part: Part, before: Row | None) -> list[Row]:
+    """The rows in a file of the table."""
+    table = read_part(folder, part)
+    if table.schema.names != SCHEMA.names or table.num_rows != part.rows or not part.rows:
+        raise damaged(folder / part.path, "it has no rows of commits")
+    try:
+        return decoded(table, before)
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged(folder / part.path, "it has no rows of commits") from error
 
 
-def commit_writer(folder: Path) -> TableWriter:
-    """The writing side of the commit table."""
-    return TableWriter(folder, [(field.name, _TYPES[str(field.type)][1]) for field in fields(Row)], partitioned=False)
+def _with(pins: dict[str, Pin], row: Row) -> dict[str, Pin]:
+    """The pins after a row."""
+    found = {} if row.complete else dict(pins)
+    for folder, pin in row.tables.items():
+        if pin is None:
+            found.pop(folder, None)
+        else:
+            found[folder] = pin
+    return found
 
 
-def _check_file(folder: Path, number: int) -> Path:
-    return folder / CHECKS / str(number)
+def _read(folder: Path, known: Commits | None) -> Commits:
+    # Before the log is listed, so that a live writer cannot make it look too new.
+    witness = _witness(folder)
+    numbers = entry_numbers(folder)
+    if not numbers:
+        raise damaged(entry_file(folder, 0), "it is missing")
+    newest = numbers[-1]
+    if witness is not None and witness > newest:
+        raise damaged(entry_file(folder, witness), "it is missing")
+    if known is not None and known.newest is not None and known.entry == newest:
+        return known
+    file = entry_file(folder, newest)
+    raw = read(file)
+    actions = parse_entry(file, raw)
+    details = own_details(actions)
+    if known is not None and known.newest is not None and known.log.base == details["base"] and known.entry < newest:
+        log = known.log.copy()
+        log.read_to(newest - 1)
+    else:
+        log = TableLog.read(folder, details["base"], newest - 1)
+        known = None
+    if log.checksum != details["chain"]:
+        raise damaged(log.wrong(), "its checksum is wrong")
+    log.apply(raw, actions)
+    return _settled(folder, log, known)
 
 
-def _check_text(entry: bytes) -> bytes:
-    return f"{zlib.crc32(entry):08x}\n".encode()  # of the size _CHECK_SIZE
+def _settled(folder: Path, log: TableLog, known: Commits | None) -> Commits:
+    """The table with its newest row and all pins: from the last known row, or the last complete one."""
+    parts = log.current
+    rows = {} if known is None else {path: found for path, found in known._rows.items() if path in log.live}  # noqa: SLF001 - of the same class
+    begin = len(parts) - 1
+    while begin > 0 and parts[begin].level == 0:
+        begin -= 1
+    pins: dict[str, Pin] = {}
+    before: Row | None = None
+    for part in parts[begin:]:
+        if part.path not in rows:
+            rows[part.path] = load_rows(folder, part, before)
+        for row in rows[part.path][-1:] if part.level else rows[part.path]:
+            pins = _with(pins, row)
+        before = rows[part.path][-1]
+    return Commits(folder, log, pins, before, rows)
+
+
+def _witness(folder: Path) -> int | None:
+    """The number of the newest entry that was surely there; None if that is not known."""
+    try:
+        text = (folder / WITNESS).read_bytes()
+    except OSError:
+        return None
+    number, _, check = text.strip().partition(b" ")
+    return int(number) if number.isdigit() and check == f"{zlib.crc32(number):08x}".encode() else None
+
+
+def write_witness(folder: Path, number: int) -> None:
+    """Records the newest entry, as far as that is possible: it is only needed to notice that an entry is missing."""
+    digits = f"{number:020}".encode()
+    with suppress(OSError):
+        overwrite(folder / WITNESS, digits + f" {zlib.crc32(digits):08x}\n".encode())

@@ -1,229 +1,227 @@
-"""Writes to one Delta table, through `deltalake`.
+"""Writes to one Delta table: data files are merged as they become many, and the log gets checkpoints.
 
-A transaction of `deltalake` takes longer the more entries follow the last checkpoint, so a checkpoint is made every few
-entries, in the background (`tidy`). Only `deltalake` reads checkpoints here, which does not detect damage; so a file
-in `_checks` has the checksum of each, and a checkpoint without one was cut short by a crash and is deleted.
+Sixteen files of changes of one level become one of the next level, so every row is written again a few times only, and a
+table has few files however many versions it has. A merged file has the same rows, so it serves every version; but of the
+rows that are no newer than the *base*, the oldest version that can be read, only the last one of each fact stays.
+
+Files that were replaced are deleted when the table is merged the next time, so that readers which have just begun find them.
 """
 
 from __future__ import annotations
 
-import json
-import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from evermat.core import EvermatError
-from evermat.store.delta_log import LOG, Part, entry_file, entry_numbers, whole_entry
-from evermat.store.disk import cannot_write, damaged, names, put, read, sync, system_error
-from evermat.store.names import VERSION
+import pyarrow as pa
+import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    from deltalake import DeltaTable, Schema
-    from deltalake.transaction import AddAction, RemoveAction
+from evermat.store.chunked_write import joined
+from evermat.store.data_files import PART_ROWS, Columns, Part, PartName, last_rows, read_rows, write_part
+from evermat.store.delta_log import (
+    LOG,
+    Action,
+    TableLog,
+    checkpoint_file,
+    entry_file,
+    entry_text,
+    first_lines,
+    number_of,
+    parse_entry,
+)
+from evermat.store.disk import (
+    damaged,
+    mkdir,
+    names,
+    put,
+    rename,
+    temporary_of,
+    unlink,
+    write_file,
+)
+from evermat.store.names import OP, VERSION
 
-CHECKS = "_checks"
-_CHECKPOINT_EVERY = 16
-_SPREAD = 8  # tables that are always written together do not all make theirs after the same version
-_CHECKPOINT = ".checkpoint.parquet"
-_HINT = "_last_checkpoint"  # optional for readers, and one thing less that can be damaged
-# Only our own vacuum deletes entries and files: a pinned version must stay readable however old it is.
-_CONFIGURATION = {
-    "delta.enableExpiredLogCleanup": "false",
-    "delta.logRetentionDuration": "interval 36500 days",
-    "delta.deletedFileRetentionDuration": "interval 36500 days",
-    "delta.checkpointInterval": "1000000000",
-}
+WITNESS = "_newest"  # in the folder of the commit table
+FAN = 16  # files of one level that become one of the next
+LARGE_ROWS = PART_ROWS // FAN  # a file with more is not merged
+CHECKPOINT_EVERY = 64
+_SPREAD = 8  # tables that are always written together do not all make checkpoints with the same version
+_MUCH_LARGER = 4  # a first file that is so much larger than all later ones is not rewritten with them
+_FEW_ROWS = 1000
+_HIGHEST = 9  # level
+_HELD_ROWS = 2000  # of each table: rows of its newest files, which are merged without reading them again
 
 
+@dataclass
+class Staged:
+    """A log entry that is written under a temporary name, and the log after it."""
+
+    table: TableWriter
+    log: TableLog
+    temporary: Path
+    files: list[Path]  # that must be durable before the entry gets its name
+    merged: bool
+
+    @property
+    def file(self) -> Path:
+        return entry_file(self.table.folder, self.log.delta)
+
+
+@dataclass
 class TableWriter:
     """The writing side of one table; its owner holds the lock of the state.
 
-    `fields` are names and Delta types. `newest` is the number of the last log entry, -1 before the table exists.
+    `log` is the log up to the newest entry. `garbage` are files that no version needs.
     """
 
-    def __init__(self, folder: Path, fields: Sequence[tuple[str, str]], *, partitioned: bool) -> None:
-        self.folder = folder
-        self._fields = tuple(fields)
-        self._partition = [VERSION] if partitioned else []
-        self._table: DeltaTable | None = None
-        numbers = entry_numbers(folder)
-        self.newest = numbers[-1] if numbers else -1
-        self._checkpoint: int | None = None  # unknown until it is asked for
+    folder: Path
+    log: TableLog
+    fields: Sequence[tuple[str, str]] = ()
+    name: str = ""
+    begin_anew: bool = False  # entries were undone: the next one follows a checkpoint
+    garbage: list[Path] = field(default_factory=list)
+    held: dict[str, pa.Table] = field(default_factory=dict)
 
-    def write(self, added: Sequence[Part], removed: Sequence[Part] = ()) -> int:
-        """Commits one log entry, not yet durable, and returns its number; the first one creates the table."""
-        number = self.newest + 1
-        file = entry_file(self.folder, number)
-        with _reporting(self.folder / LOG):
-            if number == 0:
-                self._create(added)
+    def find_garbage(self) -> None:
+        """Lists the files in the table's folder that its log does not name; those of a crash are deleted at once."""
+        known = {part.path for part in self.log.every} | {LOG, WITNESS}
+        for name in names(self.folder):
+            if name in known:
+                continue
+            entry = _entry_of(name)
+            if entry is None or entry > self.log.delta:
+                unlink(self.folder / name)
             else:
-                self._append(added, removed)
-        entry = whole_entry(file) if file.exists() else None
-        if entry is None or {part.path for part in entry.added} != {part.path for part in added}:
-            self.forget()  # `deltalake` takes the next free number, so ours is a later one
-            raise damaged(file, "another program wrote to this table")
-        self.newest = number
-        return number
+                self.garbage.append(self.folder / name)
 
-    def sync(self, added: Sequence[Part]) -> None:
-        """Makes the newest entry durable, and the files that it added.
+    # --- what an entry does ----------------------------------------------------------------------------------
+    def hold(self, part: Part, rows: pa.Table) -> None:
+        """Keeps the rows of a new file, because it will soon be merged."""
+        if part.rows == rows.num_rows <= _FEW_ROWS:
+            self.held[part.path] = rows
 
-        Nothing depends on the order, for the entry counts only when a version pins it. With a journal, the first
-        call pays for all.
-        """
-        file = entry_file(self.folder, self.newest)
-        homes = {(self.folder / part.path).parent for part in added}
-        with _reporting(self.folder):
-            for path in [*(self.folder / part.path for part in added), file, *homes, file.parent, self.folder]:
-                sync(path)
+    def due(self) -> list[Part]:
+        """The newest files of changes, if there are so many of one level that one should replace them."""
+        return mergeable([part for part in self.log.current if not part.snapshot])
 
-    def _create(self, added: Sequence[Part]) -> None:
-        from deltalake.transaction import create_table_with_add_actions  # noqa: PLC0415 - heavy, and for writers only
+    def merge(self, parts: Sequence[Part], columns: Columns, base: int, made: list[Path]) -> list[Part]:
+        """Writes the rows of neighbouring files as one file, which is neither in the log nor durable yet."""
+        tables = [self.held[p.path] if p.path in self.held else read_rows(self.folder, p, columns) for p in parts]
+        rows = collapsed(joined(tables, columns), len(columns), base, begins=parts[0] == self.log.every[0])
+        if not rows.num_rows:
+            return []
+        level = min(max(part.level for part in parts) + 1, _HIGHEST)
+        name = PartName(self.log.delta + 1, parts[0].first, parts[-1].last, level)
+        part = write_part(self.folder, name, 1000, rows)  # its number differs from those of new rows
+        made.append(self.folder / part.path)
+        self.hold(part, rows)
+        return [part]
 
-        create_table_with_add_actions(
-            str(self.folder),
-            self._schema(),
-            [self._add(part) for part in added],
-            partition_by=self._partition,
-            configuration=_CONFIGURATION,
-            post_commithook_properties=_no_hooks(),
-        )
+    def unneeded(self, parts: Iterable[Part], base: int, snapshot: int | None = None) -> list[Part]:
+        """Those of the files that no version from `base` on needs; `snapshot` is the version of one about to be added."""
+        snapshots = [part.first for part in self.log.every if part.snapshot] + ([] if snapshot is None else [snapshot])
+        start = max((version for version in snapshots if version <= base), default=0)
+        return [part for part in parts if (part.first < start if part.snapshot else part.last <= start)]
 
-    def _append(self, added: Sequence[Part], removed: Sequence[Part]) -> None:
-        actions: list[AddAction | RemoveAction] = [self._add(part) for part in added]
-        actions += [self._remove(part) for part in removed]
-        table = self._table = self._table or self._load()
-        if table.version() != self.newest:  # else removals would look like those of a concurrent writer
-            table.update_incremental()
-        table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=self._schema(),
-            partition_by=self._partition,
-            post_commithook_properties=_no_hooks(),
-        )
+    # --- an entry ----------------------------------------------------------------------------------------------
+    def stage(self, action: Action, time: int, own: Callable[[TableLog], dict[str, Any]] = lambda _: {}) -> Staged:
+        """Writes the next entry under a temporary name, after a checkpoint if one is due; `own` are details for it."""
+        log = self.log.copy()
+        files = []
+        if self.begin_anew or log.delta - max(log.base, 0) >= CHECKPOINT_EVERY + self._spread:
+            checkpoint = log.checkpoint(time)
+            put(checkpoint_file(self.folder, log.delta), checkpoint)
+            log = log.rebased(checkpoint)
+        first = first_lines(self.name, self.fields, time) if log.delta < 0 else []
+        details = own(log)
+        raw = entry_text(action, time, first, details)
+        file = entry_file(self.folder, log.delta + 1)
+        mkdir(file.parent)
+        temporary = temporary_of(file)
+        write_file(temporary, raw)
+        log.apply(raw, parse_entry(file, raw))
+        files = [self.folder / part.path for part in (*action.added, *action.rearranged)]
+        return Staged(self, log, temporary, [*files, temporary], merged=bool(action.removed))
 
-    def _schema(self) -> Schema:
-        from deltalake import Field, Schema  # noqa: PLC0415
-        from deltalake.schema import PrimitiveType  # noqa: PLC0415
+    @property
+    def _spread(self) -> int:
+        return zlib.crc32(self.folder.name.encode()) % _SPREAD
 
-        return Schema([Field(name, PrimitiveType(kind), nullable=True) for name, kind in self._fields])
+    def publish(self, staged: Staged) -> None:
+        """Gives a durable entry its name."""
+        if staged.file.exists():
+            raise damaged(staged.file, "another program wrote to this table")
+        rename(staged.temporary, staged.file)
 
-    def _values(self, part: Part) -> dict[str, str | None]:
-        return {VERSION: str(part.version)} if self._partition else {}
-
-    def _add(self, part: Part) -> AddAction:
-        from deltalake.transaction import AddAction  # noqa: PLC0415
-
-        stats = json.dumps({"numRecords": part.rows})
-        return AddAction(part.path, part.size, self._values(part), _now(), data_change=True, stats=stats)
-
-    def _remove(self, part: Part) -> RemoveAction:
-        from deltalake.transaction import RemoveAction  # noqa: PLC0415
-
-        return RemoveAction(part.path, True, _now(), part.size, self._values(part))
-
-    def _load(self, version: int | None = None) -> DeltaTable:
-        from deltalake import DeltaTable  # noqa: PLC0415
-
-        self._check_checkpoints()
-        return DeltaTable(self.folder, version=version)
-
-    def forget(self) -> None:
-        """Drops the loaded table; it is loaded again on demand."""
-        self._table = None
-        self._checkpoint = None
-
-    # --- checkpoints ---------------------------------------------------------------------------------------
-    def tidy(self) -> None:
-        """Reads the new log entries and makes a checkpoint if one is due; it is optional and never raises."""
-        try:
-            if self._table is None:
-                return
-            self._table.update_incremental()
-            if self._checkpoint is None:
-                self._checkpoint = max(self.checkpoints(), default=0)
-            due = _CHECKPOINT_EVERY + zlib.crc32(self.folder.name.encode()) % _SPREAD
-            if self.newest - self._checkpoint >= due:
-                self.make_checkpoint(self.newest)
-                # The last two stay, for one may just be read, and the one that replaces vacuumed entries.
-                first = 0 if entry_file(self.folder, 0).exists() else 1
-                self._drop_checkpoints(self.checkpoints()[first:-2])
-        except Exception:  # noqa: BLE001 - the next write reports the problem
-            self.forget()
-
-    def checkpoints(self) -> list[int]:
-        """The numbers of the entries that have a checkpoint, ascending."""
-        found = [name.removesuffix(_CHECKPOINT) for name in names(self.folder / LOG) if name.endswith(_CHECKPOINT)]
-        return sorted(int(name) for name in found if name.isdecimal())
-
-    def make_checkpoint(self, number: int) -> None:
-        """Makes a durable checkpoint at the entry, for `deltalake` and other readers."""
-        log = self.folder / LOG
-        with _reporting(log):
-            table = self._table
-            if table is None or table.version() != number:
-                table = self._load(number)
-            table.create_checkpoint()
-            (log / _HINT).unlink(missing_ok=True)
-            file = self._checkpoint_file(number)
-            sync(file)
-            sync(log)
-            check = self._check_file(number)
-            check.parent.mkdir(exist_ok=True)
-            put(check, f"{zlib.crc32(file.read_bytes()):08x}\n".encode())
-            self._table = self._load()
-        self._checkpoint = number
-
-    def drop_checkpoints_before(self, base: int) -> None:
-        """Deletes checkpoints of entries before `base`, which has a checkpoint itself."""
-        self._drop_checkpoints([number for number in self.checkpoints() if number < base])
-
-    def _drop_checkpoints(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            # A checkpoint without its check is one that a crash left; a check without its checkpoint would mean damage.
-            self._check_file(number).unlink(missing_ok=True)
-            self._checkpoint_file(number).unlink(missing_ok=True)
-
-    def _check_checkpoints(self) -> None:
-        (self.folder / LOG / _HINT).unlink(missing_ok=True)
-        first = min(entry_numbers(self.folder), default=0)
-        for number in self.checkpoints():
-            file, check = self._checkpoint_file(number), self._check_file(number)
-            if not check.exists() and number > first:
-                file.unlink()  # a crash cut it short, and its entries still exist
-            elif read(check) != f"{zlib.crc32(read(file)):08x}\n".encode():
-                raise damaged(file, "its checksum is wrong")
-
-    def _checkpoint_file(self, number: int) -> Path:
-        return self.folder / LOG / f"{number:020}{_CHECKPOINT}"
-
-    def _check_file(self, number: int) -> Path:
-        return self.folder / CHECKS / f"{number:020}.checkpoint"
+    def adopt(self, staged: Staged) -> list[Path]:
+        """Goes on from an entry that a version pins; returns the files that may be deleted now."""
+        before, self.log = self.log, staged.log
+        self.begin_anew = False
+        # Files that an earlier entry replaced, and entries that two checkpoints replace.
+        found: list[Path] = []
+        if staged.merged or before.base != self.log.base:
+            known = {part.path for part in self.log.live.values()} | {part.path for part in self.log.kept.values()}
+            found, self.garbage = self.garbage, []
+            gone = [part.path for part in before.every if part.path not in known]
+            self.garbage = [self.folder / path for path in gone]
+            for path in gone:
+                self.held.pop(path, None)
+        if before.base != self.log.base:
+            log = self.folder / LOG
+            found += [
+                log / name for name in names(log) if (number := number_of(name)) is not None and number < before.base
+            ]
+        while sum(table.num_rows for table in self.held.values()) > _HELD_ROWS:
+            self.held.pop(next(iter(self.held)))
+        return found
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
+def mergeable(parts: Sequence[Part]) -> list[Part]:
+    """The newest of a table's files of changes, ascending, that should become one."""
+    begin, level, needed, rows = len(parts), 0, FAN, 0
+    while True:
+        first = begin
+        while first and parts[first - 1].level == level and parts[first - 1].rows <= LARGE_ROWS:
+            first -= 1
+        rows += sum(part.rows for part in parts[first:begin])
+        if begin - first < needed or rows > PART_ROWS:
+            break
+        begin, level, needed = first, level + 1, FAN - 1
+    chosen = list(parts[begin:])
+    if chosen and begin == 0 and chosen[0].rows > max(_FEW_ROWS, _MUCH_LARGER * sum(part.rows for part in chosen[1:])):
+        del chosen[0]
+    return chosen if len(chosen) > 1 else []
 
 
-def _no_hooks() -> Any:
-    from deltalake import PostCommitHookProperties  # noqa: PLC0415
+def all_mergeable(parts: Sequence[Part]) -> list[Part]:
+    """The newest of a table's files, ascending, that can become one."""
+    begin = len(parts)
+    rows = 0
+    while begin and not parts[begin - 1].snapshot and parts[begin - 1].rows <= LARGE_ROWS:
+        rows += parts[begin - 1].rows
+        if rows > PART_ROWS:
+            break
+        begin -= 1
+    chosen = list(parts[begin:])
+    return chosen if len(chosen) > 1 else []
 
-    return PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+
+def collapsed(rows: pa.Table, arity: int, base: int, *, begins: bool) -> pa.Table:
+    """Rows of changes, ascending, of which those up to `base` are the last of their facts; if nothing is before them, none is deleted."""
+    old = rows.filter(pc.less_equal(rows[VERSION], base))
+    if not old.num_rows:
+        return rows
+    new = rows.filter(pc.greater(rows[VERSION], base))
+    old = last_rows(old, arity)
+    if begins:
+        old = old.filter(pc.not_equal(old[OP].cast(pa.string()), "-"))
+    return pa.concat_tables([old, new])
 
 
-@contextmanager
-def _reporting(path: Path) -> Iterator[None]:
-    """Turns exceptions of `deltalake` and of the system into Evermat's errors."""
+def _entry_of(name: str) -> int | None:
     try:
-        yield
-    except EvermatError:
-        raise
-    except Exception as error:
-        why = system_error(error)
-        first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise (cannot_write(path, why) if why else damaged(path, first_line)) from error
+        return Part.of(name, 0).entry
+    except ValueError:
+        return None

@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.store.disk import damaged, names, put, read, sync, writing
+from evermat.store.disk import damaged, mkdir, names, put, read, remove_all, rename, sync, writing
 
-WRITTEN_FORMAT = 1
+WRITTEN_FORMAT = 2
 MARK = "evermat.json"
+MIGRATED = ".2"  # how folders are called until they replace those of format 1
 COMMITS, RELATIONS, PROGRAMS, LOCK = "commits", "relations", "programs", "lock"
 _KIND = "evermat state"
 _SUFFIX = ".new"
@@ -47,10 +47,15 @@ def read_format(path: Path) -> int:
     return int(found["format"])
 
 
-def check_written_format(path: Path) -> None:
-    """Raises a `StateError` unless the directory is a state of the format that is written."""
-    if (found := read_format(path)) != WRITTEN_FORMAT:
-        raise wrong_format(path, found, [WRITTEN_FORMAT])
+def place(path: Path, name: str) -> Path:
+    """The folder of this name in a state: of one that is being migrated the new one, until that gets the name."""
+    new = path / f"{name}{MIGRATED}"
+    return new if new.is_dir() else path / name
+
+
+def write_mark(path: Path) -> None:
+    """Records that a directory is a state of the format that is written."""
+    put(path / MARK, json.dumps({"format": WRITTEN_FORMAT, "kind": _KIND}).encode() + b"\n")
 
 
 def wrong_format(path: Path, found: int, known: Iterable[int]) -> StateError:
@@ -83,16 +88,17 @@ def new_folder(path: Path) -> tuple[Path, int]:
     temporary = path.parent / f"{prefix}{os.urandom(6).hex()}{_SUFFIX}"
     check_writable_path(path)
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        mkdir(path.parent)
         _remove_left_overs(path.parent, prefix)
-        temporary.mkdir()
+        mkdir(temporary)
         lock = take_lock(temporary)
         try:
             for name in (COMMITS, RELATIONS, PROGRAMS):
-                (temporary / name).mkdir()
-            put(temporary / MARK, json.dumps({"format": WRITTEN_FORMAT, "kind": _KIND}).encode() + b"\n")
+                mkdir(temporary / name)
+            write_mark(temporary)
         except BaseException:
-            shutil.rmtree(temporary, ignore_errors=True)
+            with suppress(OSError, StateError):
+                remove_all(temporary)
             os.close(lock)
             raise
     return temporary, lock
@@ -102,7 +108,7 @@ def publish(temporary: Path, path: Path) -> None:
     """Makes a new state visible at its path, all of it at once."""
     with writing(path):
         try:
-            temporary.rename(path)
+            rename(temporary, path)
         except OSError as error:
             if error.errno in {errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR}:
                 check_free(path)
@@ -110,7 +116,7 @@ def publish(temporary: Path, path: Path) -> None:
         try:
             sync(path.parent)
         except OSError:
-            path.rename(temporary)  # it may not survive a power loss, so it was not saved
+            rename(path, temporary)  # it may not survive a power loss, so it was not saved
             raise
 
 
@@ -139,7 +145,7 @@ def _remove_left_overs(parent: Path, prefix: str) -> None:
         with suppress(StateError, OSError):
             descriptor = take_lock(parent / name)
             try:
-                shutil.rmtree(parent / name, ignore_errors=True)
+                remove_all(parent / name)
             finally:
                 os.close(descriptor)
 

@@ -1,11 +1,11 @@
-"""Durable files, and errors of the system about files as Evermat's errors."""
+"""Files of a state: every operation that changes the disk, and the system's errors about files as Evermat's errors."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-from collections.abc import Iterator
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 
 _UNTOUCHED = "the newest version of the state is what it was"
-_OS_ERROR = re.compile(r"\(os error (\d+)\)")  # how Rust prints the number
+TEMPORARY = ".part"  # how names end of files that are not complete
 # Missing files are damage; with these the system, not the state, is at fault.
 _SYSTEM = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
@@ -35,14 +35,6 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise cannot_write(path, error.strerror or str(error)) from error
-
-
-def system_error(error: BaseException) -> str:
-    """The system's message if a library has passed on an error of the system; otherwise nothing."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    found = _OS_ERROR.search(str(error))
-    return os.strerror(int(found.group(1))) if found else ""
 
 
 def read(file: Path) -> bytes:
@@ -73,17 +65,116 @@ def sync(path: Path) -> None:
     """Makes the contents of a file, or the names in a folder, survive a power loss."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        fsync(descriptor, path)
     finally:
         os.close(descriptor)
 
 
+# --- operations that change the disk: all of the store's go through these, so that tests can stop at each ------------
+
+_watcher: Callable[[str, Path], None] | None = None
+
+
+def watch(watcher: Callable[[str, Path], None] | None) -> None:
+    """Calls a function before each operation that changes the disk, with the operation's name and path."""
+    global _watcher  # noqa: PLW0603 - one process has one disk
+    _watcher = watcher
+
+
+def _about_to(operation: str, path: Path) -> None:
+    if _watcher is not None:
+        _watcher(operation, path)
+
+
+def create(file: Path) -> int:
+    """Opens an empty file to write, and returns its descriptor."""
+    _about_to("create", file)
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+
+
+def write(descriptor: int, data: bytes | memoryview, file: Path) -> None:
+    """Writes all of the bytes."""
+    _about_to("write", file)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def fsync(descriptor: int, path: Path) -> None:
+    """Makes what was written survive a power loss."""
+    _about_to("fsync", path)
+    os.fsync(descriptor)
+
+
+def write_file(file: Path, contents: bytes | memoryview) -> None:
+    """Writes a whole file, not yet durably."""
+    descriptor = create(file)
+    try:
+        write(descriptor, contents, file)
+    finally:
+        os.close(descriptor)
+
+
+def overwrite(file: Path, contents: bytes) -> None:
+    """Replaces the first bytes of a file in place."""
+    _about_to("write", file)
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        os.pwrite(descriptor, contents, 0)
+    finally:
+        os.close(descriptor)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Gives a file or folder its name; a file of that name is replaced."""
+    _about_to("rename", new)
+    old.rename(new)
+
+
+def unlink(path: Path) -> None:
+    """Removes a file, or a link, if it exists."""
+    _about_to("unlink", path)
+    path.unlink(missing_ok=True)
+
+
+def mkdir(folder: Path) -> None:
+    """Makes a folder, and those above it, unless it exists."""
+    if not folder.is_dir():
+        _about_to("mkdir", folder)
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def remove(path: Path) -> Iterator[int]:
+    """Removes whatever has this name, and yields the size of each file; links are removed, not followed."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(found.st_mode):
+        for name in names(path):
+            yield from remove(path / name)
+        _about_to("rmdir", path)
+        path.rmdir()
+    else:
+        unlink(path)
+        yield found.st_size
+
+
+def remove_all(path: Path) -> None:
+    """Removes whatever has this name."""
+    for _ in remove(path):
+        pass
+
+
 def put(file: Path, contents: bytes) -> None:
     """Writes a whole file durably and atomically."""
-    temporary = file.with_name(f".{file.name}.part")
-    with temporary.open("wb") as out:
-        out.write(contents)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(file)
+    temporary = temporary_of(file)
+    write_file(temporary, contents)
+    sync(temporary)
+    rename(temporary, file)
     sync(file.parent)
+
+
+def temporary_of(file: Path) -> Path:
+    """The name that a file has until it is complete."""
+    return file.with_name(f".{file.name}{TEMPORARY}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,22 +12,32 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from evermat.core import EvermatError
 from evermat.store.chunked_write import Pieces, surely_empty
-from evermat.store.commits import Pin, Row
-from evermat.store.data_files import Columns, stored_columns
-from evermat.store.delta_log import Part
-from evermat.store.directory import RELATIONS, check_free, check_written_format, new_folder
-from evermat.store.disk import names, writing
-from evermat.store.formats.format_1 import program_name
+from evermat.store.commits import Row
+from evermat.store.data_files import Columns, Part, stored_columns
+from evermat.store.directory import (
+    PROGRAMS,
+    RELATIONS,
+    WRITTEN_FORMAT,
+    check_free,
+    new_folder,
+    place,
+    read_format,
+    take_lock,
+    wrong_format,
+)
+from evermat.store.disk import TEMPORARY, names, remove, remove_all, writing
+from evermat.store.formats.format_2 import program_name
+from evermat.store.migration import finish_migration, migrate
 from evermat.store.names import folder_name
-from evermat.store.vacuum import sweep
+from evermat.store.retention import DEFAULT, Keep
 from evermat.store.version import Entry, Version
 from evermat.store.writer import Job, Writer
 
-# So many files of changes are merged to one; so many rows of changes are worth a new snapshot.
-_MANY_FILES = 64
-_MANY_ROWS = 10_000
-_MUCH_LARGER = 4  # a file that is so much larger than all later ones is not rewritten with them
+_MANY_ROWS = 10_000  # rows of changes that are worth a new snapshot
+_WRITABLE = (1, WRITTEN_FORMAT)  # the formats of states that can be written to
+_TIDY_EVERY = 16  # versions after which tables are looked for that no version needs
 
 
 class Store(Writer):
@@ -45,6 +54,9 @@ class Store(Writer):
     def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
         super().__init__(path, target, lock)
         self._schemas: dict[str, tuple[pa.Schema, Columns]] = {}
+        self._known: Mapping[str, pa.Schema] | None = None  # the schemas of the last version
+        self._just_changed: list[str] = []  # the relations that the last version changed
+        self._gone: list[str] = []  # tables that no version needs
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
@@ -58,28 +70,59 @@ class Store(Writer):
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """A state to read; readers take no lock."""
         directory = Path(os.path.realpath(path))
-        check_written_format(directory)
+        if (found := read_format(directory)) != WRITTEN_FORMAT:
+            raise wrong_format(directory, found, [WRITTEN_FORMAT])
         store = cls(directory)
         store.refresh()
+        return store
+
+    @classmethod
+    def open_to_write(cls, path: str | os.PathLike[str]) -> Self:
+        """A locked state at its newest version; one of an older format is migrated first.
+
+        Raises:
+            StateError: it is not a state directory, another writer has locked it, or it is damaged.
+            ResourceError: the disk is full or not writable; nothing has changed.
+        """
+        directory = Path(os.path.realpath(path))
+        if (found := read_format(directory)) not in _WRITABLE:
+            raise wrong_format(directory, found, _WRITABLE)
+        store = cls(directory, lock=take_lock(directory))
+        try:
+            if read_format(directory) != WRITTEN_FORMAT:  # again, for another writer may just have done it
+                migrate(directory)
+            store.lock()
+            store.refresh()
+        except BaseException:
+            store.close()
+            raise
         return store
 
     def close(self) -> None:
         """Releases the lock, and deletes a new state without a version."""
         super().close()
-        self._tidier.shutdown()
         if self._lock is not None:
             if self._target is not None:
-                shutil.rmtree(self._path, ignore_errors=True)
+                with suppress(OSError, EvermatError):
+                    remove_all(self._path)
             os.close(self._lock)
             self._lock = None
 
     def __del__(self) -> None:
         """Releases the lock."""
         if self._lock is not None:
-            self._tidier.shutdown()
             os.close(self._lock)
 
+    def _recover(self) -> None:
+        with writing(self._path):
+            finish_migration(self._path)
+        super()._recover()
+
     # --- versions ------------------------------------------------------------------------------------------
+    def keep(self, keep: Keep | None) -> None:
+        """Has the next version, and those after it, keep so many versions; None changes nothing."""
+        self._keep = keep or self._keep
+
     def commit(
         self,
         entry: Entry,
@@ -105,39 +148,60 @@ class Store(Writer):
         """
         self.check_newest()
         number = self._seen + 1
-        last = None if self._target is not None else self._commits.last
-        before = {name: pin for name, pin in last.pins.items() if not pin.dropped} if last else {}
+        same = schemas is self._known and not dropped
+        jobs = self._changes(changes) if same else self._jobs(changes, schemas, dropped)
+        last = self._commits.newest
+        keep = self._keep or (Keep.of(last.keep) if last is not None else DEFAULT)
+        now = datetime.now(UTC)
+        oldest = 1 if last is None else self._oldest(keep, last.oldest, number, now)
+        row = Row.of(entry, number, now, program_name(entry.program.encode()), oldest, keep.text)
+        tidy = number % _TIDY_EVERY == 0
+        gone = self._no_longer_needed(oldest) if tidy else []
+        self._known = None
+        self._write(jobs, row, gone=gone, program=entry.program)
+        self._known = schemas
+        self._just_changed = [job.relation for job in jobs if not job.died]
+        if tidy:
+            self._remove_tables(gone)
+        return self.latest
+
+    def _changes(self, changes: Mapping[str, Pieces]) -> list[Job]:
+        """Changes of the same relations as in the version before."""
+        jobs = []
+        for name, rows in changes.items():
+            if not surely_empty(rows):
+                pin = self._pin(self._seen, name)
+                jobs.append(Job(name, pin.folder, pin.columns, rows, pin))
+        return jobs
+
+    def _jobs(
+        self, changes: Mapping[str, Pieces], schemas: Mapping[str, pa.Schema], dropped: Collection[str]
+    ) -> list[Job]:
+        """Changes of relations, some of which may be new or dropped."""
+        pins = self._commits.pins
+        before = {pin.relation: pin for pin in pins.values() if pin.is_of(self._seen)}
         unknown = [*(changes.keys() - schemas.keys() - set(dropped)), *(before.keys() - schemas.keys() - set(dropped))]
         if unknown:
             raise ValueError(f"`{unknown[0]}` is neither a relation of the program nor dropped")
-        retired = [*last.retired_folders, *(p.folder for p in last.pins.values() if p.dropped)] if last else []
         jobs: list[Job] = []
-        pins: dict[str, Pin | None] = {}  # in the order of the schemas; None is filled in by a job
-        taken = {pin.folder for pin in before.values()}.union(retired, names(self._path / RELATIONS))
+        taken = {*pins, *names(place(self._path, RELATIONS))}
         for name, schema in schemas.items():
             columns = self._columns(name, schema)
-            old = before.get(name) if name not in dropped else None
-            rows = changes.get(name)
-            if old is None or old.columns != columns:
-                if name in before:
-                    retired.append(before[name].folder)
+            old, rows = before.get(name), changes.get(name)
+            if old is not None and (name in dropped or old.columns != columns):
+                jobs.append(Job(name, old.folder, old.columns, None, old, died=True))
+                old = None
+            if old is None:
                 folder = folder_name(name, taken)
                 taken.add(folder)
                 jobs.append(Job(name, folder, columns, rows, None))
             elif not surely_empty(rows):
                 jobs.append(Job(name, old.folder, columns, rows, old))
-            pins[name] = old
         for name in dropped:
             if name in before and name not in schemas:
-                old, rows = before[name], changes.get(name)
-                if not surely_empty(rows):
-                    jobs.append(Job(name, old.folder, old.columns, rows, old, dropped=True))
-                else:
-                    retired.append(old.folder)
-        oldest = last.oldest if last else 1
-        row = Row.of(entry, number, datetime.now(UTC), program_name(entry.program.encode()), oldest)
-        self._write(jobs, row, pins, retired, entry.program)
-        return self.latest
+                old = before[name]
+                jobs.append(Job(name, old.folder, old.columns, changes.get(name), old, died=True))
+        return jobs
 
     def _columns(self, name: str, schema: pa.Schema) -> Columns:
         """The stored columns of a relation, cached: computing them for thousands of relations takes time."""
@@ -146,72 +210,98 @@ class Store(Writer):
             known = self._schemas[name] = (schema, stored_columns(schema))
         return known[1]
 
-    def compact(
-        self,
-        snapshots: Mapping[str, Pieces],
-        counters: Any,
-        merged: Mapping[str, tuple[tuple[Part, ...], Pieces]] | None = None,
-    ) -> None:
-        """Replaces files of relations by fewer; the version and its facts stay the same.
+    def compact(self, snapshots: Mapping[str, Pieces], counters: Any) -> None:
+        """Writes snapshots of relations, from which the newest version is read faster; its facts stay the same.
 
         Args:
-            snapshots: For each relation all its rows in the newest version, as for `commit`; they replace all files.
+            snapshots: For each relation all its rows in the newest version, as for `commit`.
             counters: The version's counters from now on.
-            merged: For each relation its newest files of changes, and rows with the same effect: for every fact in
-                them, whether it holds now.
         """
         self.check_newest()
         last = self._row(self._seen)
         jobs = []
         for name, rows in snapshots.items():
             pin = self._pin(self._seen, name)
-            replaced = tuple(self._parts(pin))
-            if replaced:
-                jobs.append(Job(name, pin.folder, pin.columns, rows, pin, replaced))
-        for name, (replaced, rows) in (merged or {}).items():
-            pin = self._pin(self._seen, name)
-            kept = tuple(part for part in self._parts(pin) if part not in replaced)
-            jobs.append(Job(name, pin.folder, pin.columns, rows, pin, replaced, kept))
-        row = replace(last, kind="compaction", counters=json.dumps(counters))
-        self._write(jobs, row, dict(last.pins), last.retired_folders, None)
+            if self._log(pin).live:
+                jobs.append(Job(name, pin.folder, pin.columns, rows, pin, snapshot=True))
+        self._write(jobs, replace(last, kind="compaction", counters=counters, complete=False))
 
-    def vacuum(self, keep: int) -> tuple[int, int]:
-        """Keeps the newest `keep` versions, deletes all files that they do not need, and returns their number and bytes."""
-        if keep < 1:
-            raise ValueError("at least one version is kept")
-        self.check_newest()
-        last = self._row(self._seen)
-        oldest = max(last.oldest, self._seen - keep + 1)
-        # First the state records what it no longer keeps; a crash from here on only leaves more files to delete.
-        known = {pin.folder for row in self._commits.rows() if row.version >= oldest for pin in row.pins.values()}
-        retired = [folder for folder in last.retired_folders if folder in known]
-        row = replace(last, kind="vacuum", oldest=oldest, retired=json.dumps(retired))
-        self._write([], row, dict(last.pins), retired, None, keep=oldest)
-        self._wait_for_tidying()
-        with writing(self._path):
-            removed = sweep(self._path, self._commits, self._writer, self._log)
-        self._logs.clear()
-        return removed
+    def outgrown(self) -> list[str]:
+        """The relations that the last version changed and that have so many changes that reading them takes notably longer."""
+        return [name for name in self._just_changed if self.needs_snapshot(name)]
 
-    # --- what is worth writing again -----------------------------------------------------------------------
     def needs_snapshot(self, name: str) -> bool:
         """Whether a relation has so many changes that reading it takes notably longer."""
         whole, changes = self._snapshot_and_changes(name)
         return sum(part.rows for part in changes) > max(_MANY_ROWS, sum(part.rows for part in whole) // 2)
 
-    def many_changes(self, name: str) -> tuple[Part, ...]:
-        """The newest files of changes of a relation if there are so many that one should replace them."""
-        _, changes = self._snapshot_and_changes(name)
-        if len(changes) <= _MANY_FILES:
-            return ()
-        newer = sum(part.rows for part in changes)
-        for position, part in enumerate(changes):
-            newer -= part.rows
-            if part.rows <= _MUCH_LARGER * newer:
-                return tuple(changes[position:])
-        return ()
-
     def _snapshot_and_changes(self, name: str) -> tuple[list[Part], list[Part]]:
-        parts = self._parts(self._pin(self._seen, name))
-        first = [part for part in parts if part.version == parts[0].version]
+        parts = self._parts(self._pin(self._seen, name), self._seen)
+        first = [part for part in parts if part.last == parts[0].last]
         return first, parts[len(first) :]
+
+    # --- what is no longer kept ----------------------------------------------------------------------------
+    def vacuum(self, keep: int | str | Keep) -> tuple[int, int]:
+        """Keeps the newest versions, deletes all files that they do not need, and returns their number and bytes."""
+        keep = keep if isinstance(keep, Keep) else Keep.of(keep)
+        self.check_newest()
+        last = self._row(self._seen)
+        # A disk that is full has room again without the files that nothing needs.
+        first = self._sweep(last.oldest)
+        oldest = self._oldest(keep, last.oldest, last.version, datetime.now(UTC), exactly=True)
+        row = replace(last, kind="vacuum", oldest=oldest, complete=False)
+        gone = self._no_longer_needed(oldest)
+        jobs = [
+            Job(pin.relation, folder, pin.columns, None, pin, rewrite=True)
+            for folder, pin in self._commits.pins.items()
+            if folder not in gone and len(self._log(pin).every) > 1
+        ]
+        replaced = self._write(jobs, row, gone=gone, tidy=True)
+        with writing(self._path):
+            sizes = [size for file in replaced for size in remove(file)]
+            for table in self._tables.values():
+                table.garbage.clear()
+            count, size = self._sweep(oldest)
+        return first[0] + len(sizes) + count, first[1] + sum(sizes) + size
+
+    def _sweep(self, oldest: int) -> tuple[int, int]:
+        """Deletes what no version needs, whoever left it; returns the number of files and bytes."""
+        count = size = 0
+        pins = self._commits.pins
+        with writing(self._path):
+            relations = place(self._path, RELATIONS)
+            programs = {row.program for row in self._commits.rows() if row.version >= oldest - 1}
+            found = [
+                self._remove_unknown(relations, lambda name: name not in pins),
+                self._remove_unknown(self._path / PROGRAMS, lambda name: name not in programs),
+            ]
+            for folder, pin in pins.items():
+                found.append(self._sweep_table(relations / folder, {part.path for part in self._log(pin).every}))
+            found.append(self._sweep_table(self._commits.folder, {part.path for part in self._commits.log.every}))
+        for files, total in found:
+            count, size = count + files, size + total
+        return count, size
+
+    def _sweep_table(self, folder: Path, needed: set[str]) -> tuple[int, int]:
+        ends = (".parquet", TEMPORARY)
+        return self._remove_unknown(folder, lambda name: name.endswith(ends) and name not in needed)
+
+    def _oldest(self, keep: Keep, oldest: int, number: int, now: datetime, *, exactly: bool = False) -> int:
+        """The oldest version to keep once there is a newest one of a number, given the one that is kept until now."""
+        if keep.count is not None:
+            return max(oldest, number - keep.count + 1)
+        if not exactly and number % _TIDY_EVERY:
+            return oldest
+        times = {row.version: row.time for row in self._commits.rows() if row.version >= oldest}
+        return max(oldest, keep.oldest(sorted(times.items()), now))
+
+    def _no_longer_needed(self, oldest: int) -> list[str]:
+        """The tables that no version from the one before `oldest` on has, nor changes."""
+        return [pin.folder for pin in self._commits.pins.values() if pin.died is not None and pin.died < oldest]
+
+    def _remove_tables(self, gone: list[str]) -> None:
+        """Deletes the tables that were not needed some versions ago; the next ones later, for they may just be read."""
+        before, self._gone = self._gone, gone
+        with suppress(OSError, EvermatError):
+            for folder in before:
+                remove_all(self._folder(folder))

@@ -1,56 +1,54 @@
 """Writes a version to a state atomically: all of it becomes durable with one row, or, after a failure, none of it.
 
-Data files are written first, then log entries, and the row, which makes the version, only when all of these are on
-the disk. A failed write is undone by its writer or, after a crash, by the next writer.
+Data files are written first, and log entries under temporary names. When these are on the disk the entries get their
+names, and when that is durable the entry of the row, which makes the version. Only then is deleted what is no longer
+needed. A failed write is undone by its writer or, after a crash, by the next writer.
 
 A crash between a relation's log entry and the row that pins it leaves entries that no version pins. Readers never see
-them. They must be undone before the next version, which would otherwise seem to include their rows. A complete entry may
-have been read by another Delta reader, and entries never change once they can be read: so it is undone by one more
-entry. An incomplete entry, which only a power loss leaves, is not readable and is deleted.
+them. They must be undone before the next version, which would otherwise seem to include their rows. Another Delta reader
+may have read such an entry, and entries never change once they can be read: so it is undone by one more entry, and the
+next entry begins a new checksum with a checkpoint.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+import time
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+
+import pyarrow as pa
 
 from evermat.core import EvermatError, Problem, StateError, uninterrupted
 from evermat.core import error_catalogue as errors
 from evermat.store.chunked_write import Order, Pieces, write_rows
-from evermat.store.commits import Commits, Pin, Row, commit_writer
-from evermat.store.data_files import Columns, delta_fields
-from evermat.store.delta_log import Log, Part, entry_file, entry_numbers, whole_entry
-from evermat.store.delta_table import TableWriter
-from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, publish, take_lock
-from evermat.store.disk import names, put, sync, writing
-from evermat.store.formats.format_1 import Reader
+from evermat.store.commits import FIELDS, Commits, Pin, Row, encoded, merged_rows, write_witness
+from evermat.store.data_files import Columns, Part, PartName, delta_fields, table_schema, write_part
+from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
+from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place, publish, take_lock
+from evermat.store.disk import mkdir, names, put, read, remove, remove_all, sync, temporary_of, unlink, writing
+from evermat.store.formats.format_2 import Reader
+from evermat.store.retention import Keep
 
-_T = TypeVar("_T")
+_MANY_SYNCS = 64  # with more files than this it is faster to let threads wait for the disk
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Rows for one table: its folder, and the files that they replace."""
+    """Rows for one table: all facts as of the newest version if it is a snapshot, otherwise the changes of a new version."""
 
     relation: str
     folder: str
     columns: Columns
     rows: Pieces | None
     before: Pin | None
-    replaced: tuple[Part, ...] = ()
-    kept: tuple[Part, ...] = ()  # if some are replaced: all others
-    dropped: bool = False
-
-    def changes(self, parts: Sequence[Part]) -> bool:
-        """Whether a log entry is needed if the rows became these files: pieces may turn out to be empty."""
-        return bool(parts or self.replaced or self.before is None)
+    snapshot: bool = False
+    died: bool = False
+    rewrite: bool = False  # merges what can be merged
 
 
 class Writer(Reader):
@@ -60,12 +58,19 @@ class Writer(Reader):
     """
 
     def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
-        super().__init__(path, target)
+        super().__init__(path)
+        self._target = target  # the path that a new state gets with its first version
         self._lock = lock
-        self._clean = lock is not None  # nothing of a crash is left
-        self._writers: dict[str, TableWriter] = {}
-        self._tidier = ThreadPoolExecutor(max_workers=1, thread_name_prefix="store-tidy")
-        self._tidying: list[Future[None]] = []
+        self._clean = target is not None  # nothing of a crash is left
+        self._tables: dict[str, TableWriter] = {}
+        self._undone: dict[str, int] = {}  # tables with entries that no version pins, and the last of these
+        self._made: list[Path] = []  # by a write that is not complete
+        self._keep: Keep | None = None  # from the next version on
+
+    @property
+    def path(self) -> Path:
+        """The path of the state, which a new one gets with its first version."""
+        return self._target or self._path
 
     # --- who may write -------------------------------------------------------------------------------------
     def lock(self) -> None:
@@ -82,34 +87,38 @@ class Writer(Reader):
 
     def unlock(self) -> None:
         """Stops being the writer but stays a reader."""
-        self._wait_for_tidying()
         if self._lock is not None and self._target is None:
             os.close(self._lock)
             self._lock = None
 
     def _recover(self) -> None:
-        """Brings every table back to where the newest version pins it."""
-        self._wait_for_tidying()
+        """Brings every table back to where the newest version pins it, and removes what a crash left."""
         self._logs.clear()
-        self._writers.clear()
-        commits = self._commits = Commits.read(self._path / COMMITS)
+        self._tables.clear()
+        self._undone.clear()
+        commits = self._commits = Commits.read(place(self._path, COMMITS))
         with writing(self._path):
-            if commits.torn is not None:
-                entry_file(commits.folder, commits.torn).unlink()
-                sync(entry_file(commits.folder, commits.torn).parent)
-            sync(entry_file(commits.folder, commits.entry))  # which a crash may have prevented
-            commits.complete()
-            newest = commits.last
-            for pin in newest.pins.values():
-                numbers = entry_numbers(self._folder(pin.folder))
-                if numbers and numbers[-1] > pin.delta:
-                    _undo(self._writer(pin.folder, pin.columns), self._log(pin), pin.delta)
-            known = {pin.folder for pin in newest.pins.values()}.union(newest.retired_folders)
-            relations = self._path / RELATIONS
-            for folder in [name for name in names(relations) if name not in known]:
-                shutil.rmtree(relations / folder)
-        self._logs.clear()
+            _remove_temporaries(commits.folder)
+            sync(entry_file(commits.folder, commits.entry).parent)  # which a crash may have prevented
+            write_witness(commits.folder, commits.entry)
+            for pin in commits.pins.values():
+                found = _remove_temporaries(self._folder(pin.folder))
+                if found > pin.delta:
+                    self._undone[pin.folder] = _undo(self._folder(pin.folder), self._log(pin), found)
+            self._remove_unknown(self._path / PROGRAMS, lambda name: not name.endswith(".dl"))
+            relations = place(self._path, RELATIONS)
+            self._remove_unknown(relations, lambda name: name not in commits.pins)
         self._clean = True
+
+    def _remove_unknown(self, folder: Path, unknown: Callable[[str], bool]) -> tuple[int, int]:
+        """Removes what is in a folder but unknown; returns the number of files and bytes."""
+        sizes = [
+            size
+            for name in (() if folder.is_symlink() else names(folder))
+            if unknown(name)
+            for size in remove(folder / name)
+        ]
+        return len(sizes), sum(sizes)
 
     def check_newest(self) -> None:
         """Raises an error unless the state is locked by this writer and its newest version is the one that it saw."""
@@ -120,156 +129,291 @@ class Writer(Reader):
         if not self._clean:
             self._recover()
         if entry_file(self._commits.folder, self._commits.entry + 1).exists():
-            self._commits = Commits.read(self._commits.folder)
+            self._look()
         if self._commits.last.version != self._seen:
             details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
             raise StateError(Problem(errors.STATE_MOVED, details))
 
     # --- all or nothing ------------------------------------------------------------------------------------
     def _write(
-        self,
-        jobs: list[Job],
-        row: Row,
-        pins: Mapping[str, Pin | None],
-        retired: list[str],
-        program: str | None,
-        *,
-        keep: int | None = None,
-    ) -> None:
-        """Writes files, log entries and at last the row, each durable before the next begins."""
-        entries = {self._folder(job.folder): self._writer(job.folder, job.columns).newest + 1 for job in jobs}
+        self, jobs: Sequence[Job], row: Row, *, gone: Iterable[str] = (), program: str | None = None, tidy: bool = False
+    ) -> list[Path]:
+        """Writes files, log entries and at last the row; returns files that may be deleted now, as `tidy` does later.
+
+        `gone` are tables that no kept version needs.
+        """
+        now = time.time_ns() // 1_000_000
         try:
-            if program is not None:
-                self._write_program(row.program, program)
-            made, syncs = self._write_tables(jobs, row.version)
-            with uninterrupted():
-                complete = {name: made.get(name, pin) for name, pin in pins.items()} | made
-                unused = [job.folder for job in jobs if job.dropped and job.relation not in made]
-                row = row.with_pins({n: pin for n, pin in complete.items() if pin is not None}, [*retired, *unused])
-                self._commits.append(self._commit_writer(), row, partial(self._make_durable, syncs), keep=keep)
-                if self._target is not None:
-                    self._publish()
-                self._seen = row.version
+            written = self._write_rows(jobs, row.version)
+            with writing(self.path):
+                if program is not None:
+                    self._write_program(row.program, program)
+                staged, row = self._stage(jobs, written, row, now)
+                dropped = dict.fromkeys(gone)
+                row = replace(row, tables={**row.tables, **dropped})
+                head, part, row = self._stage_row(row, now, whole=tidy)
+                with uninterrupted():
+                    self._make_durable(staged, head)
+                    if self._target is not None:
+                        self._publish()
+                    self._adopt(head, part, row)
         except BaseException:
-            self._abandon(row, entries)
+            self._abandon(row)
             raise
-        for writer in [self._commit_writer(), *(self._writer(job.folder, job.columns) for job in jobs)]:
-            self._tidying.append(self._tidier.submit(writer.tidy))
+        return self._garbage([*staged, head])
 
-    def _write_tables(self, jobs: list[Job], version: int) -> tuple[dict[str, Pin], list[Callable[[], None]]]:
-        """Writes the rows and the log entries; returns the new pins, and what makes it all durable."""
-        writers = {job.folder: self._writer(job.folder, job.columns) for job in jobs}
+    def _write_rows(self, jobs: Sequence[Job], version: int) -> list[list[tuple[Part, pa.Table]]]:
+        """Writes the rows of each job to files."""
+        orders = []
         for job in jobs:
-            if job.before is not None:
-                self._log(job.before)  # checks it: a damaged log must not get a new checksum
-        orders = [
-            Order(self._folder(job.folder), writers[job.folder].newest + 1, version, job.columns, job.rows)
-            for job in jobs
-        ]
-        written = zip(jobs, write_rows(self._pool, orders, self.path), strict=True)
-        changed = [(job, parts) for job, parts in written if job.changes(parts)]
-        self._wait_for_tidying()  # a checkpoint must not include an entry that no version pins yet
-        # An entry that replaces files states the whole contents, so that nothing before it need be read.
-        entries = self._all(
-            [partial(writers[job.folder].write, [*job.kept, *parts], job.replaced) for job, parts in changed]
+            table = self._table(job)
+            name = PartName(table.log.delta + 1, version, version, 0, job.snapshot)
+            orders.append(Order(table.folder, name, job.columns, job.rows))
+        return write_rows(self._pool, orders, self.path, self._made)
+
+    def _stage(
+        self, jobs: Sequence[Job], written: list[list[tuple[Part, pa.Table]]], row: Row, now: int
+    ) -> tuple[list[Staged], Row]:
+        """Writes, under temporary names, the log entries; returns these and the row with its pins."""
+        base = row.oldest - 1
+        staged: list[Staged] = []
+        pins: dict[str, Pin | None] = {}
+        changed = []
+        for job, files in zip(jobs, written, strict=True):
+            table, parts = self._table(job), [part for part, _ in files]
+            if job.snapshot and not parts:
+                name = PartName(table.log.delta + 1, row.version, row.version, 0, snapshot=True)
+                parts = [self._write_part(table.folder, name, 0, table_schema(job.columns).empty_table())]
+            action = self._action(job, table, parts, base)
+            if action is None and job.before is not None:
+                if job.died:
+                    pins[job.folder] = replace(job.before, died=row.version)
+                continue
+            for part, rows in files:
+                table.hold(part, rows)
+            self._made.append(temporary_of(entry_file(table.folder, table.log.delta + 1)))
+            staged.append(table.stage(action or Action(), now))
+            log = staged[-1].log
+            born = row.version if job.before is None else job.before.born
+            died = row.version if job.died else None if job.before is None else job.before.died
+            relation = job.relation if job.before is None else job.before.relation
+            pins[job.folder] = Pin(relation, job.folder, log.base, log.delta, log.checksum, job.columns, born, died)
+            if parts and not job.snapshot and not job.rewrite:
+                changed.append(job.folder)
+        return staged, replace(row, tables=pins, changed=tuple(changed))
+
+    def _action(self, job: Job, table: TableWriter, parts: Sequence[Part], base: int) -> Action | None:
+        """The changes of an entry; None if there are none."""
+        log = table.log
+        if job.snapshot:
+            removed = log.current
+            forgotten = table.unneeded(log.kept.values(), base, parts[0].first)
+            unneeded = set(table.unneeded(removed, base, parts[0].first))
+            return Action((), parts, removed, [p for p in removed if p not in unneeded], forgotten)
+        if not parts and not job.rewrite:
+            return None
+        old = all_mergeable(log.current) if job.rewrite else table.due()
+        merged = table.merge(old, job.columns, base, self._made) if old else []
+        forgotten = table.unneeded(log.kept.values(), base)
+        if not parts and not old and not forgotten:
+            return None
+        return Action(parts, merged, old, (), forgotten)
+
+    def _stage_row(self, row: Row, now: int, *, whole: bool = False) -> tuple[Staged, Part, Row]:
+        """Writes the row and, under a temporary name, the log entry that makes its version."""
+        commits = self._commits
+        table = self._commit_table()
+        number = table.log.delta + 1
+        current = table.log.current
+        old = current if whole else mergeable(current)
+        rearranged: list[Part] = []
+        if old:
+            rows = [found for part in old for found in commits.rows_in(part)]
+            rows = merged_rows(rows, row.oldest - 1, commits.pins)
+            level = min(max(part.level for part in old) + 1, 9)
+            name = PartName(number, rows[0].version, rows[-1].version, level)
+            rearranged = [self._write_part(table.folder, name, 0, encoded(rows, None))]
+        if commits.newest is None:
+            row = replace(row, complete=True)
+        name = PartName(number, row.version, row.version)
+        part = self._write_part(table.folder, name, 1, encoded([row], commits.newest))  # comes after the merged rows
+        rest = [one for one in current if one not in old]
+        removed = [*old]
+        # The first row of the table must have all counters, as the first one of a merged file has.
+        while rest and rest[0].last < row.oldest - 1 and (rest[1].level if len(rest) > 1 else rearranged):
+            removed.append(rest.pop(0))
+        self._made.append(temporary_of(entry_file(table.folder, number)))
+        action = Action([part], rearranged, removed)
+        staged = table.stage(action, now, lambda log: {"base": log.base, "chain": log.checksum})
+        return staged, part, row
+
+    def _write_part(self, folder: Path, name: PartName, number: int, rows: pa.Table) -> Part:
+        part = write_part(folder, name, number, rows)
+        self._made.append(folder / part.path)
+        return part
+
+    def _make_durable(self, staged: Sequence[Staged], head: Staged) -> None:
+        """Gives the entries their names, each when all that it needs is on the disk."""
+        self._sync_all([file for one in (*staged, head) for file in one.files])
+        for one in staged:
+            one.table.publish(one)
+        folders = [folder for one in (*staged, head) for folder in (one.file.parent, one.table.folder)]
+        if any(one.log.delta == 0 for one in staged) or head.log.delta == 0:
+            folders += [place(self._path, RELATIONS), self._path]
+        self._sync_all(folders)
+        head.table.publish(head)
+        try:
+            sync(head.file.parent)
+        except BaseException:
+            unlink(head.file)  # it may not survive a power loss, so it is not committed
+            raise
+        write_witness(head.table.folder, head.log.delta)
+
+    def _sync_all(self, paths: Sequence[Path]) -> None:
+        if len(paths) > _MANY_SYNCS:
+            list(self._pool().map(sync, paths))
+        else:
+            for path in paths:
+                sync(path)
+
+    def _adopt(self, head: Staged, part: Part, row: Row) -> None:
+        self._commits = replace(self._commits, folder=head.table.folder).followed_by(
+            replace(head.log, folder=head.table.folder), part, row
         )
-        pins = {job.relation: self._new_pin(job, n, version) for (job, _), n in zip(changed, entries, strict=True)}
-        return pins, [partial(writers[job.folder].sync, parts) for job, parts in changed]
+        self._seen = row.version
+        self._made.clear()
 
-    def _make_durable(self, syncs: list[Callable[[], None]]) -> None:
-        self._all(syncs)
-        with writing(self.path):
-            sync(self._path / RELATIONS)
-
-    def _new_pin(self, job: Job, entry: int, version: int) -> Pin:
-        old = job.before
-        compacted = bool(job.replaced)
-        base = entry if compacted or old is None else old.base
-        if compacted:
-            self._logs.pop((job.folder, base), None)
-        log = self._logs.setdefault((job.folder, base), Log(self._folder(job.folder), base))
-        changed = old.changed if compacted and old is not None else version
-        return Pin(job.folder, base, entry, log.checksum(entry), changed, job.columns, dropped=job.dropped)
+    def _garbage(self, staged: Sequence[Staged]) -> list[Path]:
+        """Goes on from the new entries, and deletes what earlier ones replaced; returns what these replaced."""
+        found = [file for one in staged for file in one.table.adopt(one)]
+        for one in staged:
+            if one.table.name != COMMITS:
+                self._logs[one.table.folder.name] = one.log
+                self._undone.pop(one.table.folder.name, None)
+        with suppress(OSError):
+            for file in found:
+                unlink(file)
+        return [file for one in staged for file in one.table.garbage]
 
     def _write_program(self, name: str, text: str) -> None:
         file = self._path / PROGRAMS / name
         raw = text.encode()
-        with writing(file):
-            if not file.exists() or file.read_bytes() != raw:
-                put(file, raw)
+        if name == self._program:
+            return
+        if not file.exists() or read(file) != raw:
+            self._made.append(temporary_of(file))
+            put(file, raw)
+        self._program = name
+
+    _program = ""  # the last one that was surely written
 
     def _publish(self) -> None:
         assert self._target is not None
-        with writing(self.path):
-            sync(self._path)
+        sync(self._path)
         publish(self._path, self._target)
-        entry = self._commits.entry
-        self._path, self._target = self._target, None
-        self._writers.clear()
-        self._logs.clear()
-        self._commits = Commits.read(self._path / COMMITS)
-        assert self._commits.entry == entry
+        old, self._path, self._target = self._path, self._target, None
+        for table in self._tables.values():
+            table.folder = self._path / table.folder.relative_to(old)
+            table.log.folder = table.folder
 
-    def _abandon(self, row: Row, entries: Mapping[Path, int]) -> None:
+    def _abandon(self, row: Row) -> None:
         """Undoes a failed write: first the rows are deleted, so that a full disk has room to undo the log entries."""
+        made, self._made = self._made, []
+        self._program = ""
         if self._target is not None:  # nothing is visible yet; begin again from nothing
-            for name in (COMMITS, RELATIONS, PROGRAMS):
-                shutil.rmtree(self._path / name, ignore_errors=True)
-                with suppress(OSError):
-                    (self._path / name).mkdir()
-            self._commits = Commits(self._path / COMMITS)
             self._logs.clear()
-            self._writers.clear()
+            self._tables.clear()
+            self._commits = Commits.none(self._path / COMMITS)
+            with suppress(OSError, EvermatError):
+                for name in (COMMITS, RELATIONS, PROGRAMS):
+                    remove_all(self._path / name)
+                    mkdir(self._path / name)
             return
         self._clean = False
         with suppress(EvermatError, OSError):
-            if row.kind == "version" and Commits.read(self._path / COMMITS).last.version >= row.version:
+            if Commits.read(place(self._path, COMMITS)).entry > self._commits.entry:
                 return
-            for folder, entry in entries.items():
-                home = folder / f"_version={row.version}"
-                for file in home.glob(f"{entry}-*.parquet"):
-                    file.unlink()
-                with suppress(OSError):  # after a compaction it still has the files of the version
-                    home.rmdir()
+            published = {folder for folder, pin in self._commits.pins.items() if self._is_ahead(pin)}
+            for file in reversed(made):
+                if file.parent.name not in published:
+                    unlink(file)
             self._recover()
+        del row
 
-    def _all(self, tasks: Sequence[Callable[[], _T]]) -> list[_T]:
-        """Runs tasks side by side and waits for all of them, also when one fails."""
-        futures = [self._pool.submit(task) for task in tasks]
-        wait(futures)
-        return [future.result() for future in futures]
+    def _is_ahead(self, pin: Pin) -> bool:
+        return pin.folder in self._tables and entry_file(self._folder(pin.folder), pin.delta + 1).exists()
 
-    def _writer(self, folder: str, columns: Columns) -> TableWriter:
-        if folder not in self._writers:
-            self._writers[folder] = TableWriter(self._folder(folder), delta_fields(columns), partitioned=True)
-        return self._writers[folder]
+    # --- tables --------------------------------------------------------------------------------------------
+    def _table(self, job: Job) -> TableWriter:
+        """The writing side of a relation's table, whose log is checked: a damaged one must not get a new checksum."""
+        table = self._tables.get(job.folder)
+        if table is None:
+            folder = self._folder(job.folder)
+            log = TableLog(folder) if job.before is None else self._log(job.before).copy()
+            table = TableWriter(folder, log, delta_fields(job.columns), job.relation)
+            if job.folder in self._undone:
+                table.log.delta, table.begin_anew = self._undone[job.folder], True
+            if job.before is not None:
+                table.find_garbage()
+            self._tables[job.folder] = table
+        return table
 
-    def _commit_writer(self) -> TableWriter:
-        if "" not in self._writers:  # no relation's folder is called that
-            self._writers[""] = commit_writer(self._path / COMMITS)
-        return self._writers[""]
+    def _commit_table(self) -> TableWriter:
+        table = self._tables.get("")  # no relation's folder is called that
+        if table is None:
+            table = TableWriter(self._commits.folder, self._commits.log, FIELDS, COMMITS)
+            table.find_garbage()
+            self._tables[""] = table
+        return table
 
-    def _wait_for_tidying(self) -> None:
-        wait(self._tidying)
-        self._tidying.clear()
+
+def _remove_temporaries(table: Path) -> int:
+    """Removes files that a crash left incomplete in a log; returns the number of its newest entry."""
+    newest = -1
+    for name in names(table / LOG):
+        number = number_of(name)
+        if number is None:
+            unlink(table / LOG / name)
+        elif name.endswith(".json"):
+            newest = max(newest, number)
+    return newest
 
 
-def _undo(writer: TableWriter, log: Log, pinned: int) -> None:
-    """Brings a table back to the contents that it had after the entry `pinned`, up to which `log` was checked."""
-    table = writer.folder
-    for number in [n for n in entry_numbers(table) if n > pinned]:
-        if whole_entry(entry_file(table, number)) is None:
-            for rest in [n for n in reversed(entry_numbers(table)) if n >= number]:
-                entry_file(table, rest).unlink()
-            sync(entry_file(table, number).parent)
+def _undo(folder: Path, log: TableLog, newest: int) -> int:
+    """Brings a table back to its contents at a pin by one more entry, if it differs; returns the newest entry."""
+    present = set(log.live)
+    for number in range(log.delta + 1, newest + 1):
+        file = entry_file(folder, number)
+        try:
+            actions = [json.loads(line) for line in read(file).splitlines()]
+            added = {action["add"]["path"] for action in actions if "add" in action}
+            removed = {action["remove"]["path"] for action in actions if "remove" in action}
+        except (ValueError, KeyError, TypeError):  # not an entry, and so for no other program either
+            for rest in range(newest, number - 1, -1):
+                unlink(entry_file(folder, rest))
+            newest = number - 1
             break
-    writer.newest = entry_numbers(table)[-1]
-    if writer.newest == pinned:
-        return
-    wanted = {part.path: part for part in log.parts(pinned)}
-    present = {part.path: part for part in log.parts(writer.newest)}
-    added = [part for path, part in wanted.items() if path not in present]
-    removed = [part for path, part in present.items() if path not in wanted]
-    if added or removed:
-        writer.write(added, removed)
-        writer.sync([])
+        present = (present - removed) | added
+    if present == set(log.live):
+        return newest
+    now = time.time_ns() // 1_000_000
+    lines = [
+        *({"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in present - set(log.live)),
+        *(
+            {
+                "add": {
+                    "path": part.path,
+                    "partitionValues": {},
+                    "size": part.size,
+                    "modificationTime": now,
+                    "dataChange": True,
+                    "stats": json.dumps({"numRecords": part.rows}),
+                }
+            }
+            for part in log.current
+            if part.path not in present
+        ),
+        {"commitInfo": {"timestamp": now, "operation": "WRITE", "operationParameters": {}}},
+    ]
+    put(entry_file(folder, newest + 1), b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    return newest + 1

@@ -32,13 +32,6 @@ def deleted_rows(state: State, name: str) -> SavedRows:
     return _saved(state, name, state.materialised.rows(name), Counters.NONE, Op.DELETED)
 
 
-def current_rows(state: State, name: str, saved: Iterable[SavedRows], counters: Counters) -> SavedRows:
-    """What there is to say now about the facts of some saved rows."""
-    rows = np.unique(np.concatenate([_located(state, name, rows) for rows in saved]))
-    ops = np.where(_stored(state).mask(name, rows), Op.INSERTED, Op.DELETED).astype(np.int8)
-    return _saved(state, name, rows, counters, ops)
-
-
 def changed_rows(
     update: Update, name: str, result: tuple[Listed, Listed], counters: Counters, *, whole: bool
 ) -> SavedRows | None:

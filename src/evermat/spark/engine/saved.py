@@ -39,7 +39,7 @@ from evermat.spark.engine.tasks.serialization import (
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, most
 from evermat.spark.engine.tasks.task_table import TaskTable
 from evermat.spark.engine.tasks.worker import Outbox, outcome
-from evermat.store import NONRECURSIVE, OP, ORIGIN, Columns, Part, damaged, read_part, table_schema
+from evermat.store import NONRECURSIVE, OP, ORIGIN, VERSION, Columns, Part, damaged, read_current
 
 EXPLICIT = "explicit"  # the column for whether a fact is explicit
 
@@ -57,15 +57,15 @@ Flags = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """A relation in a state: its data files in a folder, and the wanted columns. No fact is twice in the files of one version."""
+    """A relation in a version of a state: its data files in a folder, and the wanted columns. No fact is twice in a version."""
 
     relation: Relation
     shape: Shape
     columns: Columns
     folder: Path
+    version: int
     files: tuple[Part, ...]
     counted: tuple[str, ...] = ()  # the columns of wanted counts
-    every: bool = False  # deleted facts are wanted too
 
 
 @dataclass
@@ -162,32 +162,24 @@ class OpenTask:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
             return
         try:
-            rows = _read(stored, file)
+            rows = read_current(stored.folder, file, stored.columns, stored.version)
         except StateError as error:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
         batch = encode_table(rows, stored.relation, dictionary)
-        flags, counts = _flags(rows), {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
+        flags, versions = _flags(rows), rows[VERSION].to_numpy()
+        counts = {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
         for bucket, positions in by_bucket(buckets_of(batch, stored.shape, self.buckets, dictionary)):
             for first in range(0, len(positions), _PACKED):
                 chosen = positions[first : first + _PACKED]
                 packed = to_arrow(np.ascontiguousarray(batch[:, chosen]), stored.shape, dictionary)
-                for name, values in {_FLAGS: flags, **counts}.items():
+                for name, values in {_FLAGS: flags, VERSION: versions, **counts}.items():
                     packed = packed.append_column(name, pa.array(values[chosen]))
                 outbox.packet(bucket, channel, pack(packed))
 
 
 def _exists(path: Path) -> bool:
     return path.exists()
-
-
-def _read(stored: Stored, file: Part) -> pa.Table:
-    """The rows of a data file, every byte of which is checked."""
-    strings = [name for name, kind in stored.columns if kind == "string"]
-    rows = read_part(stored.folder, file, strings)
-    if rows.column_names != table_schema(stored.columns).names:
-        raise damaged(stored.folder / file.path, "its columns are not those of the relation")
-    return rows
 
 
 def _flags(rows: pa.Table) -> Flags:
@@ -212,10 +204,10 @@ class RestoreTask:
                 if channel == _PROBLEM:
                     yield outcome(0, bucket, "problem", None, payload)
                     continue
-                number, file = self.opening.sources[channel]
+                number, _ = self.opening.sources[channel]
                 if number not in held:
                     held[number] = _Newest(self.opening.relations[number], dictionary)
-                held[number].receive(unpack(payload), file.version)
+                held[number].receive(unpack(payload))
         for number, newest in sorted(held.items()):
             for target, what, facts in newest.results():
                 written = write_file(facts, Path(self.folder), bucket)
@@ -235,16 +227,17 @@ class _Newest:
         self._versions, self._flags = np.zeros(0, np.int64), np.zeros(0, np.int8)
         self._counts = {name: np.zeros(0, np.int64) for name in stored.counted}
 
-    def receive(self, packed: pa.Table, version: int) -> None:
-        """Adds rows of one version, in which no fact is twice."""
+    def receive(self, packed: pa.Table) -> None:
+        """Adds rows of a file, in which no fact is twice."""
         batch, _ = from_arrow(packed, self._stored.shape, self._dictionary)
         rows = self._table.locate(batch)
         count = self._table.count
         self._versions, self._flags = grown(self._versions, count), grown(self._flags, count)
         self._counts = {name: grown(counts, count) for name, counts in self._counts.items()}
-        newer = np.flatnonzero(self._versions[rows] < version)
+        versions = packed[VERSION].to_numpy()
+        newer = np.flatnonzero(self._versions[rows] < versions)
         rows = rows[newer]
-        self._versions[rows] = version
+        self._versions[rows] = versions[newer]
         self._flags[rows] = packed[_FLAGS].to_numpy()[newer]
         for name, counts in self._counts.items():
             counts[rows] = packed[name].to_numpy()[newer]
@@ -252,7 +245,7 @@ class _Newest:
     def results(self) -> Iterator[tuple[int, str, pa.Table]]:
         """The results: for target 0 or 1 `facts` or `amounts`."""
         flags = self._flags[: self._table.count]
-        wanted = np.full(len(flags), fill_value=True) if self._stored.every else (flags & _DELETED) == 0
+        wanted = (flags & _DELETED) == 0
         materialised = np.flatnonzero(wanted).astype(np.int32)
         explicit = np.flatnonzero(wanted & ((flags & _EXPLICIT) != 0)).astype(np.int32)
         if len(explicit):

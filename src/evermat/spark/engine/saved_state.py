@@ -6,9 +6,7 @@ read the data files of a state directory.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping
 
 import pyarrow.parquet as pq
 
@@ -25,7 +23,7 @@ from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, files_of
 from evermat.spark.engine.update import Update
-from evermat.store import NONRECURSIVE, OP, RECURSIVE, Part, VersionReader, stored_columns
+from evermat.store import NONRECURSIVE, OP, RECURSIVE, VersionReader, stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes
@@ -45,24 +43,6 @@ def changed_rows(update: Update, result: tuple[FactSet, FactSet], wanted: Mappin
     """The changes of some relations by an update: facts deleted and inserted, and those whose origin or counters change."""
     changes = {name: _changed(update, name, result, counters) for name, counters in wanted.items()}
     return _pieces(update.state.context, changes)
-
-
-def current_rows(
-    state: State, store: VersionReader, parts: Mapping[str, Sequence[Part]], wanted: Mapping[str, Counters]
-) -> Rows:
-    """The current rows of all facts in some data files of the newest version."""
-    number, stored = store.latest.number, []
-    for name in parts:
-        paths = {part.path for part in parts[name]}
-        whole = _stored(store, number, state.program, name, state.context.shapes[name])
-        some = tuple(file for file in whole.files if file.path in paths)
-        stored.append(replace(whole, files=some, every=True))
-    current = {}
-    for name, found in zip(parts, restore(state.context, stored), strict=True):
-        files, facts = files_of(found.materialised), _facts(state, name)
-        inserted, deleted = combined("&", files, facts), combined("-", files, facts)
-        current[name] = _described(state, name, wanted[name], deleted=deleted, inserted=inserted)
-    return _pieces(state.context, current)
 
 
 def difference(
@@ -151,14 +131,10 @@ def _stored(
     counters: Counters = Counters.NONE,
 ) -> Stored:
     """A relation in a version of a state directory."""
-    files, folder = [], Path()
-    for version, paths in store.files(number, name):
-        for path in paths:
-            folder = path.parent.parent
-            files.append(Part(f"{path.parent.name}/{path.name}", path.stat().st_size, 0, version))
+    folder, files = store.parts(number, name)
     counted = tuple(column for column, needed in _NEEDED.items() if counters >= needed)
     columns = stored_columns(store.schema(number, name))
-    return Stored(program.relations[name], shape, columns, folder, tuple(files), counted)
+    return Stored(program.relations[name], shape, columns, folder, number, tuple(files), counted)
 
 
 def _facts(state: State, name: str) -> Expression | None:

@@ -7,7 +7,7 @@ stay readable. A new format is a module here, a row in `FORMATS`, and a new numb
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -17,7 +17,7 @@ from evermat.store.directory import read_format, wrong_format
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from evermat.store.delta_log import Part
+    from evermat.store.data_files import Part
     from evermat.store.version import Version
 
 
@@ -41,8 +41,11 @@ class VersionReader(Protocol):
     def versions(self) -> list[Version]:
         """All versions that are kept, oldest first."""
 
-    def version(self, number: int) -> Version:
-        """One version."""
+    def version(self, number: int, *, before: bool = False) -> Version:
+        """One version; with `before` also the one before the oldest that is kept, if `has` says so: changes begin there."""
+
+    def has(self, number: int) -> bool:
+        """Whether a version can be read."""
 
     def program(self, version: int) -> str:
         """The text of the program of a version."""
@@ -58,15 +61,12 @@ class VersionReader(Protocol):
         Several tables may be of one version, and then no fact is in two of them.
         """
 
-    def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
-        """The data files behind `read`, by version and in its order, for callers that have other machines read them.
+    def parts(self, version: int, name: str) -> tuple[Path, list[Part]]:
+        """The folder and the data files behind `read`, in its order, for callers that have other machines read them.
 
-        Each is a Parquet file whose columns are those of `evermat.store.data_files.table_schema`. They stay until a vacuum
-        deletes them, and never change. `read` checks every byte of them; this only checks that they exist.
+        `read_current` reads one of them. They stay for a while when later writes replace them, and never change. `read` checks
+        every byte of them; this only checks that they exist.
         """
-
-    def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
-        """The rows of some files of a relation in the newest version."""
 
     def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
         """The changes of the versions `first` to `last`: rows `+` and `-` as committed, by version and relation."""
@@ -79,7 +79,10 @@ class VersionReader(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-FORMATS: dict[int, Callable[[Path], VersionReader]] = {1: deferred("evermat.store.formats.format_1:Reader")}
+FORMATS: dict[int, Callable[[Path], VersionReader]] = {
+    1: deferred("evermat.store.formats.format_1:Reader"),
+    2: deferred("evermat.store.formats.format_2:Reader"),
+}
 
 
 def open_reader(path: str | os.PathLike[str]) -> VersionReader:

@@ -7,12 +7,10 @@ damaged only if they pin the same.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import groupby
 from pathlib import Path
 from typing import Self
 
@@ -21,12 +19,12 @@ import pyarrow.compute as pc
 
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.store.commits import Commits, Pin, Row
-from evermat.store.data_files import fact_schema, read_rows
-from evermat.store.delta_log import Log, Part, entry_file
+from evermat.store.data_files import Part, fact_schema, read_rows
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS
 from evermat.store.disk import damaged, read
-from evermat.store.names import OP
+from evermat.store.formats.format_1_log import Commits, Log, Pin, Row, entry_file
+from evermat.store.formats.format_2 import program_name
+from evermat.store.names import OP, VERSION
 from evermat.store.version import Version
 
 _AHEAD = 3  # files that are read before they are asked for
@@ -35,9 +33,8 @@ _AHEAD = 3  # files that are read before they are asked for
 class Reader:
     """A `VersionReader` of format 1."""
 
-    def __init__(self, path: Path, target: Path | None = None) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._target = target  # the path that a new state gets with its first version
         self._commits = Commits(path / COMMITS)
         self._seen = 0
         self._logs: dict[tuple[str, int], Log] = {}
@@ -54,8 +51,12 @@ class Reader:
 
     @property
     def path(self) -> Path:
-        """The path of the state, which a new one gets with its first version."""
-        return self._target or self._path
+        return self._path
+
+    @property
+    def commits(self) -> Commits:
+        """The commit table, for a migration."""
+        return self._commits
 
     # --- versions ------------------------------------------------------------------------------------------
     @property
@@ -72,8 +73,13 @@ class Reader:
         oldest = self._commits.last.oldest
         return [row.shown for number, row in sorted(rows.items()) if oldest <= number <= self._seen]
 
-    def version(self, number: int) -> Version:
+    def version(self, number: int, *, before: bool = False) -> Version:
+        del before  # this format has nothing of the version before the oldest
         return self._row(number).shown
+
+    def has(self, number: int) -> bool:
+        oldest = self._commits.last.oldest
+        return oldest <= number <= self._seen
 
     def program(self, version: int) -> str:
         name = self._row(version).program
@@ -85,8 +91,6 @@ class Reader:
 
     def _row(self, number: int, *, first: bool = False) -> Row:
         """The last row of a version, which is the one to read it by, or the first, which made it."""
-        if self._target is not None:
-            raise StateError(Problem(errors.NO_SUCH_VERSION, {"version": number, "kept": "no version yet"}))
         if number == self._seen == self._commits.last.version and not first:
             return self._commits.last
         found = [row for row in self._rows() if row.version == number]
@@ -116,34 +120,27 @@ class Reader:
     def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
         return self._reading(version, name, self._pin(version, name))
 
-    def files(self, version: int, name: str) -> list[tuple[int, list[Path]]]:
+    def parts(self, version: int, name: str) -> tuple[Path, list[Part]]:
         pin = self._pin(version, name)
         while True:
             try:
-                return self._files(pin)
+                folder, parts = self._folder(pin.folder), self.parts_of(pin)
+                for part in parts:
+                    if not (folder / part.path).exists():
+                        raise damaged(folder / part.path, "it is missing")
             except StateError:
                 before, pin = pin, self._pin_now(version, name)
                 if before == pin:
                     raise
-
-    def read_parts(self, name: str, parts: Iterable[Part]) -> Iterator[pa.Table]:
-        return (table for _, table in self._tables(self._pin(self._seen, name), parts))
-
-    def _files(self, pin: Pin) -> list[tuple[int, list[Path]]]:
-        folder = self._folder(pin.folder)
-        parts = self._parts(pin)
-        for part in parts:
-            if not (folder / part.path).exists():
-                raise damaged(folder / part.path, "it is missing")
-        versions = groupby(parts, key=lambda part: part.version)
-        return [(version, [folder / part.path for part in of_one]) for version, of_one in versions]
+            else:
+                return folder, parts
 
     def _reading(self, version: int, name: str, pin: Pin) -> Iterator[tuple[int, pa.Table]]:
         begun = False
         try:
-            for part, table in self._tables(pin, self._parts(pin)):
+            for part, table in self._tables(pin, self.parts_of(pin)):
                 begun = True
-                yield part.version, table
+                yield part.last, table
         except StateError:
             now = self._pin_now(version, name)
             if now == pin:
@@ -169,7 +166,7 @@ class Reader:
 
     def _changed(self, version: int, pin: Pin) -> Iterator[pa.Table]:
         try:
-            for _, table in self._tables(pin, self._log(pin).entry(pin.delta).added):
+            for _, table in self._tables(pin, self.log_of(pin).entry(pin.delta).added):
                 yield table
         except StateError:
             self._commits = Commits.read(self._path / COMMITS)
@@ -187,7 +184,7 @@ class Reader:
         self._commits = Commits.read(self._path / COMMITS)
         return self._pin(version, name)
 
-    def _log(self, pin: Pin) -> Log:
+    def log_of(self, pin: Pin) -> Log:
         """The checked log of a table up to where it is pinned."""
         log = self._logs.setdefault((pin.folder, pin.base), Log(self._folder(pin.folder), pin.base))
         try:
@@ -207,9 +204,9 @@ class Reader:
         wrong = [p.delta for p in same if log.checksum(p.delta) != p.checksum]
         return entry_file(log.table, min(wrong, default=pin.delta))
 
-    def _parts(self, pin: Pin) -> list[Part]:
+    def parts_of(self, pin: Pin) -> list[Part]:
         """The data files in the order in which they are read: those of the snapshot, then changes by version."""
-        return sorted(self._log(pin).parts(pin.delta), key=lambda part: part.version)
+        return sorted(self.log_of(pin).parts(pin.delta), key=lambda part: part.last)
 
     def _tables(self, pin: Pin, parts: Iterable[Part]) -> Iterator[tuple[Part, pa.Table]]:
         """Reads files in order, a few ahead."""
@@ -219,14 +216,9 @@ class Reader:
             running.append((part, self._pool.submit(read_rows, folder, part, pin.columns)))
             if len(running) > _AHEAD:
                 ready, future = running.popleft()
-                yield ready, future.result()
+                yield ready, future.result().drop_columns([VERSION])
         for ready, future in running:
-            yield ready, future.result()
+            yield ready, future.result().drop_columns([VERSION])
 
     def _folder(self, folder: str) -> Path:
         return self._path / RELATIONS / folder
-
-
-def program_name(text: bytes) -> str:
-    """The name of the file of a program, which is a checksum of its text."""
-    return f"{hashlib.sha256(text).hexdigest()}.dl"
