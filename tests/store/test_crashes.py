@@ -158,7 +158,7 @@ def test_every_operation(original: Path, tmp_path: Path, scenario: str, error: s
         chance = random.Random(f"{scenario} {error}")
         k, tried = 0, 0
         while True:
-            k += 1 if LONG else chance.choice([1, 5, 9])
+            k += 1 if LONG else chance.choice([1, 13, 23])
             shutil.rmtree(path, ignore_errors=True)
             if scenario != "first":
                 shutil.copytree(original, path)
@@ -195,7 +195,7 @@ def test_every_operation_of_a_migration(tmp_path: Path, error: str) -> None:
     with crashers(tmp_path) as process:
         k = 0
         while True:
-            k += 1 if LONG else random.Random(k).choice([3, 7, 11])
+            k += 1 if LONG else random.Random(k).choice([3, 17, 29])
             shutil.rmtree(path, ignore_errors=True)
             shutil.copytree(tmp_path / "of" / "plain", path)
             code, _ = attempt(process, "migrate", error, k)
