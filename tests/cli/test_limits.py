@@ -7,20 +7,38 @@ from pathlib import Path
 import pytest
 
 from bench import limits
+from tests.support.environment import LASTING
 
 SECONDS = 5.0  # of which some pass before the work begins, on a machine that is busy
 ENDS = 25.0
 MORE = 128 << 20  # bytes
 
-CASES = [(work, how) for work in limits.ALL for how in work.cuts]
+#: work of each kind that would take minutes on any machine; the rest is tried in the long mode
+ALWAYS = {
+    "count: seconds",
+    "negation: interrupt",
+    "rounds: seconds",
+    "equality: interrupt",
+    "gzip bomb of texts: memory",
+    "long line: memory",
+    "JSON: huge array: memory",
+    "query: seconds",
+    "update: terminate",
+}
+CASES = {f"{work.name}: {how}": (work, how) for work in limits.ALL for how in work.cuts}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("work", "how"), CASES, ids=[f"{work.name}: {how}" for work, how in CASES])
-def test_cut(work: limits.Work, how: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [name if name in ALWAYS else pytest.param(name, marks=LASTING) for name in CASES])
+def test_cut(name: str, tmp_path: Path) -> None:
+    work, how = CASES[name]
     outcome = limits.cut(work, how, tmp_path, seconds=SECONDS)
     assert limits.is_right(how, outcome), outcome
     if how == "memory":
         assert outcome.peak < limits.MEMORY + MORE, outcome
     else:
         assert outcome.seconds < ENDS, outcome
+
+
+def test_some_work_is_always_cut() -> None:
+    assert CASES.keys() >= ALWAYS

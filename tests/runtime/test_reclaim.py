@@ -307,8 +307,8 @@ def test_a_cut_leaves_the_old_state(text: str, error: type[BaseException], alway
 
 def test_the_limits_of_the_update_hold(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     m = evermat.Program.parse(JOIN).materialise({"e": [("a", "b")]})
-    monkeypatch.setattr("evermat.runtime.memory_engine.bytes_needed", lambda _state: 1 << 30)
-    change = m.update({"e": [("b", "c")]}, memory=1 << 30)
+    monkeypatch.setattr("evermat.runtime.memory_engine.bytes_needed", lambda _state: 1 << 40)
+    change = m.update({"e": [("b", "c")]}, memory=1 << 39)
     assert change.stats["reclaimed"] == {"skipped": "memory"}
     monkeypatch.undo()
     monkeypatch.setattr(Run, "look", _raise_limit)

@@ -22,8 +22,10 @@ from evermat.cli.signals import has_arrived, stop_text
 from evermat.core import (
     Guard,
     LimitError,
+    forget_notice,
     holds_back,
     is_completing,
+    noticed_at,
     passed_limit,
     remove_leftovers,
     resident_bytes,
@@ -84,7 +86,8 @@ def limited(seconds: float | None, memory: int | None, spent: float = 0.0) -> It
 
 def _on_nudge(_number: int, _frame: object) -> None:
     global _raised_at  # noqa: PLW0603
-    if _reached is not None and _raised_at is None and not holds_back() and passed_limit() is not None:
+    unwinds = _raised_at is not None or noticed_at() is not None
+    if _reached is not None and not unwinds and not holds_back() and passed_limit() is not None:
         _raised_at = time.monotonic()
         raise LimitReached(_reached)
 
@@ -107,14 +110,16 @@ def _watch(reading: int) -> None:
             if _raised_at is None:
                 _reached = None
                 since = 0.0
+                forget_notice()
             elif _is_over(since, _raised_at) and _reached is not None:
                 _give_up(str(_reached), _reached.exit_code)
             continue
         since = since or time.monotonic()
         _reached = _reached or error
-        if _raised_at is None:
+        raised = _raised_at or noticed_at()
+        if raised is None:
             signal.pthread_kill(threading.main_thread().ident or 0, _NUDGE)
-        if _is_over(since, _raised_at) or (_raised_at is None and _is_far_over()):
+        if _is_over(since, raised) or (raised is None and _is_far_over()):
             _give_up(str(_reached), _reached.exit_code)
 
 

@@ -179,13 +179,34 @@ class Guard:
         if self._outer is not None:
             self._outer.look()
         if (error := self.passed()) is not None:
+            _notice()
             raise error
 
     def ask(self, size: int) -> None:
         if self._outer is not None:
             self._outer.ask(size)
         if self.memory is not None and resident_bytes() + size > self.memory:
+            _notice()
             raise limit_error("bytes of memory", self.memory)
+
+
+_noticed: float | None = None
+
+
+def _notice() -> None:
+    global _noticed  # noqa: PLW0603
+    _noticed = _noticed or time.monotonic()
+
+
+def noticed_at() -> float | None:
+    """When a job has raised the error of a limit: it unwinds since then, and must not be stopped once more."""
+    return _noticed
+
+
+def forget_notice() -> None:
+    """No limit is passed any more."""
+    global _noticed  # noqa: PLW0603
+    _noticed = None
 
 
 def limit_error(what: str, limit: float) -> LimitError:

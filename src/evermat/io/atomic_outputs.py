@@ -80,16 +80,17 @@ class Outputs:
 
     def __exit__(self, *_error: object) -> None:
         """Removes what was not given a name, and folders that were made for it and are still empty."""
-        for temporary in self._temporary:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            forget_leftover(temporary)
-        for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
-            with suppress(OSError):
-                folder.rmdir()
-            forget_leftover(folder)
-        for waiting in (self._temporary, self._folders, self._staged, self._printed):
-            waiting.clear()
+        with uninterrupted():
+            for temporary in self._temporary:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                forget_leftover(temporary)
+            for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
+                with suppress(OSError):
+                    folder.rmdir()
+                forget_leftover(folder)
+            for waiting in (self._temporary, self._folders, self._staged, self._printed):
+                waiting.clear()
 
     def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> int:
         """Prepares the output of a relation; nothing is seen of it before `commit`.
