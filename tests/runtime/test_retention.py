@@ -144,17 +144,26 @@ def test_changes_of_an_old_state_begin_where_they_are_known(tmp_path: Path) -> N
     assert {name: sorted(map(str, table.to_pylist())) for name, table in evermat.changes(path).items()} == before
 
 
+def held(path: Path, number: int, state: str) -> dict[str, object]:
+    """The facts of a version; of the large state their numbers."""
+    if state != "schemes":
+        return dict(facts_at(path, number))
+    with evermat.open(path, number) as m:
+        return {name: len(m[name]) for name in m}
+
+
+@pytest.mark.slow
 def test_a_migrated_state_equals_itself(tmp_path: Path) -> None:
     with tarfile.open(HERE / "states.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
     for name in ("plain", "equality", "schemes"):
         path = tmp_path / name
-        before = {number: facts_at(path, number) for number in numbers(path)}
+        before = {number: held(path, number, name) for number in numbers(path)}
         about = [(v.number, v.time, v.batch, v.stats, v.counters) for v in evermat.versions(path)]
         assert '"format": 1' in (path / "evermat.json").read_text()  # reading changes nothing
         assert evermat.migrate(path) == 2
         assert '"format": 2' in (path / "evermat.json").read_text()
-        assert {number: facts_at(path, number) for number in numbers(path)} == before
+        assert {number: held(path, number, name) for number in numbers(path)} == before
         assert [(v.number, v.time, v.batch, v.stats, v.counters) for v in evermat.versions(path)] == about
         assert evermat.migrate(path) == 2
         assert sorted(p.name for p in path.iterdir()) == ["commits", "evermat.json", "lock", "programs", "relations"]

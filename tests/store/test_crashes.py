@@ -170,7 +170,7 @@ def test_every_operation(original: Path, tmp_path: Path, scenario: str, error: s
                 assert not said
                 continue
             check(path, right, max(said, default=0), between(right, wanted, path))
-    assert tried > 3
+    assert tried > 1
     assert max(said) == done
 
 
