@@ -13,9 +13,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from evermat.core import lazy_face
+TYPE_CHECKING = False  # type checkers take it for the one of `typing`, whose import takes longer than all of this
 
 __version__ = "0.1.0"
 __all__ = [
@@ -89,4 +87,16 @@ if TYPE_CHECKING:
     from evermat.runtime import Answer, AnyUpdate, Change, FolderStream, Relation, StreamedUpdate, register_source
     from evermat.store import Version
 else:
-    __getattr__, __dir__, _ = lazy_face(__name__)
+    # The command line handles signals as soon as this module is imported: it must import nothing itself.
+    def __getattr__(name: str) -> object:
+        _load()
+        return __getattr__(name)
+
+    def __dir__() -> list[str]:
+        _load()
+        return __dir__()
+
+    def _load() -> None:
+        from evermat.core import lazy_face  # noqa: PLC0415
+
+        globals()["__getattr__"], globals()["__dir__"], _ = lazy_face(__name__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,13 +28,23 @@ class ClosedPipe(BaseException):
 class Commands(TyperGroup):
     """All commands. Without it, Typer ends the process with code 1 if a pipe is closed."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _noticing_closed_pipe():  # `--help` and `--version` print
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _noticing_closed_pipe():
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            raise ClosedPipe from None
         return result
+
+
+@contextmanager
+def _noticing_closed_pipe() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise ClosedPipe from None
 
 
 app = typer.Typer(

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from evermat.core.problems import Problems, reported
     from evermat.core.pull_iterator import pulled
     from evermat.core.source import GENERATED, Source, Span
+    from evermat.core.standard_streams import open_standard_streams, standard_input, standard_output
     from evermat.core.timing import PhaseTimer
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self, TypeVar, cast
 
 import pyarrow as pa
 
-from evermat.core import DataError, Problem, ResourceError
+from evermat.core import DataError, Problem, ResourceError, reported, standard_output
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
@@ -162,13 +161,15 @@ class Outputs:
                         shutil.copyfileobj(source, sink)
                 else:
                     staged.temporary.replace(staged.target)
+        rest = "all output files were written" if self._staged else ""
         self._staged.clear()
         self._folders.clear()
-        for part in self._printed:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(part)
         if self._printed:
-            sys.stdout.buffer.flush()
+            with reported(STDOUT, rest):
+                stream = standard_output()
+                for part in self._printed:
+                    stream.write(part)
+                stream.flush()
         self._printed.clear()
 
     def _make_folder(self, folder: Path) -> None:
