@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 
 import evermat
 from evermat.cli import options
+from evermat.cli.option_needs import CheckedCommand, check_rdf_options
 from evermat.core import EngineName, PhaseTimer
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def describe(
     del version
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def run(
     program: options.OptionalProgram = None,
     facts: Annotated[
@@ -132,6 +133,7 @@ def run(
             base=base,
             ignore_imports=ignore_imports,
         )
+        check_rdf_options(checked, rdf=bool(rdf), ontology=bool(ontology), base=base, skip_malformed=skip_malformed)
     run_program(
         checked,
         spark,
@@ -165,7 +167,7 @@ def check(
     sys.stdout.write(read_program(program, ontology=ontology or (), entailment=entailment).describe())
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def update(
     state: options.StateFolder,
     changes: Annotated[
@@ -202,7 +204,7 @@ def update(
     )
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def stream(
     state: options.StateFolder,
     source: Annotated[

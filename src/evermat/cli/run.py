@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import evermat
 from evermat.cli.ontology import report_left_out, report_skipped
-from evermat.cli.options import LimitOptions, wrong
+from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
-from evermat.core import PhaseTimer, Which, reported
+from evermat.core import PhaseTimer, Which, reported, wrong_argument
 from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def run_program(
     """
     for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
         if "://" in place:
-            raise wrong(f"outputs are not written to `{place}`: give a directory")
+            raise wrong_argument(f"outputs are not written to `{place}`: give a directory")
     with ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))

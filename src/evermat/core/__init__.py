@@ -11,6 +11,17 @@ from evermat.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from evermat.core import error_catalogue
+    from evermat.core.arguments import (
+        check_facts,
+        check_function,
+        check_type,
+        count_argument,
+        memory_argument,
+        memory_size,
+        path_arguments,
+        seconds_argument,
+        wrong_argument,
+    )
     from evermat.core.cache_dir import cache_folder, cached_file
     from evermat.core.choices import (
         ANSWER_FORMATS,
@@ -44,6 +55,7 @@ if TYPE_CHECKING:
     )
     from evermat.core.deferred_signals import Deliver, check_stop, held_back, register_stop_check, uninterrupted
     from evermat.core.errors import (
+        ArgumentError,
         DataError,
         EvermatError,
         Kind,

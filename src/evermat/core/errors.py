@@ -100,11 +100,19 @@ class EvermatError(Exception):
         self.problems: tuple[Problem, ...] = tuple(found)
         super().__init__("\n\n".join(problem.render() for problem in self.problems))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error travels between processes with its problems: of its text, no other could be made."""
+        return type(self), (self.problems,), self.__dict__
+
 
 class ProgramError(EvermatError):
     """The program, or the call, is wrong."""
 
     exit_code = 2
+
+
+class ArgumentError(ProgramError, ValueError):
+    """An argument of a call, or of the command line, has a value that it cannot have, or needs another argument."""
 
 
 class DataError(EvermatError):

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import Deliver, LimitError, Problem, resident_bytes
+from evermat.core import (
+    Deliver,
+    LimitError,
+    Problem,
+    count_argument,
+    memory_argument,
+    resident_bytes,
+    seconds_argument,
+)
 from evermat.core import error_catalogue as errors
 
 _LOOK_EVERY = 0.05  # seconds between looks at clock-driven things
@@ -23,6 +31,22 @@ class Limits:
     facts: int | None = None
     seconds: float | None = None
     memory: int | None = None  # bytes of the whole process
+
+    @classmethod
+    def checked(
+        cls,
+        limit_rounds: int | None = None,
+        limit_facts: int | None = None,
+        limit_seconds: float | None = None,
+        memory: int | str | None = None,
+    ) -> Limits:
+        """The limits that a caller passes; raises an `ArgumentError` or a `TypeError` for anything that cannot be one."""
+        return cls(
+            count_argument("limit_rounds", limit_rounds),
+            count_argument("limit_facts", limit_facts),
+            seconds_argument("limit_seconds", limit_seconds),
+            memory_argument("memory", memory),
+        )
 
 
 Progress = Callable[[str], None]
