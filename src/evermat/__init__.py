@@ -20,7 +20,10 @@ __all__ = [
     "Answer",
     "AnswerFormat",
     "AnyUpdate",
+    "ArgumentError",
     "Change",
+    "ChangedFacts",
+    "Changes",
     "DataError",
     "Entailment",
     "EqualityMode",
@@ -31,6 +34,7 @@ __all__ = [
     "LimitError",
     "Materialisation",
     "MaterialiseAlgorithm",
+    "PhaseTimer",
     "Placement",
     "Problem",
     "Program",
@@ -44,6 +48,7 @@ __all__ = [
     "Translation",
     "UpdateAlgorithm",
     "Version",
+    "Which",
     "changes",
     "open",
     "query",
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
     )
     from evermat.core import (
         AnswerFormat,
+        ArgumentError,
         DataError,
         Entailment,
         EqualityMode,
@@ -75,6 +81,7 @@ if TYPE_CHECKING:
         KeptCounters,
         LimitError,
         MaterialiseAlgorithm,
+        PhaseTimer,
         Placement,
         Problem,
         ProgramError,
@@ -82,9 +89,20 @@ if TYPE_CHECKING:
         SchemePolicy,
         StateError,
         UpdateAlgorithm,
+        Which,
     )
     from evermat.owl import Translation
-    from evermat.runtime import Answer, AnyUpdate, Change, FolderStream, Relation, StreamedUpdate, register_source
+    from evermat.runtime import (
+        Answer,
+        AnyUpdate,
+        Change,
+        ChangedFacts,
+        Changes,
+        FolderStream,
+        Relation,
+        StreamedUpdate,
+        register_source,
+    )
     from evermat.store import Version
 else:
     # The command line handles signals as soon as this module is imported: it must import nothing itself.

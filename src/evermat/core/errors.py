@@ -13,7 +13,14 @@ from evermat.core.source import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One thing that can be wrong: `sentence` and `note` are templates over the details of a problem."""
+    """One thing that can be wrong.
+
+    Attributes:
+        code: The number.
+        sentence: The message, a template over the details of a problem.
+        note: The rule behind it, likewise; may be empty.
+        warning: Whether the result is usable all the same.
+    """
 
     code: int
     sentence: str
@@ -28,7 +35,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kind of error at a place, with the details that its sentence needs."""
+    """A kind of error at a place, with the details that its sentence needs.
+
+    Attributes:
+        kind: What is wrong, with its number.
+        details: The values in the sentence, by name.
+        source: The text that the problem is in; None if it is in none.
+        span: The range of characters in this text.
+        help: What to do about it; may be empty.
+    """
 
     kind: Kind
     details: dict[str, Any]

@@ -98,8 +98,8 @@ class Change:
     """The facts, explicit and derived, that one update inserted into and deleted from every relation, and its statistics.
 
     Attributes:
-        inserted: The facts that the update inserted, by relation.
-        deleted: The facts that it deleted.
+        inserted: The facts that the update inserted, by relation: an `evermat.Changes`.
+        deleted: The facts that it deleted, likewise.
     """
 
     def __init__(self, inserted: Changes, deleted: Changes, stats: dict[str, Any]) -> None:
