@@ -42,7 +42,7 @@ class Translation:
         triples: all triples of the ontologies and of what they import; columns `s`, `p` and `o`, terms in N-Triples.
         classes: the classes that the ontologies mention, as terms.
         properties: the properties that they mention, without annotations.
-        title: the files that the ontologies were read from, for the head of the program.
+        title: the first line of the program, which names the files of the ontologies.
         prefixes: the prefixes of the program's text, with the IRIs that they abbreviate.
         helpers: the relations that the rules need beside classes and properties.
         equality: whether some terms are said to be equal.
