@@ -11,16 +11,21 @@ from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import evermat
+from evermat import core, language
 from evermat.core.choices import CHOICES
+from evermat.io.rdf.writer import Written
+from evermat.owl import translation
+from evermat.runtime.stream import Follower
 
 _SECTIONS = {
     "Programs": ["Program", "ProgramOptions", "translate", "Translation"],
-    "Materialisations": ["Materialisation", "Relation", "Answer", "Change"],
+    "Materialisations": ["Materialisation", "Relation", "Answer", "Change", "Changes", "ChangedFacts", "PhaseTimer"],
     "State directories": ["open", "query", "versions", "changes", "vacuum", "migrate", "Version"],
     "Streams": ["StreamedUpdate", "AnyUpdate", "FolderStream", "register_source"],
     "Errors": [
         "EvermatError",
         "ProgramError",
+        "ArgumentError",
         "DataError",
         "LimitError",
         "StateError",
@@ -37,7 +42,22 @@ _SECTIONS = {
         "EqualityMode",
         "Inconsistency",
         "AnswerFormat",
+        "Which",
     ],
+}
+#: types of values that functions return or take, and that users need not name: by the names that signatures have for them
+DESCRIBED: dict[str, type] = {
+    "CompiledProgram": language.Program,
+    "Stratum": language.Stratum,
+    "RelationSchema": language.Relation,
+    "Rule": translation.Rule,
+    "HelperRelation": translation.HelperRelation,
+    "Note": translation.Note,
+    "Written": Written,
+    "Follower": Follower,
+    "Kind": core.Kind,
+    "Source": core.Source,
+    "Span": core.Span,
 }
 _HEADING = re.compile(r"(Args|Attributes|Returns|Raises|Yields):")
 _ITEM = re.compile(r" {4}(\*{0,2}\w+): (.*)")
@@ -62,7 +82,19 @@ def api_page() -> str:
         lines += ["", f"## {title}"]
         for name in names:
             lines += ["", f"### `{name}`", "", *_entry(name, getattr(evermat, name))]
+    lines += ["", "## Other types", "", "Values of these types occur; the names are not public."]
+    for name, class_ in DESCRIBED.items():
+        fields = ", ".join(f"`{one}`" for one in public_fields(class_))
+        text = (inspect.getdoc(class_) or "").partition("\n\n>>> ")[0]  # examples need names that are not public
+        lines += ["", f"### `{name}`", "", *_text(text)]
+        if fields and "Attributes:" not in (class_.__doc__ or ""):
+            lines += ["", f"Attributes: {fields}."]
     return "\n".join(lines) + "\n"
+
+
+def public_fields(class_: type) -> list[str]:
+    """The names of the public fields of a dataclass or a named tuple."""
+    return [name for name in inspect.get_annotations(class_) if not name.startswith("_")]
 
 
 def public_members(class_: type) -> list[tuple[str, Any]]:

@@ -13,16 +13,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from evermat.core import lazy_face
+TYPE_CHECKING = False  # type checkers take it for the one of `typing`, whose import takes longer than all of this
 
 __version__ = "0.1.0"
 __all__ = [
     "Answer",
     "AnswerFormat",
     "AnyUpdate",
+    "ArgumentError",
     "Change",
+    "ChangedFacts",
+    "Changes",
     "DataError",
     "Entailment",
     "EqualityMode",
@@ -33,6 +34,7 @@ __all__ = [
     "LimitError",
     "Materialisation",
     "MaterialiseAlgorithm",
+    "PhaseTimer",
     "Placement",
     "Problem",
     "Program",
@@ -46,6 +48,7 @@ __all__ = [
     "Translation",
     "UpdateAlgorithm",
     "Version",
+    "Which",
     "changes",
     "migrate",
     "open",
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
     )
     from evermat.core import (
         AnswerFormat,
+        ArgumentError,
         DataError,
         Entailment,
         EqualityMode,
@@ -79,6 +83,7 @@ if TYPE_CHECKING:
         KeptCounters,
         LimitError,
         MaterialiseAlgorithm,
+        PhaseTimer,
         Placement,
         Problem,
         ProgramError,
@@ -86,9 +91,32 @@ if TYPE_CHECKING:
         SchemePolicy,
         StateError,
         UpdateAlgorithm,
+        Which,
     )
     from evermat.owl import Translation
-    from evermat.runtime import Answer, AnyUpdate, Change, FolderStream, Relation, StreamedUpdate, register_source
+    from evermat.runtime import (
+        Answer,
+        AnyUpdate,
+        Change,
+        ChangedFacts,
+        Changes,
+        FolderStream,
+        Relation,
+        StreamedUpdate,
+        register_source,
+    )
     from evermat.store import Version
 else:
-    __getattr__, __dir__, _ = lazy_face(__name__)
+    # The command line handles signals as soon as this module is imported: it must import nothing itself.
+    def __getattr__(name: str) -> object:
+        _load()
+        return __getattr__(name)
+
+    def __dir__() -> list[str]:
+        _load()
+        return __dir__()
+
+    def _load() -> None:
+        from evermat.core import lazy_face  # noqa: PLC0415
+
+        globals()["__getattr__"], globals()["__dir__"], _ = lazy_face(__name__)

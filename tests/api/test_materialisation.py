@@ -228,7 +228,7 @@ def test_an_engine_that_is_none() -> None:
     ],
 )
 def test_wrong_options(options: dict[str, object], told: str) -> None:
-    with pytest.raises(ValueError, match=f"^{told}$"):
+    with pytest.raises(ValueError, match=rf"^error\[E200\]: {told}$"):
         Program.parse(CLOSURE).materialise(**options)
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import dataclasses
+import doctest
 import inspect
 import os
 import re
@@ -20,7 +23,7 @@ import evermat
 from evermat.cli.app import app
 from evermat.core import choices
 from evermat.core.choices import CHOICES, Choices
-from tools.generate_api_page import api_page, public_members
+from tools.generate_api_page import DESCRIBED, api_page, public_fields, public_members
 
 ROOT = Path(__file__).parents[2]
 #: the choices by the names of their types
@@ -178,12 +181,20 @@ def work(folder: str) -> list[Version]:
     relation: Relation = m["a"]
     change: Change = m.update(insert={{"a": [(2,)]}}, algorithm=how)
     updates: list[AnyUpdate] = [StreamedUpdate(insert={{"a": [(3,)]}}), {{"delete": {{"a": [(3,)]}}}}]
+    inserted: Changes = change.inserted
+    facts: ChangedFacts = inserted["a"]
+    shown: Which = "inferred"
+    timer: PhaseTimer = PhaseTimer()
+    program.materialise(timer=timer, memory="4g")
+    print(facts.to_arrow())
+    for change in m.update_files("changes.tsv"):
+        print(change)
     for change in m.stream(updates, algorithm="bf-c-mod"):
         print(change.inserted["a"], change.stats, len(relation))
     for change in m.stream(FolderStream(folder, m, once=True)):
         change.write("changes.tsv")
     answer: Answer = m.query("a(x)")
-    m.export("all.nt", "inferred")
+    m.export("all.nt", shown)
     m.save(folder)
     m = evermat.open(folder, version=1)
     evermat.query(folder, "a(x)")
@@ -195,6 +206,8 @@ def work(folder: str) -> list[Version]:
 
 try:
     work("state")
+except ArgumentError as error:
+    print(error.args)
 except EvermatError as error:
     problem: Problem = error.problems[0]
     print(problem.message)
@@ -262,6 +275,85 @@ def test_every_parameter_of_a_public_function_is_described() -> None:
                 parameter for parameter in inspect.signature(function).parameters if parameter not in {"self", "cls"}
             ]
             assert [one for one in known if not re.search(rf"^ +\**{one}: ", text, re.MULTILINE)] == [], name
+
+
+#: names in signatures that come from other libraries, as users import them
+FOREIGN = {
+    "DataFrame",
+    "SparkSession",
+    "StreamingQuery",
+    "PathLike",
+    "datetime",
+    "pa",
+    "Table",
+    "RecordBatch",
+    "pd",
+    "pl",
+}
+
+
+def _annotations() -> Iterator[tuple[str, str]]:
+    """All annotations of public functions, properties and attributes as texts, each with where it stands."""
+    for name in evermat.__all__:
+        thing = getattr(evermat, name)
+        members = public_members(thing) if inspect.isclass(thing) else []
+        found = [(f"{name}.{member}", value) for member, value in members]
+        if inspect.isfunction(thing):
+            found.append((name, thing))
+        if inspect.isclass(thing):
+            yield from ((f"{name}.{field}", str(thing.__annotations__[field])) for field in public_fields(thing))
+            init = vars(thing).get("__init__")
+            if init is not None and "Args:" in (init.__doc__ or ""):
+                found.append((name, init))
+        for where, value in found:
+            function = getattr(value, "fget", None) or getattr(value, "func", value)
+            signature = inspect.signature(function)
+            for annotation in (signature.return_annotation, *(p.annotation for p in signature.parameters.values())):
+                if annotation not in {None, inspect.Signature.empty}:
+                    yield where, str(annotation)
+
+
+def test_every_type_in_a_signature_is_public_or_described() -> None:
+    known = {*evermat.__all__, *DESCRIBED, *FOREIGN, *dir(builtins), *dir(typing), "Triple"}
+    found = {}
+    for where, annotation in _annotations():
+        bare = re.sub(r"ForwardRef\('(.*)', module='[^']*'\)", r"\1", annotation)
+        for word in re.findall(r"[A-Za-z_]\w*", re.sub(r"Literal\[[^]]*\]", "", bare)):
+            if word not in known:
+                found[word] = where
+    assert found == {}
+
+
+def test_every_attribute_of_a_public_class_is_described() -> None:
+    for name in evermat.__all__:
+        thing = getattr(evermat, name)
+        if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or typing.is_typeddict(thing)):
+            text = inspect.getdoc(thing) or ""
+            assert [one for one in public_fields(thing) if not re.search(rf"^ +{one}: ", text, re.MULTILINE)] == [], (
+                name
+            )
+
+
+def _examples() -> list[str]:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    return re.findall(r"^```python\n(>>> .*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("number", range(len(_examples())))
+def test_examples_of_the_reference_run_as_they_stand(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with nothing defined before it."""
+    monkeypatch.chdir(tmp_path)
+    example = doctest.DocTestParser().get_doctest(_examples()[number], {}, f"example {number}", "docs/api.md", 0)
+    reported: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example, out=reported.append)
+    assert reported == []
+
+
+def test_the_example_of_the_package_runs() -> None:
+    assert len(_examples()) >= 4
+    assert doctest.testmod(evermat).failed == 0
 
 
 # --- the other pages -----------------------------------------------------------------------------------------------

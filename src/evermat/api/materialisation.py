@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, final
 
-from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, documented, watched
+from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, check_facts, documented, path_arguments, watched
 from evermat.engine import Limits, Run
 from evermat.language import Program, Queries, Query, revise
 from evermat.runtime import Answer, Engine, Relation, answer_query, materialisation_stats, stream_answer
@@ -101,7 +101,7 @@ class Materialisation(Mapping[str, Relation]):
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         position: tuple[str, str] | None = None,
     ) -> Change:
         """Inserts and deletes explicit facts, and updates everything that follows from them.
@@ -120,12 +120,13 @@ class Materialisation(Mapping[str, Relation]):
             limit_rounds: stop after so many rounds of rule application.
             limit_facts: stop when there are more facts.
             limit_seconds: stop when it takes longer.
-            memory: stop when the process uses more bytes.
+            memory: stop when the process uses more bytes; also a text such as `4g`.
             position: the name of a stream that is followed, and how far it is with this update: see `positions`.
 
         Raises:
             DataError: facts do not fit their relations, or forbidden facts would follow.
-            ProgramError: there is no such algorithm, or it cannot maintain this program, or rules are wrong.
+            ProgramError: there is no such algorithm, or it cannot maintain this program, or rules or limits are wrong.
+            TypeError: an argument is of another type.
             LimitError: a limit was reached.
             StateError: another writes to the state directory, or it holds a newer version.
             ResourceError: the update could not be written, for example because the disk is full.
@@ -133,12 +134,14 @@ class Materialisation(Mapping[str, Relation]):
         from evermat.reasoning import check_algorithm
         from evermat.runtime import carry_out
 
-        run = Run(Limits(limit_rounds, limit_facts, limit_seconds, memory))
-        changes = [(insert or {}, delete or {})]
+        run = Run(Limits.checked(limit_rounds, limit_facts, limit_seconds, memory))
+        check_algorithm(algorithm, ())
+        for name, given in (("insert", insert), ("delete", delete)):
+            check_facts(name, {} if given is None else given)
+        changes = [({} if insert is None else insert, {} if delete is None else delete)]
         with self._writing(position):
             engine, before = self._engine, None
             if add_rules or remove_rules:
-                check_algorithm(algorithm, ())
                 revision = revise(engine.program, add_rules, remove_rules)
                 engine, before = engine.revised(revision.program, run), engine
                 changes.append((revision.inserted, revision.deleted))
@@ -152,7 +155,7 @@ class Materialisation(Mapping[str, Relation]):
     @documented
     def update_files(
         self,
-        files: Sequence[str | PathLike[str]],
+        files: str | PathLike[str] | Sequence[str | PathLike[str]],
         algorithm: UpdateAlgorithm = "auto",
         *,
         base: str | None = None,
@@ -160,7 +163,7 @@ class Materialisation(Mapping[str, Relation]):
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
     ) -> Iterator[Change]:
         """Carries out the updates in change files, and yields what each of them changes.
 
@@ -168,7 +171,7 @@ class Materialisation(Mapping[str, Relation]):
         them changes nothing. `stats` of a change has the `files` of the update, the `version` that it made, and malformed statements that were `skipped`.
 
         Args:
-            files: change files: text, `.jsonl`, `.parquet`, or RDF named `x.add.nt` and `x.del.nt`; `-` is standard input.
+            files: one change file or several: text, `.jsonl`, `.parquet`, or RDF named `x.add.nt` and `x.del.nt`; `-` is standard input.
             algorithm: as for `update`.
             base: what relative IRIs in RDF are relative to.
             skip_malformed: whether to leave out malformed statements of RDF.
@@ -179,13 +182,18 @@ class Materialisation(Mapping[str, Relation]):
 
         Raises:
             DataError: with everything that is wrong with any of the files; as for `update`, as all others.
+            ProgramError: as for `update`, also if there are no files.
+            TypeError: an argument is of another type.
         """
         from evermat.io import RdfOptions, updates_of
+        from evermat.reasoning import check_algorithm
         from evermat.runtime import read_change_files
 
-        updates, skipped = updates_of(map(Path, files)), dict[str, int]()
+        limits = Limits.checked(limit_rounds, limit_facts, limit_seconds, memory)
+        check_algorithm(algorithm, self.program.strata)
+        updates, skipped = updates_of(map(Path, path_arguments("files", files))), dict[str, int]()
         options = RdfOptions(base=base, skip=skip_malformed)
-        with watched(Guard(limit_seconds, memory)):
+        with watched(Guard(limits.seconds, limits.memory)):
             found = read_change_files(updates, self.program, options, skipped)
 
         def carry_out_all() -> Iterator[Change]:
@@ -194,10 +202,10 @@ class Materialisation(Mapping[str, Relation]):
                     update.insert,
                     update.delete,
                     algorithm,
-                    limit_rounds=limit_rounds,
-                    limit_facts=limit_facts,
-                    limit_seconds=limit_seconds,
-                    memory=memory,
+                    limit_rounds=limits.rounds,
+                    limit_facts=limits.facts,
+                    limit_seconds=limits.seconds,
+                    memory=limits.memory,
                 )
                 names = list(map(str, paths))
                 change.stats.update(
@@ -246,7 +254,7 @@ class Materialisation(Mapping[str, Relation]):
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
     ) -> Iterator[Change]:
         """Carries out updates one after the other, and yields what each of them changes.
 
@@ -277,13 +285,14 @@ class Materialisation(Mapping[str, Relation]):
             memory: likewise.
 
         Raises:
-            TypeError: something is not an update.
+            TypeError: something is not an update, or an argument is of another type.
             DataError: as for `update`, as all others.
+            ProgramError: as for `update`, at once.
         """
         from evermat.reasoning import FASTER, FEWER, check_algorithm
         from evermat.runtime import Ahead, carry_out, follow_updates
 
-        limits = Limits(limit_rounds, limit_facts, limit_seconds, memory)
+        limits = Limits.checked(limit_rounds, limit_facts, limit_seconds, memory)
         check_algorithm(algorithm, self.program.strata)
 
         def process(taken: Sequence[StreamedUpdate], ahead: Sequence[StreamedUpdate]) -> Change:
@@ -403,7 +412,9 @@ class Materialisation(Mapping[str, Relation]):
     ) -> None:
         """Writes all facts to a state directory, which belongs to this materialisation from then on: every update is a version of it.
 
-        If the directory is a state already, this becomes its next version, whatever it held before.
+        If the directory is a state already, this becomes its next version, whatever it held before. The state directory that this
+        materialisation already has, because it was saved there or opened from there, holds every update: nothing is written, and `version` stays.
+        Only the lock is taken, so that no other process can write.
 
         Args:
             path: the state directory.
@@ -457,7 +468,7 @@ class Materialisation(Mapping[str, Relation]):
         *,
         representatives: bool = False,
         limit_seconds: float | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
     ) -> Answer:
         """Answers a query: a conjunction of atoms and comparisons, or whatever else the body of a rule may be.
 
@@ -476,19 +487,19 @@ class Materialisation(Mapping[str, Relation]):
             text: the query; `?-` before it and `.` behind it may be left out.
             representatives: whether, of equal terms, only the representative is wanted.
             limit_seconds: stop when it takes longer.
-            memory: stop when the process uses more bytes.
+            memory: stop when the process uses more bytes; also a text such as `4g`.
 
         Raises:
-            ProgramError: with all errors of the query at once.
+            ProgramError: the query has errors, all of which are reported at once; or a limit cannot be one.
             LimitError: a limit was reached.
         """
-        run = Run(Limits(seconds=limit_seconds, memory=memory))
+        run = Run(Limits.checked(limit_seconds=limit_seconds, memory=memory))
         with watched(run):
             query = self._compiled(text)
         return answer_query(query, self._engine, run, representatives=representatives)
 
     def query_batches(
-        self, text: str, *, limit_seconds: float | None = None, memory: int | None = None
+        self, text: str, *, limit_seconds: float | None = None, memory: int | str | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Answers a query in Arrow batches, as they are computed: however many rows there are, only some are in memory.
 
@@ -498,13 +509,13 @@ class Materialisation(Mapping[str, Relation]):
         Args:
             text: the query; `?-` before it and `.` behind it may be left out.
             limit_seconds: stop when it takes longer.
-            memory: stop when the process uses more bytes.
+            memory: stop when the process uses more bytes; also a text such as `4g`.
 
         Raises:
-            ProgramError: with all errors of the query at once.
+            ProgramError: the query has errors, all of which are reported at once; or a limit cannot be one.
             LimitError: a limit was reached.
         """
-        run = Run(Limits(seconds=limit_seconds, memory=memory))
+        run = Run(Limits.checked(limit_seconds=limit_seconds, memory=memory))
         return stream_answer(self._compiled(text), self._engine, run).batches()
 
     def _compiled(self, text: str) -> Query:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, final
 
 from evermat.core import (
@@ -25,7 +26,13 @@ from evermat.core import (
     Problem,
     SchemePolicy,
     Source,
+    check_facts,
+    check_function,
+    check_type,
+    did_you_mean,
     documented,
+    path_arguments,
+    wrong_argument,
 )
 from evermat.language import Program as CompiledProgram
 from evermat.language import Stratum, read_source
@@ -46,7 +53,7 @@ class ProgramOptions(TypedDict, total=False):
     Attributes:
         ontology: One ontology file or several; their axioms become rules, their triples become facts.
         entailment: Rules over `triple` for axioms in the data. {entailment}.
-        trivial: Whether to derive trivial consequences, such as `x sameAs x`.
+        trivial: Whether to derive trivial consequences, such as `x sameAs x`; needs `ontology`, `entailment` or `equality`.
         equality: How to treat owl:sameAs; by default as the rules need it. {equality}.
         inconsistency: How to treat a derived inconsistency. {inconsistency}.
         base: The base of relative IRIs in ontologies.
@@ -66,7 +73,8 @@ class ProgramOptions(TypedDict, total=False):
 class Program:
     """A Datalog program that passed all checks.
 
-    >>> program = Program.parse(".decl a(x:number) .decl b(x:number) b(x) :- a(x).")
+    >>> import evermat
+    >>> program = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x) :- a(x).")
     >>> program.relations
     ['a', 'b']
 
@@ -89,9 +97,12 @@ class Program:
             **sources: ontologies and rule sets, see `ProgramOptions`.
 
         Raises:
-            ProgramError: the program has errors; all of them are reported at once.
+            ProgramError: the program has errors, all of which are reported at once; or an argument has a value that it cannot have.
+            TypeError: an argument is unknown, or of another type.
             DataError: an ontology cannot be read, is malformed, or imports one that is missing.
         """
+        check_type("text", text, str, "a str")
+        _check_options("Program.parse", sources)
         return cls._of(Source(name, text), **sources)
 
     @classmethod
@@ -103,9 +114,13 @@ class Program:
             **sources: ontologies and rule sets, see `ProgramOptions`.
 
         Raises:
-            ProgramError: the file cannot be read, or the program has errors; all of them are reported at once.
+            ProgramError: the file cannot be read, or the program has errors, all of which are reported at once; or an argument has a value that it
+                cannot have.
+            TypeError: an argument is unknown, or of another type.
             DataError: an ontology cannot be read, is malformed, or imports one that is missing.
         """
+        check_type("path", path, (str, PathLike, NoneType), "a path")
+        _check_options("Program.read", sources)
         return cls._of(Source("<text>", "") if path is None else read_source(Path(path)), **sources)
 
     @classmethod
@@ -121,13 +136,16 @@ class Program:
         base: str | None = None,
         ignore_imports: bool = False,
     ) -> Program:
+        files = path_arguments("ontology", ontology)
         INCONSISTENCIES.check(inconsistency)
         if entailment is not None:
             ENTAILMENTS.check(entailment)
         if equality is not None:
             EQUALITY_MODES.check(equality)
+        if trivial and not (files or entailment or equality):
+            raise wrong_argument("`trivial` needs `ontology`, `entailment` or `equality`")
         sources = ProgramSources(
-            tuple(map(Path, _several(ontology))),
+            tuple(map(Path, files)),
             entailment,
             trivial,
             equality,
@@ -177,7 +195,7 @@ class Program:
         limit_rounds: int | None = None,
         limit_facts: int | None = None,
         limit_seconds: float | None = None,
-        memory: int | None = None,
+        memory: int | str | None = None,
         counters: KeptCounters = "none",
         algorithm: MaterialiseAlgorithm = "auto",
         schemes: SchemePolicy = "auto",
@@ -198,19 +216,20 @@ class Program:
             limit_rounds: stop after this number of rounds of rule application.
             limit_facts: stop at more facts than this.
             limit_seconds: stop when it takes longer, reading included.
-            memory: stop when the process uses more bytes than this.
+            memory: stop when the process uses more bytes than this; also a text such as `4g`.
             counters: which derivation counters to keep for later updates. {counters}.
             algorithm: how to derive consequences. {materialise_algorithm}.
             schemes: how to store relations. {schemes}.
-            place: where to evaluate rules with Spark. {placement}.
-            scratch: with Spark, a directory for temporary files; on a cluster, one that all machines share.
+            place: where to evaluate rules, with Spark only. {placement}.
+            scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
             progress: called from time to time with a line about the progress.
             timer: gets the times of the phases, which `stats` reports.
 
         Raises:
             DataError: facts do not fit their relations, RDF is malformed, or forbidden facts are derived.
             LimitError: a limit was reached.
-            ProgramError: the algorithm does not exist, or an input needs Spark.
+            ProgramError: the algorithm does not exist, an input or an argument needs Spark, or an argument has a value that it cannot have.
+            TypeError: an argument is of another type.
         """
         from evermat.algebra import Counters
         from evermat.api.materialisation import Materialisation
@@ -219,12 +238,16 @@ class Program:
         from evermat.reasoning import check_name
         from evermat.runtime import FactSources, Options, materialise_facts
 
-        check_engine(engine)
         check_name(algorithm)
+        check_facts("facts", {} if facts is None else facts)
+        if progress is not None:
+            check_function("progress", progress)
+        check_type("timer", timer, (PhaseTimer, NoneType), "an `evermat.PhaseTimer`")
         for choices, name in ((KEPT_COUNTERS, counters), (SCHEME_POLICIES, schemes), (PLACEMENTS, place)):
             choices.check(name)
+        check_engine(engine, place=place != "auto", scratch=scratch is not None)
         options = Options(
-            Limits(limit_rounds, limit_facts, limit_seconds, memory),
+            Limits.checked(limit_rounds, limit_facts, limit_seconds, memory),
             Counters[counters.upper()],
             algorithm,
             schemes,
@@ -233,12 +256,14 @@ class Program:
             progress=progress,
         )
         files = GraphFiles(
-            tuple(map(str, _several(rdf))),
+            tuple(map(str, path_arguments("rdf", rdf))),
             RdfOptions(base=base, skip=skip_malformed),
             apart=self._triples is not None,
         )
         program = with_triples(self._compiled) if files.files or self._triples is not None else self._compiled
-        sources = FactSources(facts or {}, None if inputs is None else str(inputs), files, self._triples)
+        sources = FactSources(
+            {} if facts is None else facts, None if inputs is None else str(inputs), files, self._triples
+        )
         session = None if isinstance(engine, str) else engine
         return Materialisation(materialise_facts(program, sources, options, session, timer), skipped=files.skipped)
 
@@ -265,24 +290,32 @@ def translate(
     from evermat.owl import translate as translate_files
 
     return translate_files(
-        list(map(Path, _several(ontology))), base=base, imports="ignore" if ignore_imports else "require"
+        list(map(Path, path_arguments("ontology", ontology))),
+        base=base,
+        imports="ignore" if ignore_imports else "require",
     )
 
 
-def _several(given: str | PathLike[str] | Sequence[str | PathLike[str]]) -> Sequence[str | PathLike[str]]:
-    """One file or several, as a sequence."""
-    return [given] if isinstance(given, str | PathLike) else given
+def _check_options(function: str, given: Mapping[str, object]) -> None:
+    """Raises a `TypeError` for a keyword argument that is not one of `ProgramOptions`."""
+    for name in given:
+        if name not in ProgramOptions.__annotations__:
+            hint = did_you_mean(name, ProgramOptions.__annotations__)
+            raise TypeError(f"{function}() has no argument `{name}`{hint and f': {hint}'}")
 
 
-def check_engine(engine: object) -> None:
-    """Refuses everything but the in-memory engine and a SparkSession.
+def check_engine(engine: object, **for_spark: bool) -> None:
+    """Refuses everything but the in-memory engine and a SparkSession; the former also with arguments that only Spark honours.
 
     Raises:
-        ValueError: no engine has this name.
+        ArgumentError: no engine has this name, or it honours one of the arguments not.
         TypeError: the engine is neither a name nor a SparkSession.
     """
     if isinstance(engine, str):
         if engine != "memory":
-            raise ValueError(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
+            raise wrong_argument(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
+        for name, given in for_spark.items():
+            if given:
+                raise wrong_argument(f"`{name}` needs Spark: pass a SparkSession as `engine`")
     elif not type(engine).__module__.startswith("pyspark.sql") or not hasattr(engine, "createDataFrame"):
         raise TypeError(f"the engine is of type {type(engine).__name__}: use 'memory' or a SparkSession")

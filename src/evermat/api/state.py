@@ -38,16 +38,18 @@ def open(  # noqa: A001
             or 1,000.
         engine: `memory`, or your own SparkSession. Its executors then hold the facts, and must see the state directory. If the state has
             relations with storage schemes, this process holds the facts with either engine.
-        scratch: with Spark, a directory for temporary files; on a cluster, one that all machines share.
+        scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
 
     Raises:
         StateError: the state or version does not exist or is damaged, or another process writes to it.
         ResourceError: Spark failed, the scratch directory is full, or executors do not see the state directory.
+        ProgramError: there is no such engine, or `scratch` was given without Spark.
+        TypeError: the engine is neither a name nor a SparkSession.
     """
     from evermat.api.materialisation import Materialisation
     from evermat.runtime import open_state
 
-    check_engine(engine)
+    check_engine(engine, scratch=scratch is not None)
     opened, binding, stats = open_state(
         Path(path),
         version,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from typer.core import TyperGroup
 
 import evermat
 from evermat.cli import options
+from evermat.cli.option_needs import CheckedCommand, check_rdf_options
 from evermat.core import EngineName, PhaseTimer
 
 if TYPE_CHECKING:
@@ -26,13 +29,23 @@ class ClosedPipe(BaseException):
 class Commands(TyperGroup):
     """All commands. Without it, Typer ends the process with code 1 if a pipe is closed."""
 
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        with _noticing_closed_pipe():  # `--help` and `--version` print
+            return super().make_context(*arguments, **options)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _noticing_closed_pipe():
             result = super().invoke(ctx)
             sys.stdout.flush()
-        except BrokenPipeError:
-            raise ClosedPipe from None
         return result
+
+
+@contextmanager
+def _noticing_closed_pipe() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise ClosedPipe from None
 
 
 app = typer.Typer(
@@ -63,7 +76,7 @@ def describe(
     del version
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def run(
     program: options.OptionalProgram = None,
     facts: Annotated[
@@ -131,6 +144,7 @@ def run(
                 base=base,
                 ignore_imports=ignore_imports,
             )
+        check_rdf_options(checked, rdf=bool(rdf), ontology=bool(ontology), base=base, skip_malformed=skip_malformed)
     run_program(
         checked,
         spark,
@@ -170,7 +184,7 @@ def check(
     sys.stdout.write(text)
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def update(
     state: options.StateFolder,
     changes: Annotated[
@@ -208,7 +222,7 @@ def update(
     )
 
 
-@app.command()
+@app.command(cls=CheckedCommand)
 def stream(
     state: options.StateFolder,
     source: Annotated[

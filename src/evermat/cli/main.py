@@ -1,4 +1,7 @@
-"""The command line as a process: signals, errors and exit codes."""
+"""The command line as a process: signals, standard streams, errors and exit codes.
+
+The functions import what they need: signals are handled before anything is loaded that takes long.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,24 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import NoReturn
 
-from evermat.cli.app import ClosedPipe, app
-from evermat.cli.signals import Interrupted, Terminated, catch_signals, forget_signals, stop_text
-from evermat.cli.watchdog import LimitReached, start_watchdog
-from evermat.core import EvermatError, LimitError, Problem, ResourceError, block_pandas
-from evermat.core import error_catalogue as errors
+from evermat.cli.signals import (
+    Interrupted,
+    Terminated,
+    catch_signals,
+    end_on_signals,
+    forget_signals,
+    ignore_signals,
+    stop_text,
+)
 
-_STOPPED = (LimitError.exit_code, 130, 143)  # exit codes of what was stopped from outside
+TYPE_CHECKING = False  # as in `evermat`: nothing may take long before signals are handled
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import NoReturn
+
+_STOPPED = (4, 130, 143)  # exit codes of what was stopped from outside
 _RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
 
 
@@ -25,6 +35,11 @@ def script() -> None:
 
     Nothing here needs pandas, and in this process there is no other code that could.
     """
+    end_on_signals()
+    from evermat.cli.watchdog import start_watchdog
+    from evermat.core import block_pandas, open_standard_streams
+
+    open_standard_streams()
     block_pandas()
     # Programs are many small objects that stay: looking for garbage is rarely worth it.
     gc.set_threshold(100_000, 50, 50)
@@ -51,8 +66,13 @@ def main() -> None:
 
 def _run() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
-    catch_signals()
+    from evermat.cli.app import ClosedPipe, app
+    from evermat.cli.watchdog import LimitReached
+    from evermat.core import EvermatError, Problem, ResourceError
+    from evermat.core import error_catalogue as errors
+
     try:
+        catch_signals()
         app(args=list(_one_by_one(sys.argv[1:])))
     except EvermatError as error:
         _fail(str(error), error.exit_code)
@@ -95,5 +115,6 @@ def _discard_stdout() -> None:
 
 
 def _fail(text: str, code: int) -> NoReturn:
+    ignore_signals()
     print(text, file=sys.stderr)
     sys.exit(code)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import evermat
-from evermat.cli.options import wrong
+from evermat.core import wrong_argument
 
 
 def read_program(
@@ -24,7 +24,7 @@ def read_program(
         name = str(ontology[0]) if ontology else "<rdf>"
         program = evermat.Program.parse("", name, ontology=ontology, **sources)
     else:
-        raise wrong("there is nothing to do: give a program, or `--rdf`, `--ontology` or `--entailment`")
+        raise wrong_argument("there is nothing to do: give a program, or `--rdf`, `--ontology` or `--entailment`")
     if program.notes:
         axioms = "1 axiom says" if len(program.notes) == 1 else f"{len(program.notes):,} axioms say"
         print(f"note: {axioms} more than rules can: `evermat translate` lists them", file=sys.stderr)

@@ -27,13 +27,11 @@ from evermat.core import (
     EqualityMode,
     MaterialiseAlgorithm,
     Placement,
-    Problem,
-    ProgramError,
     SchemePolicy,
     UpdateAlgorithm,
     Which,
+    wrong_argument,
 )
-from evermat.core import error_catalogue as errors
 
 
 def _help(text: str, choices: Choices) -> str:
@@ -61,17 +59,20 @@ EqualityOption: TypeAlias = Annotated[
     typer.Option("--equality", help=_help("How to treat owl:sameAs; default: as the rules need it.", EQUALITY_MODES)),
 ]
 Master: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="URL", help="Spark's master, e.g. spark://host:7077; default: local mode.")
+    str | None,
+    typer.Option(metavar="URL", help="With Spark only: its master, e.g. spark://host:7077; default: local mode."),
 ]
 Conf: TypeAlias = Annotated[
-    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A setting of Spark; may be repeated.")
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="With Spark only: one of its settings; may be repeated.")
 ]
 ScratchFolder: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Directory for temporary files; on a cluster, one that all machines share."),
+    typer.Option(
+        metavar="DIR", help="With Spark only: directory for temporary files; on a cluster, one that all machines share."
+    ),
 ]
 PlacementOption: TypeAlias = Annotated[
-    Placement, typer.Option("--place", help=_help("Where to evaluate rules with Spark.", PLACEMENTS))
+    Placement, typer.Option("--place", help=_help("With Spark only: where to evaluate rules.", PLACEMENTS))
 ]
 SchemesOption: TypeAlias = Annotated[
     SchemePolicy, typer.Option("--schemes", help=_help("How to store relations.", SCHEME_POLICIES))
@@ -145,35 +146,18 @@ class LimitOptions:
 
 
 def parse_size(text: str) -> int:
-    """`4g`, `512M`, `1000000` in bytes, else a `ProgramError`; by default a share of what the machine or container allows."""
-    from evermat.core import available_bytes
+    """`4g`, `512M`, `1000000` in bytes, else an `ArgumentError`; by default a share of what the machine or container allows."""
+    from evermat.core import available_bytes, memory_size
 
-    if not text:
-        return int(available_bytes() * 0.8)
-    units = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-    digits, unit = text.lower().removesuffix("b"), 1
-    if digits and digits[-1] in units:
-        digits, unit = digits[:-1], units[digits[-1]]
-    try:
-        size = int(float(digits) * unit)
-    except (ValueError, OverflowError):
-        size = 0
-    if size <= 0:
-        raise wrong(f"`{text}` is not a size of memory: write a number with k, m, g or t behind it")
-    return size
+    return memory_size(text) if text else int(available_bytes() * 0.8)
 
 
 def parse_settings(given: list[str]) -> dict[str, str]:
-    """`key=value` as a dictionary; raises a `ProgramError` for anything else."""
+    """`key=value` as a dictionary; raises an `ArgumentError` for anything else."""
     found = {}
     for text in given:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
-            raise wrong(f"`--conf {text}` is not a setting: write `--conf KEY=VALUE`")
+            raise wrong_argument(f"`--conf {text}` is not a setting: write `--conf KEY=VALUE`")
         found[key.strip()] = value
     return found
-
-
-def wrong(what: str) -> ProgramError:
-    """The error of a command line that cannot be carried out."""
-    return ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import evermat
 from evermat.cli.ontology import report_left_out, report_skipped
-from evermat.cli.options import LimitOptions, wrong
+from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.cli.watchdog import be_patient, limited
-from evermat.core import PhaseTimer, Which, reported
+from evermat.core import PhaseTimer, Which, reported, wrong_argument
 from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Saving:
     def of(state: Path | None, versions: str | None, *, keep: bool, reset: bool) -> Saving:
         """Checks the options before anything is computed."""
         if keep and reset:
-            raise wrong("positions of streams cannot be both kept and reset")
+            raise wrong_argument("positions of streams cannot be both kept and reset")
         if state is None and (versions is not None or keep or reset):
-            raise wrong("`--keep`, `--keep-positions` and `--reset-positions` need a state: `--state DIR`")
+            raise wrong_argument("`--keep`, `--keep-positions` and `--reset-positions` need a state: `--state DIR`")
         positions: SavedPositions = "keep" if keep else "reset" if reset else "refuse"
         if state is not None:
             from evermat.runtime import check_save
@@ -73,7 +73,7 @@ def run_program(
     """
     for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
         if "://" in place:
-            raise wrong(f"outputs are not written to `{place}`: give a directory")
+            raise wrong_argument(f"outputs are not written to `{place}`: give a directory")
     with ExitStack() as limiting, ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))

@@ -6,11 +6,14 @@ places (Arrow does while it looks for pandas), so that a signal that has arrived
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from typing import NoReturn
 
-from evermat.core import register_stop_check
+TYPE_CHECKING = False  # as in `evermat`: nothing may take long before signals are handled
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
 
 class Interrupted(BaseException):
@@ -22,17 +25,46 @@ class Terminated(BaseException):
 
 
 _EXCEPTIONS = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
+_NOTHING = "nothing was written"
 _arrived: list[tuple[int, float]] = []  # the signals whose exceptions were raised, and when
 
 
+def end_on_signals() -> None:
+    """Has both signals end the process at once: while modules are loaded there is nothing to unwind.
+
+    An exception would not do: imports turn some exceptions into others.
+    """
+    _handle(_end)
+
+
 def catch_signals() -> None:
-    """Has both signals raise their exception from now on; who ignores Ctrl-C, as shells do in the background, goes on doing so."""
+    """Has both signals raise their exception from now on."""
+    from evermat.core import register_stop_check
+
     _arrived.clear()
     register_stop_check(check_signals)
-    say_when_stopped("nothing was written")
+    say_when_stopped(_NOTHING)
+    _handle(_arrive)
+
+
+def ignore_signals() -> None:
+    """Has signals change nothing: the command ends anyway."""
+    _handle(signal.SIG_IGN)
+
+
+def _handle(handler: Callable[[int, Any], Any] | signal.Handlers) -> None:
+    """Sets the handler of both signals; a process that ignores Ctrl-C, as in the background of a shell, goes on doing so."""
     for number in _EXCEPTIONS:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _arrive)
+            signal.signal(number, handler)
+
+
+def _end(number: int, _frame: object) -> NoReturn:
+    text = "interrupted" if number == signal.SIGINT else "terminated"
+    try:
+        os.write(2, f"{text}: {_NOTHING}\n".encode())
+    finally:
+        os._exit(128 + number)
 
 
 def _arrive(number: int, _frame: object) -> NoReturn:
@@ -61,7 +93,7 @@ def stop_text(number: int) -> str:
     return f"{'interrupted' if number == signal.SIGINT else 'terminated'}: {aftermath()}"
 
 
-_aftermath = "nothing was written"
+_aftermath = _NOTHING
 
 
 def say_when_stopped(text: str) -> None:

@@ -13,12 +13,20 @@ from typing import BinaryIO
 
 import evermat
 from evermat.cli.ontology import report_skipped
-from evermat.cli.options import LimitOptions, wrong
+from evermat.cli.options import LimitOptions
 from evermat.cli.run import say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version, with_help
 from evermat.cli.watchdog import limited
-from evermat.core import ChangesFormat, EvermatError, PhaseTimer, UpdateAlgorithm, reported, uninterrupted
+from evermat.core import (
+    ChangesFormat,
+    EvermatError,
+    PhaseTimer,
+    UpdateAlgorithm,
+    reported,
+    uninterrupted,
+    wrong_argument,
+)
 from evermat.runtime import (
     ChangeFolder,
     FileUpdate,
@@ -176,7 +184,7 @@ def _refuse_own_files(following: Following) -> None:
     written = {"--changes-out": following.changes_out, "--stats": following.stats and following.stats.parent}
     for option, folder in written.items():
         if folder is not None and os.path.realpath(folder) == source:
-            raise wrong(
+            raise wrong_argument(
                 f"`{option}` must not write to the source `{following.source}`: that would be taken for changes"
             )
 

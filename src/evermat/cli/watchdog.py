@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from evermat.cli.options import wrong
 from evermat.cli.signals import has_arrived, stop_text
 from evermat.core import (
     Guard,
@@ -30,6 +29,7 @@ from evermat.core import (
     remove_leftovers,
     resident_bytes,
     watched,
+    wrong_argument,
 )
 
 LEAST_MEMORY = 160 << 20  # Python with numba and Arrow
@@ -77,7 +77,7 @@ def limited(seconds: float | None, memory: int | None, spent: float = 0.0) -> It
         ProgramError: so little memory is not even enough to begin.
     """
     if memory is not None and memory < LEAST_MEMORY:
-        raise wrong(
+        raise wrong_argument(
             f"{memory:,} bytes of memory are too few: this process needs {LEAST_MEMORY >> 20}m before it begins"
         )
     with watched(Guard(seconds, memory, spent)):

@@ -11,6 +11,17 @@ from evermat.core.lazy import lazy_face
 
 if TYPE_CHECKING:
     from evermat.core import error_catalogue
+    from evermat.core.arguments import (
+        check_facts,
+        check_function,
+        check_type,
+        count_argument,
+        memory_argument,
+        memory_size,
+        path_arguments,
+        seconds_argument,
+        wrong_argument,
+    )
     from evermat.core.cache_dir import cache_folder, cached_file
     from evermat.core.choices import (
         ANSWER_FORMATS,
@@ -51,6 +62,7 @@ if TYPE_CHECKING:
         uninterrupted,
     )
     from evermat.core.errors import (
+        ArgumentError,
         DataError,
         EvermatError,
         Kind,
@@ -70,6 +82,7 @@ if TYPE_CHECKING:
     from evermat.core.problems import Problems, reported
     from evermat.core.pull_iterator import pulled
     from evermat.core.source import GENERATED, Source, Span
+    from evermat.core.standard_streams import open_standard_streams, standard_input, standard_output
     from evermat.core.timing import PhaseTimer
     from evermat.core.watch import (
         Guard,

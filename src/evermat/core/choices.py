@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from evermat.core.arguments import wrong_argument
 from evermat.core.errors import did_you_mean
 
 MaterialiseAlgorithm: TypeAlias = Literal["auto", "modular", "seminaive"]
@@ -51,10 +52,10 @@ class Choices:
         return tuple(self.meanings)
 
     def check(self, name: object) -> None:
-        """Raises a `ValueError` with the names for anything but one of them."""
-        if name not in self.meanings:
+        """Raises an `ArgumentError` with the names for anything but one of them."""
+        if name not in self.names:
             verb = "are" if self.what.endswith("s") else "is"
-            raise ValueError(f"{self.what} {name!r} {verb} not known: use {self.known}{self.hint(name)}")
+            raise wrong_argument(f"{self.what} {name!r} {verb} not known: use {self.known}{self.hint(name)}")
 
     @property
     def known(self) -> str:

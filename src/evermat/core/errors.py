@@ -13,7 +13,14 @@ from evermat.core.source import Source, Span
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One thing that can be wrong: `sentence` and `note` are templates over the details of a problem."""
+    """One thing that can be wrong.
+
+    Attributes:
+        code: The number.
+        sentence: The message, a template over the details of a problem.
+        note: The rule behind it, likewise; may be empty.
+        warning: Whether the result is usable all the same.
+    """
 
     code: int
     sentence: str
@@ -28,7 +35,15 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A kind of error at a place, with the details that its sentence needs."""
+    """A kind of error at a place, with the details that its sentence needs.
+
+    Attributes:
+        kind: What is wrong, with its number.
+        details: The values in the sentence, by name.
+        source: The text that the problem is in; None if it is in none.
+        span: The range of characters in this text.
+        help: What to do about it; may be empty.
+    """
 
     kind: Kind
     details: dict[str, Any]
@@ -100,11 +115,19 @@ class EvermatError(Exception):
         self.problems: tuple[Problem, ...] = tuple(found)
         super().__init__("\n\n".join(problem.render() for problem in self.problems))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """An error travels between processes with its problems: of its text, no other could be made."""
+        return type(self), (self.problems,), self.__dict__
+
 
 class ProgramError(EvermatError):
     """The program, or the call, is wrong."""
 
     exit_code = 2
+
+
+class ArgumentError(ProgramError, ValueError):
+    """An argument of a call, or of the command line, has a value that it cannot have, or needs another argument."""
 
 
 class DataError(EvermatError):

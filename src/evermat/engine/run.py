@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import Deliver, Guard, LimitError, limit_error
+from evermat.core import Deliver, Guard, LimitError, count_argument, limit_error, memory_argument, seconds_argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,22 @@ class Limits:
     facts: int | None = None
     seconds: float | None = None
     memory: int | None = None  # bytes of the whole process
+
+    @classmethod
+    def checked(
+        cls,
+        limit_rounds: int | None = None,
+        limit_facts: int | None = None,
+        limit_seconds: float | None = None,
+        memory: int | str | None = None,
+    ) -> Limits:
+        """The limits that a caller passes; raises an `ArgumentError` or a `TypeError` for anything that cannot be one."""
+        return cls(
+            count_argument("limit_rounds", limit_rounds),
+            count_argument("limit_facts", limit_facts),
+            seconds_argument("limit_seconds", limit_seconds),
+            memory_argument("memory", memory),
+        )
 
 
 Progress = Callable[[str], None]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -27,6 +26,8 @@ from evermat.core import (
     check_stop,
     forget_leftover,
     register_leftover,
+    reported,
+    standard_output,
     uninterrupted,
     watched_each,
 )
@@ -169,13 +170,17 @@ class Outputs:
         """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
         check_stop()
         waits = any(staged.special for staged in self._staged.values())  # for whoever reads a pipe, perhaps for ever
+        rest = "all output files were written" if self._staged else ""
         with nullcontext() if waits else uninterrupted():
             self._replace()
-        for part in self._printed:
-            sys.stdout.flush()
-            sys.stdout.buffer.write(part)
+        self._staged.clear()
+        self._folders.clear()
         if self._printed:
-            sys.stdout.buffer.flush()
+            with reported(STDOUT, rest):
+                stream = standard_output()
+                for part in self._printed:
+                    stream.write(part)
+                stream.flush()
         self._printed.clear()
 
     def _replace(self) -> None:
@@ -189,8 +194,6 @@ class Outputs:
                     staged.temporary.replace(staged.target)
         for path in (*self._temporary, *self._folders):
             forget_leftover(path)
-        self._staged.clear()
-        self._folders.clear()
 
     def _make_folder(self, folder: Path) -> None:
         if folder.exists() and not folder.is_dir():

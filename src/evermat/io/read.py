@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.core import DataError, collected_errors
+from evermat.core import DataError, collected_errors, standard_input
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.formats.registry import AS_IT_IS, TEXT, InputFile, RdfOptions
@@ -36,7 +35,9 @@ def read_relation(
     malformed statements of which RDF file were left out, if the options ask for that.
     """
     if io.medium == "stdin":
-        return _read(sys.stdin.buffer, InputFile(FileRef(Path(STDIN), TEXT, gzip=False), io, Findings(STDIN)))
+        ref = FileRef(Path(STDIN), TEXT, gzip=False)
+        with failing(ref.path, f"relation `{io.relation.name}` is"):
+            return _read(standard_input(), InputFile(ref, io, Findings(STDIN)))
     refs = input_files(io, folder)
     if blanks is None:
         blanks = blank_prefixes(ref.path for ref in refs if ref.is_rdf)

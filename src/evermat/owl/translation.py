@@ -42,6 +42,11 @@ class Translation:
         triples: all triples of the ontologies and of what they import; columns `s`, `p` and `o`, terms in N-Triples.
         classes: the classes that the ontologies mention, as terms.
         properties: the properties that they mention, without annotations.
+        title: the first line of the program, which names the files of the ontologies.
+        prefixes: the prefixes of the program's text, with the IRIs that they abbreviate.
+        helpers: the relations that the rules need beside classes and properties.
+        equality: whether some terms are said to be equal.
+        facts: what the ontologies state of individuals.
     """
 
     rules: tuple[Rule, ...]
@@ -52,8 +57,8 @@ class Translation:
     title: str = ""
     prefixes: Mapping[str, str] = field(default_factory=dict)
     helpers: tuple[HelperRelation, ...] = ()
-    equality: bool = False  # whether some terms are said to be the same
-    facts: tuple[Triple, ...] = ()  # what is stated of individuals
+    equality: bool = False
+    facts: tuple[Triple, ...] = ()
 
     def text(
         self,

@@ -20,7 +20,7 @@ def check_name(name: str, choices: Choices = MATERIALISE_ALGORITHMS) -> None:
     """
     if name not in choices.names:
         details = {"name": name, "known": ", ".join(choices.names)}
-        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(name, choices.names)))
+        raise ProgramError(Problem(errors.NO_SUCH_ALGORITHM, details, help=did_you_mean(str(name), choices.names)))
 
 
 def algorithm_for(stratum: StratumRules, asked: str) -> str:

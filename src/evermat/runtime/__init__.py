@@ -8,7 +8,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.runtime.answer import Answer
-    from evermat.runtime.change import Change
+    from evermat.runtime.change import Change, ChangedFacts, Changes
     from evermat.runtime.change_folder import ChangeFolder
     from evermat.runtime.change_history import changes_between
     from evermat.runtime.change_source import register_source

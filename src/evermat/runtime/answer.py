@@ -7,7 +7,7 @@ from typing import BinaryIO, final
 
 from evermat.columns import Batch, Dictionary, Solutions, rows_of
 from evermat.core import AnswerFormat
-from evermat.language import Relation
+from evermat.language import Relation as RelationSchema
 from evermat.runtime.rows import Tabular
 
 
@@ -21,7 +21,7 @@ class Answer(Tabular):
     The answer to a query without variables is true or false: it has no columns, and one row, the empty one, or none.
     """
 
-    def __init__(self, relation: Relation, solutions: Solutions, dictionary: Dictionary) -> None:
+    def __init__(self, relation: RelationSchema, solutions: Solutions, dictionary: Dictionary) -> None:
         super().__init__(relation, dictionary)
         self._solutions = solutions
 
@@ -33,7 +33,7 @@ class Answer(Tabular):
         return self._solutions.undefined or 0
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> RelationSchema:
         """The columns with their types."""
         return self._relation
 

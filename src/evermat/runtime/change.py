@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from evermat.columns import Batch, DeferredFacts, Dictionary
+from evermat.core import check_type, wrong_argument
 from evermat.language import Relation
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import Tabular
@@ -105,8 +106,8 @@ class Change:
     """The facts, explicit and derived, that one update inserted into and deleted from every relation, and its statistics.
 
     Attributes:
-        inserted: The facts that the update inserted, by relation.
-        deleted: The facts that it deleted.
+        inserted: The facts that the update inserted, by relation: an `evermat.Changes`.
+        deleted: The facts that it deleted, likewise.
     """
 
     def __init__(self, inserted: Changes, deleted: Changes, stats: dict[str, Any]) -> None:
@@ -138,7 +139,17 @@ class Change:
 
     @staticmethod
     def combined(changes: Sequence[Change]) -> Change:
-        """The changes of several updates in a row: without facts that were inserted and deleted again. The stats are those of the last update."""
+        """The changes of several updates in a row: without facts that were inserted and deleted again. The stats are those of the last update.
+
+        Raises:
+            ProgramError: there are no changes.
+            TypeError: something is not a change.
+        """
+        check_type("changes", changes, Sequence, "a sequence of changes")
+        for change in changes:
+            check_type("changes", change, Change, "a sequence of changes")
+        if not changes:
+            raise wrong_argument("`changes` is empty: pass at least one change")
         last = changes[-1]
         if len(changes) == 1:
             return last

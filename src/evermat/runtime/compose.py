@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import GENERATED, Entailment, EqualityMode, Problems, Source
+from evermat.core import GENERATED, Entailment, EqualityMode, Problems, Source, wrong_argument
 from evermat.language import (
     AXIOMATISE,
     EQUALITY_AUTO,
@@ -105,6 +105,8 @@ def _over_triples(sources: ProgramSources, translation: Translation | None) -> l
     """What a program needs that has all triples in one relation."""
     from evermat.owl import entailment
 
+    if sources.trivial and not sources.entailment:
+        raise wrong_argument("trivial consequences of a program that mentions `triple` need a rule set: `entailment`")
     parts: list[str] = []
     if sources.entailment:
         parts.append(entailment(sources.entailment, trivial=sources.trivial, forbid=sources.forbid))

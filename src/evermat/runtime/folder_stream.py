@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from evermat.core import DataError
+from evermat.core import DataError, check_function, seconds_argument
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
 from evermat.runtime.rows import is_unicode
@@ -88,7 +88,11 @@ class FolderStream(Iterable[FileUpdate]):
 
         Raises:
             DataError: the directory does not exist.
+            ProgramError: `poll` is negative or not finite.
+            TypeError: `poll` is not a number, or `warn` not a function.
         """
+        seconds_argument("poll", poll)
+        check_function("warn", warn)
         self.path = Path(path)
         #: the name of the stream
         self.name = stream_name(path)

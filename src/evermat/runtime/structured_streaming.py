@@ -14,7 +14,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core import DataError, Problem, UpdateAlgorithm
+from evermat.core import DataError, Problem, UpdateAlgorithm, count_argument, seconds_argument, wrong_argument
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, updates_of
 from evermat.reasoning import check_algorithm
@@ -50,8 +50,10 @@ class BatchProcessing:
         The name of the stream is made of the id in the checkpoint: it survives restarts, and differs for another checkpoint, whose batches are
         numbered from the beginning. If `process` raises an error, the query ends with it, and its batch is repeated after a restart.
         """
+        if not isinstance(self.interval, str):
+            seconds_argument("interval", self.interval)
         if self.available_now and self.interval is not None:
-            raise ValueError("`available_now` ends when everything is processed: it has no `interval`")
+            raise wrong_argument("`available_now` ends when everything is processed: it has no `interval`")
         started: Future[str] = Future()  # the first batch may be processed before `start` has returned
 
         def each(batch: DataFrame, number: int) -> None:
@@ -140,6 +142,7 @@ def follow_files(
     A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
     check_algorithm(processing.algorithm, m.program.strata)
+    count_argument("files_per_batch", files_per_batch, 1)
     frame = _arriving_files(spark, folder, files_per_batch)
     _check_stream(frame)
 

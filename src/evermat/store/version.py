@@ -36,7 +36,22 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One committed version; `program` is the name of its text, which `Store.program` reads."""
+    """One committed version of a state directory.
+
+    Attributes:
+        number: Its number; the first version is 1.
+        time: The time at which it was committed, in UTC.
+        algorithm: The algorithm that computed it.
+        seconds: The time that this took.
+        inserted: The number of facts that it inserted, in all relations, explicit and derived.
+        deleted: The number of facts that it deleted.
+        facts: The number of facts in it.
+        batch: For an update of a stream, its name and how far it was followed with this version, else None.
+        program: The name of the program's text in the directory.
+        stats: The statistics of the update, as in `Change.stats`.
+        counters: What the engine records to continue from this version.
+        relations: The names of the relations.
+    """
 
     number: int
     time: datetime

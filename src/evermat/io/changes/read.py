@@ -11,7 +11,6 @@ The last line about a fact counts: `+` and then `-` deletes it. So no fact is bo
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +20,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from evermat.core import standard_input
 from evermat.io.blocks import BLOCK, blocks
 from evermat.io.changes.model import ChangedRows, read_block_changes
 from evermat.io.changes.text import read_block
 from evermat.io.error_report import Findings
 from evermat.io.formats.registry import AS_IT_IS, RdfOptions, UpdateFiles
 from evermat.io.locate import file_ref
+from evermat.io.open import failing
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
 from evermat.language import Program, Relation
@@ -65,7 +66,8 @@ def read_update(
     relations = {name: relation for name, relation in program.relations.items() if not relation.hidden}
     found: Iterable[ChangedRows]
     if str(paths[0]) == "-":
-        found = read_block_changes(blocks(sys.stdin.buffer, size=size), relations, Findings(STDIN), read_block)
+        with failing(Path(STDIN), "changes are"):
+            found = read_block_changes(blocks(standard_input(), size=size), relations, Findings(STDIN), read_block)
     else:
         found = file_ref(paths[0]).format.read_changes(UpdateFiles(paths, relations, options, skipped, size))
     by_name: dict[str, list[ChangedRows]] = {}

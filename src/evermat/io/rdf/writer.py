@@ -30,7 +30,12 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Written(NamedTuple):
-    """How many triples were written, and how many facts are not RDF, or not in this format."""
+    """How many triples were written to an RDF file.
+
+    Attributes:
+        written: The number of triples.
+        left_out: The number of facts that are not RDF, or not in this format.
+    """
 
     written: int
     left_out: int

@@ -1,0 +1,94 @@
+"""Standard input, output and error, which the process that starts this one may have closed.
+
+Python has None in the place of a closed stream, and gives its number to the next file that is opened: what a library then prints goes into that
+file. `open_standard_streams` repairs both. `standard_input` and `standard_output` are for code that runs in any process.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+from typing import Any, BinaryIO, TextIO, cast
+
+_CLOSED = "it is closed"
+_MODES = (
+    os.O_WRONLY,
+    os.O_RDONLY,
+    os.O_RDONLY,
+)  # of what replaces a closed stream: it cannot be read, or written, either
+
+
+class _Closed(io.RawIOBase):
+    """A closed stream: reading and writing it are errors, which say why."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._number = number
+
+    def fileno(self) -> int:
+        return self._number
+
+    def readable(self) -> bool:
+        return self._number == 0
+
+    def writable(self) -> bool:
+        return self._number > 0
+
+    def readinto(self, _buffer: Any) -> int:
+        raise OSError(errno.EBADF, _CLOSED)
+
+    def write(self, _data: Any) -> int:
+        raise OSError(errno.EBADF, _CLOSED)
+
+
+class _Lossy(io.RawIOBase):
+    """Standard error as a process needs it that has to end as it would end if somebody read this: what cannot be written is dropped."""
+
+    def fileno(self) -> int:
+        return 2
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return os.isatty(2)
+
+    def write(self, data: Any) -> int:
+        with suppress(OSError):
+            return os.write(2, data)
+        return len(data)
+
+
+def open_standard_streams() -> None:
+    """Replaces closed streams by such that raise an `OSError` when they are used, and has standard error never raise one."""
+    for number, mode in enumerate(_MODES):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number is this one
+    stdin, stdout, stderr = cast("tuple[TextIO | None, ...]", (sys.stdin, sys.stdout, sys.stderr))
+    if stdin is None:
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(0)), encoding="utf-8")
+    if stdout is None:  # without a buffer: Python would write what is left in it when it ends, and complain again
+        sys.stdout = io.TextIOWrapper(cast(BinaryIO, _Closed(1)), encoding="utf-8", write_through=True)
+    encoding = "utf-8" if stderr is None else stderr.encoding
+    lossy = io.BufferedWriter(_Lossy())
+    sys.stderr = io.TextIOWrapper(lossy, encoding=encoding, errors="backslashreplace", line_buffering=True)
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of standard input; reading them raises an `OSError` if it is closed."""
+    stream: Any = sys.stdin
+    return cast(BinaryIO, io.BufferedReader(_Closed(0))) if stream is None else stream.buffer
+
+
+def standard_output() -> BinaryIO:
+    """Standard output for bytes, after all text that was printed to it; writing to it raises an `OSError` if it is closed."""
+    stream: Any = sys.stdout
+    if stream is None:
+        return cast(BinaryIO, _Closed(1))
+    stream.flush()
+    return cast(BinaryIO, stream.buffer)
