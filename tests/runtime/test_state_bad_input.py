@@ -36,10 +36,10 @@ def test_a_folder_that_is_no_state(tmp_path: Path, action: str) -> None:
 
 def test_a_state_of_another_format(state: Path) -> None:
     mark = state / "evermat.json"
-    mark.write_text('{"format": 2, "kind": "evermat state"}\n')
+    mark.write_text('{"format": 3, "kind": "evermat state"}\n')
     before = tree(state)
     message = (
-        f"error[E501]: the state `{state}` has the format 2, but this version of evermat knows only the format 1\n"
+        f"error[E501]: the state `{state}` has the format 3, but this version of evermat knows only the format 1 and 2\n"
         f"  = note: the format is named in `{mark}`"
     )
     m = evermat.Program.parse(".decl a(x:number)").materialise()
@@ -64,7 +64,7 @@ def test_a_version_that_is_no_longer_kept(state: Path) -> None:
     assert refused(lambda: evermat.open(state, version=1)) == message
     assert refused(lambda: evermat.changes(state, 1, 2)) == message
     assert set(evermat.changes(state)) == {"edge", "path", "node", "apart", "reach"}
-    with pytest.raises(ValueError, match="at least one version is kept"):
+    with pytest.raises(evermat.ProgramError, match="`0` does not say how many versions to keep"):
         evermat.vacuum(state, 0)
 
 
