@@ -22,6 +22,7 @@ from evermat.core.errors import Problem
 from evermat.runtime import persistence, spark_engine
 from evermat.spark.engine import saved, saved_state
 from evermat.store import Store
+from evermat.store.formats.format_2 import Reader
 from evermat.testing import held_facts, state_of
 from tests.runtime.test_disk_full import LOOP, PLENTY, UPDATES, Disk, disk  # noqa: F401
 from tests.runtime.test_state_round_trip import ALL_TYPES, VALUES, assert_history, random_step
@@ -211,8 +212,8 @@ def test_the_driver_reads_no_rows_when_a_state_is_opened(tmp_path: Path, monkeyp
     def read(*_: object) -> None:
         raise AssertionError
 
-    for name in ("read", "read_parts", "_tables"):
-        monkeypatch.setattr(Store, name, read)
+    for name in ("read", "_loaded"):
+        monkeypatch.setattr(Reader, name, read)
     monkeypatch.setattr("evermat.engine.run.Run.next_round", read)  # and nothing is derived
     with open_in_process(path) as found:
         assert state_of(found).cluster.jobs == 1
@@ -352,7 +353,7 @@ def damage(file: Path) -> None:
     ("spoil", "what"),
     [
         (damage, "its checksum is wrong"),
-        (lambda file: file.write_bytes(b""), "its checksum is wrong"),
+        (lambda file: file.write_bytes(b""), "it has 0 bytes instead of "),
         (Path.unlink, "it is missing"),
     ],
 )

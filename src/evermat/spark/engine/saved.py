@@ -166,6 +166,8 @@ class OpenTask:
         except StateError as error:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
             return
+        if not rows.num_rows:  # the snapshot of an empty relation
+            return
         batch = encode_table(rows, stored.relation, dictionary)
         flags, versions = _flags(rows), rows[VERSION].to_numpy()
         counts = {name: rows[name].fill_null(0).to_numpy() for name in stored.counted}
