@@ -44,22 +44,20 @@ class _Closed(io.RawIOBase):
         raise OSError(errno.EBADF, _CLOSED)
 
 
-class _Lossy(io.RawIOBase):
-    """Standard error as a process needs it that has to end as it would end if somebody read this: what cannot be written is dropped."""
+class _Lossy(io.TextIOWrapper):
+    """Standard error of a process that has to end as it would end if this could be written: what cannot be is dropped.
 
-    def fileno(self) -> int:
-        return 2
+    Errors are dropped here and not below the buffer: the exception of a signal that arrives there would have the buffer write its text twice.
+    """
 
-    def writable(self) -> bool:
-        return True
-
-    def isatty(self) -> bool:
-        return os.isatty(2)
-
-    def write(self, data: Any) -> int:
+    def write(self, text: str) -> int:
         with suppress(OSError):
-            return os.write(2, data)
-        return len(data)
+            return super().write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            super().flush()
 
 
 def open_standard_streams() -> None:
@@ -75,8 +73,8 @@ def open_standard_streams() -> None:
     if stdout is None:  # without a buffer: Python would write what is left in it when it ends, and complain again
         sys.stdout = io.TextIOWrapper(cast(BinaryIO, _Closed(1)), encoding="utf-8", write_through=True)
     encoding = "utf-8" if stderr is None else stderr.encoding
-    lossy = io.BufferedWriter(_Lossy())
-    sys.stderr = io.TextIOWrapper(lossy, encoding=encoding, errors="backslashreplace", line_buffering=True)
+    file = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
+    sys.stderr = _Lossy(file, encoding=encoding, errors="backslashreplace", line_buffering=True)
 
 
 def standard_input() -> BinaryIO:
