@@ -123,7 +123,7 @@ def test_what_is_no_name_of_schemes() -> None:
     for bad, hint in (("intervals", ""), ("", ""), ("Plain", "; did you mean `plain`?")):
         with pytest.raises(ValueError) as error:
             parsed(CLOSURE).materialise(schemes=bad)
-        assert str(error.value) == f"schemes {bad!r} are not known: use 'auto' or 'plain'{hint}"
+        assert str(error.value) == f"error[E200]: schemes {bad!r} are not known: use 'auto' or 'plain'{hint}"
 
 
 @pytest.mark.parametrize("algorithm", ["seminaive", "modular", "auto"])

@@ -9,7 +9,6 @@ import gc
 import os
 import signal
 import sys
-from contextlib import suppress
 
 from evermat.cli.signals import (
     Interrupted,
@@ -36,6 +35,8 @@ def script() -> None:
     Nothing here needs pandas, and in this process there is no other code that could.
     """
     end_on_signals()
+    from contextlib import suppress
+
     from evermat.cli.watchdog import start_watchdog
     from evermat.core import block_pandas, open_standard_streams
 
