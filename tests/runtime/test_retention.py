@@ -243,9 +243,25 @@ def test_nothing_outside_of_the_state_is_removed(tmp_path: Path) -> None:
     evermat.vacuum(path, 1)
     assert all(file.read_text() == "precious" for file in precious)
     assert not any(file.is_symlink() for file in path.rglob("*") if file.name != "relations.2")
-    moved = tmp_path / "moved"
-    (path / "relations" / "edge").rename(moved)
-    (path / "relations" / "edge").symlink_to(moved)
-    (moved / "mine.parquet").write_text("precious")
-    evermat.vacuum(path, 1)
-    assert (moved / "mine.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["commits", "commits/_delta_log", "relations", "relations/edge", "relations/edge/_delta_log", "programs"]
+)
+def test_a_folder_that_is_a_link_is_read_but_not_written(name: str, tmp_path: Path) -> None:
+    """A writer would delete what it does not know there."""
+    path, moved = tmp_path / "state", tmp_path / "moved"
+    with saved(path) as m:
+        m.update({"edge": [(9, 9)]})
+    (path / name).rename(moved)
+    (path / name).symlink_to(moved)
+    (moved / "mine.txt").write_text("precious")
+    before = sorted(moved.rglob("*"))
+    message = f"`{path / name}` is damaged: it is a symbolic link, which a writer does not follow"
+    with pytest.raises(evermat.StateError, match="E503") as error:
+        evermat.vacuum(path, 1)
+    assert message in str(error.value)
+    with evermat.open(path) as m, pytest.raises(evermat.StateError, match="symbolic link"):
+        m.update({"edge": [(8, 8)]})
+    assert sorted(moved.rglob("*")) == before
+    assert (9, 9) in evermat.open(path)["edge"]

@@ -1,4 +1,7 @@
-"""The commands. Each imports what it needs when it runs, so that `--help` is quick."""
+"""The commands. Each imports what it needs when it runs, so that `--help` is quick.
+
+Most of the lines declare the options, which stand beside their command.
+"""
 
 from __future__ import annotations
 

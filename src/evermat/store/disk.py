@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -142,6 +142,13 @@ def mkdir(folder: Path) -> None:
     if not folder.is_dir():
         _about_to("mkdir", folder)
         folder.mkdir(parents=True, exist_ok=True)
+
+
+def refuse_links(folders: Iterable[Path]) -> None:
+    """Raises a `StateError` for a folder that is a symbolic link: a writer would change, and delete, what is outside of the state."""
+    for folder in folders:
+        if folder.is_symlink():
+            raise damaged(folder, "it is a symbolic link, which a writer does not follow")
 
 
 def remove(path: Path) -> Iterator[int]:

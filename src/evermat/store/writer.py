@@ -8,6 +8,8 @@ A crash between a relation's log entry and the row that pins it leaves entries t
 them. They must be undone before the next version, which would otherwise seem to include their rows. Another Delta reader
 may have read such an entry, and entries never change once they can be read: so it is undone by one more entry, and the
 next entry begins a new checksum with a checkpoint.
+
+The module is long because a write and how it is undone are read together.
 """
 
 from __future__ import annotations
@@ -30,7 +32,19 @@ from evermat.store.data_files import Columns, Part, PartName, delta_fields, tabl
 from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
 from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place, publish, take_lock
-from evermat.store.disk import mkdir, names, put, read, remove, remove_all, sync, temporary_of, unlink, writing
+from evermat.store.disk import (
+    mkdir,
+    names,
+    put,
+    read,
+    refuse_links,
+    remove,
+    remove_all,
+    sync,
+    temporary_of,
+    unlink,
+    writing,
+)
 from evermat.store.formats.format_2 import Reader
 from evermat.store.retention import Keep
 
@@ -97,6 +111,10 @@ class Writer(Reader):
         self._tables.clear()
         self._undone.clear()
         commits = self._commits = Commits.read(place(self._path, COMMITS))
+        own = [place(self._path, COMMITS), place(self._path, RELATIONS), self._path / PROGRAMS]
+        refuse_links([*own, own[0] / LOG])
+        tables = [self._folder(pin.folder) for pin in commits.pins.values()]
+        refuse_links([*tables, *(table / LOG for table in tables)])
         with writing(self._path):
             _remove_temporaries(commits.folder)
             sync(entry_file(commits.folder, commits.entry).parent)  # which a crash may have prevented

@@ -3,7 +3,7 @@
 Batches of tuples are int64 arrays of shape [arity, capacity], C-contiguous, so that each column is
 contiguous; `n` says how many tuples are in it (default: all). A buffer that is reused is passed whole with `n`:
 a slice of it would not be contiguous and would be copied. Row ids are int32 arrays. Results are new arrays
-unless it says otherwise.
+unless it says otherwise. The module is one class, whose invariants hold between its methods; it is long for that.
 """
 
 from __future__ import annotations
