@@ -245,6 +245,24 @@ def test_nothing_outside_of_the_state_is_removed(tmp_path: Path) -> None:
     assert not any(file.is_symlink() for file in path.rglob("*") if file.name != "relations.2")
 
 
+def test_what_is_put_into_a_state_does_not_stop_its_writer(tmp_path: Path) -> None:
+    """Folders too, and with the names of data files."""
+    path = tmp_path / "state"
+    with saved(path) as m:
+        m.update({"edge": [(9, 9)]})
+    homes = [path, path / "commits", path / "relations", path / "programs", path / "relations" / "edge"]
+    for home in [*homes, *(home / "_delta_log" for home in homes if (home / "_delta_log").is_dir())]:
+        for name in ("real", "changes-0-1-1-1-0-0-00000000.parquet", ".x.part"):
+            (home / name / "inner").mkdir(parents=True)
+            (home / name / "inner" / "file").write_text("text")
+    with evermat.open(path) as m:
+        m.update({"edge": [(8, 8)]})
+    evermat.vacuum(path, 1)
+    with evermat.open(path) as m:
+        m.update({"edge": [(7, 7)]})
+        assert {(9, 9), (8, 8), (7, 7)} <= set(m["edge"])
+
+
 @pytest.mark.parametrize(
     "name", ["commits", "commits/_delta_log", "relations", "relations/edge", "relations/edge/_delta_log", "programs"]
 )

@@ -36,9 +36,9 @@ from evermat.store.disk import (
     mkdir,
     names,
     put,
+    remove_all,
     rename,
     temporary_of,
-    unlink,
     write_file,
 )
 from evermat.store.names import OP, VERSION
@@ -92,7 +92,7 @@ class TableWriter:
                 continue
             entry = _entry_of(name)
             if entry is None or entry > self.log.delta:
-                unlink(self.folder / name)
+                remove_all(self.folder / name)
             else:
                 self.garbage.append(self.folder / name)
 

@@ -310,7 +310,7 @@ class Writer(Reader):
                 self._undone.pop(one.table.folder.name, None)
         with suppress(OSError):
             for file in found:
-                unlink(file)
+                remove_all(file)
         return [file for one in staged for file in one.table.garbage]
 
     def _write_program(self, name: str, text: str) -> None:
@@ -391,7 +391,7 @@ def _remove_temporaries(table: Path) -> int:
     for name in names(table / LOG):
         number = number_of(name)
         if number is None:
-            unlink(table / LOG / name)
+            remove_all(table / LOG / name)
         elif name.endswith(".json"):
             newest = max(newest, number)
     return newest

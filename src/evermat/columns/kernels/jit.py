@@ -11,7 +11,7 @@ import hashlib
 import platform
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,10 +96,31 @@ def _enable_cache(dispatcher: Any) -> None:
     numba.config.CACHE_DIR = str(CACHE_FOLDER)
     try:
         dispatcher.enable_caching()
+        dispatcher._cache = _OptionalCache(dispatcher._cache)  # noqa: SLF001
     except (OSError, RuntimeError):  # not cacheable here: compiled again in each process
         pass
     finally:
         numba.config.CACHE_DIR = before
+
+
+class _OptionalCache:
+    """A kernel's cache whose files may be lost or not be writable, as on a full disk: then the kernel is compiled, and not kept."""
+
+    def __init__(self, cache: Any) -> None:
+        self._cache = cache
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cache, name)
+
+    def load_overload(self, *arguments: Any) -> Any:
+        try:
+            return self._cache.load_overload(*arguments)
+        except OSError:
+            return None
+
+    def save_overload(self, *arguments: Any) -> None:
+        with suppress(OSError):
+            self._cache.save_overload(*arguments)
 
 
 class _Watcher(event.Listener):  # type: ignore[misc]  # numba has no types
