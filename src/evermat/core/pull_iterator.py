@@ -47,7 +47,7 @@ class _Computation:
 def pulled(compute: Callable[[Callable[[_Item], None]], None], watch: Watch | None = None) -> Iterator[_Item]:
     """The items that a computation pushes, when they are asked for; it ends when the reader stops.
 
-    The computation works in the context of whoever asks for the first item, looked after by a watch of its own if it has one.
+    The computation works in the context of the caller that asks for the first item, looked after by a watch of its own if it has one.
     """
     mine, theirs = Semaphore(0), Semaphore(0)  # the turns of the reader and of the computation
     handed: list[_Item] = []

@@ -48,7 +48,7 @@ def register_stop_check(check: Callable[[], None]) -> None:
 def check_stop() -> None:
     """Raises what a registered check or the watch of the job raises, if the job is to stop.
 
-    Whoever calls it may be stopped there, as by a `MemoryError`: nothing may be half done.
+    Its caller may be stopped there, as by a `MemoryError`: nothing may be half done.
     """
     watch = _current.get()
     if watch is not None:
@@ -103,7 +103,7 @@ def awaited(compute: Callable[[], _Item]) -> _Item:
 
 @contextmanager
 def watched(watch: Watch) -> Iterator[None]:
-    """Has the block asked by a watch. Not for a block that yields: the watch would be that of whoever comes next."""
+    """Has the block asked by a watch. Not for a block that yields: the watch would be that of the next caller."""
     token = _current.set(watch)
     _active.append(watch)
     try:

@@ -169,7 +169,7 @@ class Outputs:
     def commit(self) -> None:
         """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
         check_stop()
-        waits = any(staged.special for staged in self._staged.values())  # for whoever reads a pipe, perhaps for ever
+        waits = any(staged.special for staged in self._staged.values())  # for the reader of a pipe, perhaps for ever
         rest = "all output files were written" if self._staged else ""
         with nullcontext() if waits else uninterrupted():
             self._replace()

@@ -266,7 +266,7 @@ class _Files:
 
 
 def _commit(writer: TableWriter, action: Action, now: int, durable: list[Path]) -> None:
-    """Writes the next entry of a table that nobody can see yet."""
+    """Writes the next entry of a table that no reader can see yet."""
     staged = writer.stage(action, now, lambda log: {"base": log.base, "chain": log.checksum})
     writer.publish(staged)
     durable += [*staged.files[:-1], staged.file, staged.file.parent, writer.folder]

@@ -265,7 +265,7 @@ class Store(Writer):
         return first[0] + len(sizes) + count, first[1] + sum(sizes) + size
 
     def _sweep(self, oldest: int) -> tuple[int, int]:
-        """Deletes what no version needs, whoever left it; returns the number of files and bytes."""
+        """Deletes what no version needs, whichever writer left it; returns the number of files and bytes."""
         count = size = 0
         pins = self._commits.pins
         with writing(self._path):

@@ -53,7 +53,7 @@ class Pipeline:
         needed = _needed_after(plan, counted=counted)
         layout = Layout(plan.output, context.dictionary)
         self._steps: list[Operation] = []
-        own = proxy(self)  # tables are freed at once when nobody holds their pipelines any more
+        own = proxy(self)  # tables are freed at once when no caller holds their pipelines
         last = max((i for i, step in enumerate(plan.steps) if opens_level(step)), default=-1)
         start = {WEIGHT} if counted else set()
         level = Level(layout if last == -1 else None, start, plan.steps, context, 0)

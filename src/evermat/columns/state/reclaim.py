@@ -1,7 +1,7 @@
 """Reclaims what deleted facts leave behind: rows of tables, edges of closures, symbols, and all that is built over them.
 
-A row is never used again, and a symbol never gets another id: whoever holds rows, ids or the whole state (changes, answers, readers, notes of marking)
-may rely on both. So nothing is freed in place. A new state is built beside the old one, which stays as it is as long as somebody holds it. It
+A row is never used again, and a symbol never gets another id: a holder of rows, ids or the whole state (changes, answers, readers, notes of marking)
+may rely on both. So nothing is freed in place. A new state is built beside the old one, which stays as it is as long as a caller holds it. It
 costs as much as there are facts, and is due when at least as much has died.
 """
 
@@ -128,7 +128,7 @@ def rebuilt(state: State, look: Callable[[], None]) -> State:
 
 
 def let_go(state: State) -> bool:
-    """Has an old state freed as soon as nobody holds it; returns whether that takes the collector of cycles."""
+    """Has an old state freed as soon as no caller holds it; returns whether that takes the collector of cycles."""
     for table in state.tables.values():
         table.forget_indexes()
     return any(rules.unions_stored for rules in state.strata)  # unions and their tables refer to each other
