@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type, evaluate, holds
+from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, NEGATION, Type, evaluate, holds
 
 NUMBER, UNSIGNED, FLOAT, SYMBOL = Type.NUMBER, Type.UNSIGNED, Type.FLOAT, Type.SYMBOL
 INFINITY = math.inf
@@ -54,15 +54,15 @@ def test_the_one_quotient_that_overflows():
         ("-", NUMBER, [MIN_NUMBER, 1], None),
         ("*", NUMBER, [2**32, 2**31], None),
         ("*", NUMBER, [-(2**32), 2**31], MIN_NUMBER),
-        ("neg", NUMBER, [MIN_NUMBER], None),
-        ("neg", NUMBER, [MAX_NUMBER], -MAX_NUMBER),
+        (NEGATION, NUMBER, [MIN_NUMBER], None),
+        (NEGATION, NUMBER, [MAX_NUMBER], -MAX_NUMBER),
         ("+", UNSIGNED, [MAX_UNSIGNED, 1], None),
         ("-", UNSIGNED, [1, 2], None),
         ("-", UNSIGNED, [2, 2], 0),
         ("*", UNSIGNED, [2**32, 2**32], None),
         ("/", UNSIGNED, [MAX_UNSIGNED, 2], 2**63 - 1),
-        ("neg", UNSIGNED, [1], None),
-        ("neg", UNSIGNED, [0], 0),
+        (NEGATION, UNSIGNED, [1], None),
+        (NEGATION, UNSIGNED, [0], 0),
         ("^", NUMBER, [2, 62], 2**62),
         ("^", NUMBER, [2, 63], None),
         ("^", NUMBER, [-2, 63], MIN_NUMBER),
@@ -93,7 +93,7 @@ def test_integers_never_wrap_round(name: str, type_: Type, arguments: list[int],
         ("*", [-INFINITY, 2.0], -INFINITY),
         ("*", [0.0, INFINITY], None),
         ("*", [-1.0, 0.0], 0.0),
-        ("neg", [0.0], 0.0),
+        (NEGATION, [0.0], 0.0),
         ("-", [0.0, 0.0], 0.0),
         ("^", [2.0, 0.5], math.sqrt(2)),
         ("^", [-1.0, 0.5], None),
@@ -180,14 +180,24 @@ def test_strlen_counts_code_points(text: str, expected: int):
         ("-", None),
         ("1.0", None),
         ("1e3", None),
-        ("0x10", None),
+        ("0x10", 16),
+        (" -0x1F ", -31),
+        ("0b101", 5),
+        ("-0x8000000000000000", MIN_NUMBER),
+        ("0x8000000000000000", None),
+        ("0x" + "0" * 5000 + "1", 1),
+        ("0b" + "1" * 5000, None),
+        ("0X10", None),
+        ("0x", None),
+        ("0b2", None),
+        ("0o7", None),
         ("1_000", None),
         ("twelve", None),
         ("١٢", None),
         ("1 2", None),
     ],
 )
-def test_to_number_takes_decimals_only(text: str, number: int | None):
+def test_to_number_takes_what_spells_a_number(text: str, number: int | None):
     assert evaluate("to_number", SYMBOL, [text], NUMBER) == number
 
 

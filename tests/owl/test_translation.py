@@ -10,6 +10,7 @@ import gzip
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pyoxigraph as ox
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import evermat
 from evermat.core.errors import DataError
 from evermat.language.terms import quote
+from evermat.owl import load
 from evermat.owl.rules.collect import _renamed
 from evermat.owl.rules.model import Link, Member
 from evermat.owl.translation import Translation, translate
@@ -310,6 +312,50 @@ def test_a_catalogue_says_where_imports_are(tmp_path: Path) -> None:
         "error[E353]: this is not a catalogue in XML: unclosed token",
         f" --> {catalogue}:2:2",
     ]
+
+
+def test_a_missing_import_is_told_once(tmp_path: Path) -> None:
+    gone = "<http://example.org/gone>"
+    files = [ontology(tmp_path / name / "a.ttl", imports=f"{gone} , <http://example.org/x#{name}>") for name in "xyz"]
+    for name, path in zip("xyz", files, strict=True):
+        path.write_text(path.read_text().replace("<http://example.org/a>", f"<http://example.org/x#{name}>"))
+    with pytest.raises(DataError) as found:
+        translate(files)
+    (problem,) = found.value.problems
+    assert str(problem.render()).startswith(f"error[E352]: `{files[0]}` imports {gone}, which was not found\n")
+    (note,) = translate(files, imports="ignore").notes
+    assert note.axiom == f"Import({gone})"
+
+
+def test_an_import_may_be_brought_by_another_file(tmp_path: Path) -> None:
+    first = ontology(tmp_path / "a" / "a.ttl", imports="<http://example.org/c>")
+    second = ontology(tmp_path / "b" / "b.ttl", imports="<http://example.org/c>")
+    ontology(tmp_path / "b" / "c.ttl", says=":A rdfs:subClassOf :B .")
+    assert rules(translate([first, second])) == ["t:B(x) :- t:A(x)."]
+
+
+def test_catalogues_are_read_and_imports_looked_for_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done for imports grows with the files, not with the imports of all files."""
+    count = 20
+    imports = " , ".join(f"<http://example.org/o{i}>" for i in range(count))
+    files = [ontology(tmp_path / f"o{i}.ttl", imports=f"{imports} , <http://example.org/gone>") for i in range(count)]
+    entries = "".join(f'<uri name="http://example.org/o{i}" uri="o{i}.ttl"/>' for i in range(count))
+    (tmp_path / "catalog-v001.xml").write_text(f"<catalog>{entries}</catalog>")
+    called: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        original = getattr(load, name)
+
+        def spy(*arguments: object) -> object:
+            called[name] += 1
+            return original(*arguments)
+
+        monkeypatch.setattr(load, name, spy)
+
+    for name in ("_catalog", "_beside", "_read"):
+        counted(name)
+    assert len(load.load(files[:1], base=None, imports="ignore", blank="b").files) == count
+    assert called == {"_catalog": 1, "_beside": count, "_read": count}
 
 
 def test_imports_never_leave_their_folder_by_name(tmp_path: Path) -> None:

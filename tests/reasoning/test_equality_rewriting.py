@@ -136,7 +136,7 @@ def test_queries_are_answered_in_names(triples: bool, rng: Random) -> None:
     for _ in range(4):
         text = random_query(rng, sample)
         answer = m.query(text)
-        types = answer._relation.types
+        types = answer.relation.types
         rows = answers(sample, text, dict(zip(answer.columns, types, strict=True)), expected)
         assert_same({text: set(answer)}, {text: rows})
         assert len(answer) == len(rows)

@@ -15,7 +15,7 @@ from enum import IntFlag
 from functools import lru_cache, partial
 from typing import Any
 
-from evermat.language.literal_values import canonical_term
+from evermat.language.literal_values import canonical_term, different_values
 from evermat.language.terms import Value
 
 
@@ -146,8 +146,24 @@ def _ordinal(_type: Type, text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1
 
 
-_NUMBER_TEXT = re.compile(r"\s*[+-]?[0-9]+\s*", re.ASCII)
+_NUMBER_TEXT = re.compile(r"\s*([+-]?)(?:0x([0-9A-Fa-f]+)|0b([01]+)|0*([0-9]+))\s*", re.ASCII)
+_DIGITS = 64  # of the largest number, in binary
 _FLOAT_TEXT = re.compile(r"\s*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*|\s*[+-]?inf\s*", re.ASCII)
+
+
+def parse_integer(text: str) -> int | None:
+    """The integer that a text spells in decimal, after `0x` in hexadecimal or after `0b` in binary, or None.
+
+    One that no type can hold may be given as another one that no type can hold.
+    """
+    match = _NUMBER_TEXT.fullmatch(text)
+    if match is None:
+        return None
+    sign, *spelled = match.groups()
+    digits, base = next(
+        (digits.lstrip("0") or "0", base) for digits, base in zip(spelled, (16, 2, 10), strict=True) if digits
+    )
+    return int(sign + digits, base) if len(digits) <= _DIGITS else int(f"{sign}1") << _DIGITS
 
 
 def parse_float(text: str) -> float | None:
@@ -166,7 +182,7 @@ def _to_string(_type: Type, value: Value) -> str:
 
 def _to_integer(_type: Type, value: Value) -> int | None:
     if isinstance(value, str):
-        return int(value) if _NUMBER_TEXT.fullmatch(value) and len(value) < 64 else None
+        return parse_integer(value)
     if isinstance(value, float):
         return int(value) if math.isfinite(value) else None
     return value
@@ -207,6 +223,7 @@ def _same(name: str, compute: Callable[..., Value | None], shared: Type, count: 
     return Function(name, compute, (None,) * count, None, shared, **more)
 
 
+NEGATION = "- "  # no word: all words may name relations
 _binary = partial(_same, operator=True)
 _unary = partial(_same, count=1)
 
@@ -228,7 +245,7 @@ FUNCTIONS: dict[str, Function] = {
         _binary("land", lambda _, a, b: int(bool(a) and bool(b)), INTEGERS),
         _binary("lor", lambda _, a, b: int(bool(a) or bool(b)), INTEGERS),
         _binary("lxor", lambda _, a, b: int(bool(a) != bool(b)), INTEGERS),
-        _unary("neg", lambda _, a: -a, NUMERIC),
+        _unary(NEGATION, lambda _, a: -a, NUMERIC),
         _unary("bnot", lambda type_, a: _bits(lambda x, _: ~x)(type_, a, 0), INTEGERS, operator=True),
         _unary("lnot", lambda _, a: int(not a), INTEGERS, operator=True),
         _same("min", lambda _, *values: min(values), ORDERED, variadic=True),
@@ -239,6 +256,7 @@ FUNCTIONS: dict[str, Function] = {
         Function("ord", _ordinal, (Type.SYMBOL,), Type.NUMBER),
         Function("to_string", _to_string, (ANY,), Type.SYMBOL),
         Function("canonical_term", lambda _, term: canonical_term(term), (Type.TERM,), Type.TERM),
+        Function("different_values", lambda _, a, b: int(different_values(a, b)), (Type.TERM, Type.TERM), Type.NUMBER),
         Function("to_number", _to_integer, (CONVERTIBLE,), Type.NUMBER),
         Function("to_unsigned", _to_integer, (CONVERTIBLE,), Type.UNSIGNED),
         Function("to_float", _to_float, (CONVERTIBLE,), Type.FLOAT),

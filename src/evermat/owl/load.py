@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from evermat.core import DataError, Problem, Source, Span
+from evermat.core import DataError, Problem, Source, Span, check_input, named_at, open_input
 from evermat.core import error_catalogue as errors
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.syntax.tree import NotAnOntologyError, failed
@@ -26,6 +27,7 @@ _OTHERS = (
     (re.compile(r"\s*format-version:"), "it is in OBO format"),
 )
 _BUILT_IN = {namespace.rstrip("#") for namespace in BUILT_IN}
+_ONTOLOGY, _VERSION, _IMPORTS = owl("Ontology"), owl("versionIRI"), owl("imports")
 _FORMS = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 
 
@@ -48,13 +50,21 @@ class _File:
     @property
     def names(self) -> set[str]:
         """The IRIs of the ontology and of its version."""
-        own = {s for s, p, o in self.triples if p == TYPE and o == owl("Ontology")}
-        versions = {o for s, p, o in self.triples if p == owl("versionIRI") and s in own}
+        own = {s for s, p, o in self.triples if p == TYPE and o == _ONTOLOGY}
+        versions = {o for s, p, o in self.triples if p == _VERSION and s in own}
         return {_bare(name) for name in own | versions}
 
     @property
     def imports(self) -> list[str]:
-        return list(dict.fromkeys(o[1:-1] for _, p, o in self.triples if p == owl("imports")))
+        return list(dict.fromkeys(o[1:-1] for _, p, o in self.triples if p == _IMPORTS))
+
+
+class _Missing(NamedTuple):
+    """An import that was not found, the first file that has it, and the names that were looked for."""
+
+    iri: str
+    path: Path
+    tried: Sequence[str]
 
 
 def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -> Loaded:
@@ -68,26 +78,30 @@ def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -
         given.setdefault(_identity(path), _read(path, base))
     loaded = Loaded()
     numbers = count(1)
-    problems: list[Problem] = []
+    missing: dict[str, _Missing] = {}
     waiting = list(given.values())
     seen = set(given)
+    names = _BUILT_IN.union(*(file.names for file in waiting))
+    places = _Places()
     for file in waiting:  # grows on the way
         loaded.files.append(file.path.name)
         loaded.prefixes += file.prefixes
         loaded.triples += _relabelled(file.triples, numbers, blank)
         for iri in file.imports:
-            if iri.rstrip("#") in _BUILT_IN or any(_bare(f"<{iri}>") in other.names for other in waiting):
+            if iri.rstrip("#") in names:
                 continue
-            found, tried = _beside(iri, file.path)
-            if found is None and imports == "ignore":
-                loaded.missing.append(iri)
-            elif found is None:
-                problems.append(_missing(iri, file.path, tried))
-            elif _identity(found) not in seen:
-                seen.add(_identity(found))
+            with named_at(Source(str(file.path), ""), None):
+                found, tried = places.beside(iri, file.path.parent)
+            if found is None:
+                missing.setdefault(iri.rstrip("#"), _Missing(iri, file.path, tried))
+            elif (identity := _identity(found)) not in seen:
+                seen.add(identity)
                 waiting.append(_read(found, base))
-    if problems:
-        raise DataError(problems)
+                names |= waiting[-1].names
+    absent = [import_ for name, import_ in missing.items() if name not in names]  # another file may have brought it
+    if absent and imports != "ignore":
+        raise DataError(map(_problem, absent))
+    loaded.missing += [import_.iri for import_ in absent]
     return loaded
 
 
@@ -156,18 +170,37 @@ def _identity(path: Path) -> Path:
         return path
 
 
-def _beside(iri: str, importing: Path) -> tuple[Path | None, list[str]]:
-    """The file of an imported ontology beside the one that imports it, and the names that were looked for."""
-    folder = importing.parent
+class _Places:
+    """Where imported ontologies are; each catalogue is read once, and each ontology looked for once in each folder."""
+
+    def __init__(self) -> None:
+        self._catalogs: dict[Path, dict[str, list[str]]] = {}
+        self._found: dict[tuple[str, Path], tuple[Path | None, list[str]]] = {}
+
+    def beside(self, iri: str, folder: Path) -> tuple[Path | None, list[str]]:
+        """The file of an ontology that a file of a folder imports, and the names that were looked for."""
+        if (iri, folder) not in self._found:
+            self._found[iri, folder] = _beside(iri, folder, self._catalog(folder).get(iri.rstrip("#"), []))
+        return self._found[iri, folder]
+
+    def _catalog(self, folder: Path) -> dict[str, list[str]]:
+        if folder not in self._catalogs:
+            places: dict[str, list[str]] = {}
+            self._catalogs[folder] = places
+            if _is_file(folder / CATALOG):
+                for name, place in _catalog(folder / CATALOG):
+                    places.setdefault(name.rstrip("#"), []).append(place)
+        return self._catalogs[folder]
+
+
+def _beside(iri: str, folder: Path, places: Sequence[str]) -> tuple[Path | None, list[str]]:
+    """The file of an imported ontology in a folder, whose catalogue names some places, and the names that were looked for."""
     tried: list[str] = []
-    catalog = folder / CATALOG
-    if _is_file(catalog):
-        for name, place in _catalog(catalog):
-            if name.rstrip("#") == iri.rstrip("#"):
-                found = _in_catalog(place, folder)
-                if found is not None and _is_file(found):
-                    return found, tried
-                tried.append(str(found or place))
+    for place in places:
+        found = _in_catalog(place, folder)
+        if found is not None and _is_file(found):
+            return found, tried
+        tried.append(str(found or place))
     last = unquote(urlsplit(iri.rstrip("#/")).path.rpartition("/")[2])
     if last and not set(last) & set("/\\\0") and last not in (".", ".."):
         stem, point, ending = last.rpartition(".")
@@ -181,6 +214,7 @@ def _beside(iri: str, importing: Path) -> tuple[Path | None, list[str]]:
 
 
 def _is_file(path: Path) -> bool:
+    check_input(path)
     try:
         return path.is_file()
     except (OSError, ValueError):  # the name is too long, or not one at all
@@ -198,7 +232,7 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
     """The names of ontologies and their places, as a catalogue beside them says."""
     from xml.parsers import expat  # noqa: PLC0415
 
-    from evermat.io import failing  # noqa: PLC0415
+    from evermat.io import XML_ERRORS, failing, xml_error  # noqa: PLC0415
 
     found: list[tuple[str, str]] = []
 
@@ -208,19 +242,20 @@ def _catalog(path: Path) -> Iterator[tuple[str, str]]:
 
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.StartElementHandler = start
-    with failing(path, "the places of imports are"):
-        data = path.read_bytes()
+    with failing(path, "the places of imports are"), open_input(path) as file:
+        data = file.read()
     try:
         parser.Parse(data, True)
-    except expat.ExpatError as error:
+    except XML_ERRORS as error:
+        why, line, column = xml_error(error)
         text = data.decode(errors="replace")
-        at = sum(len(line) for line in text.splitlines(keepends=True)[: error.lineno - 1]) + error.offset
-        details = {"why": expat.ErrorString(error.code)}
-        raise DataError(Problem(errors.BAD_CATALOG, details, Source(str(path), text), Span(at, at + 1))) from None
+        at = sum(len(line) for line in text.splitlines(keepends=True)[: line - 1]) + column - 1
+        raise DataError(Problem(errors.BAD_CATALOG, {"why": why}, Source(str(path), text), Span(at, at + 1))) from None
     yield from found
 
 
-def _missing(iri: str, importing: Path, tried: Sequence[str]) -> Problem:
+def _problem(missing: _Missing) -> Problem:
+    iri, importing, tried = missing
     names = f", and as {', '.join(f'`{name}`' for name in tried)}" if tried else ""
     where = f"among the ontologies given, in `{CATALOG}` beside it{names}"
     help_ = "give its file with `--ontology FILE`, or go on without it: `--ignore-imports`"

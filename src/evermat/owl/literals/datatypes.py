@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import cache
 from math import ceil, floor
 
-from evermat.language import INTEGER_RANGES, BadEscapeError, quote, unescape
+from evermat.language import INTEGER_RANGES, NAME_REST, NAME_START, BadEscapeError, unescape
 from evermat.owl.literals.number_ranges import between, integers_between
 from evermat.owl.literals.xsd_regex import UnreadableError, translated
 from evermat.owl.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
@@ -26,14 +26,11 @@ _DECIMALS = rf'"[+-]?[0-9]+"{_INTEGER_TYPES}|"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9
 _STRING_TYPES = rf"(?:\^\^<{_XSD}(?:{'|'.join(_STRINGS)})>)?"
 _CHARACTER = r'(?:[^"\\]|\\[^u]|\\u[0-9A-F]{4})'  # one, as the engine spells it
 _TEXT = r'(?:[^"\\]|\\.)*'
-_LANGUAGE = "@[A-Za-z]+(?:-[A-Za-z0-9]+)*"
+_TAG = "[A-Za-z]+(?:-[A-Za-z0-9]+)*"
+_LANGUAGE = f"@{_TAG}"
 _SOLID = r'(?:[^"\\ ]|\\[^tnr])'  # not a blank
 _FLOAT = r"(?:[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN)"
-_START = (
-    r"A-Z_a-z\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{2FF}\x{370}-\x{37D}\x{37F}-\x{1FFF}\x{200C}-\x{200D}"
-    r"\x{2070}-\x{218F}\x{2C00}-\x{2FEF}\x{3001}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFFD}\x{10000}-\x{EFFFF}"
-)
-_REST = rf"{_START}\-.0-9\x{{B7}}\x{{300}}-\x{{36F}}\x{{203F}}-\x{{2040}}"
+_START, _REST = (re.sub(r"[^ -~]", lambda c: rf"\x{{{ord(c.group()):X}}}", part) for part in (NAME_START, NAME_REST))
 _YEAR = "-?(?:[1-9][0-9]{3,}|0[0-9]{3})"
 _MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
 _TIME = r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?|24:00:00(?:\.0+)?)"
@@ -84,19 +81,22 @@ _SHARED = {
     "dayTimeDuration": rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>',
 }
 
+
+def _local(name: str) -> str:
+    """The name of a datatype of XML Schema without its namespace, or nothing."""
+    return name[len(XSD) + 1 : -1] if name.startswith(f"<{XSD}") else ""
+
+
 ANY_LITERAL = '".*'
 NONE = r"[^\x00-\x{10FFFF}]"  # what no text matches
-
-# Two literals of these spellings that differ in their text differ in their values. Many values have no such spelling: those
-# are not compared.
-DISTINCT = "|".join(
-    [
-        rf'"{_TEXT}"(?:{_LANGUAGE})?',
-        rf'"(?:0|-?[1-9][0-9]*)"\^\^<{_XSD}integer>',
-        rf'"(?:true|false)"\^\^<{_XSD}boolean>',
-        rf'"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}"\^\^<{_XSD}date>',
-    ]
+DATATYPES = (rdf("XMLLiteral"), *map(xsd, (*INTEGER_RANGES, "decimal", *_TEXTS, *_LEXICAL, *_SHARED)))
+"""The datatypes that say of each of their literals what it is not, too: those of OWL 2 RL, and dates and durations."""
+RECOGNISED = (
+    rf'".*"(?:@.*|\^\^(?:<{_XSD}(?:{"|".join(filter(None, map(_local, DATATYPES)))})>|{re.escape(rdf("XMLLiteral"))}))?'
 )
+"""Literals of these datatypes, spelled as they ask for or not."""
+DECIDED = rf'[^"].*|{RECOGNISED}'
+"""Terms of which one can say that they are not in a set of literals: a literal of any other datatype may be in it."""
 
 
 @cache
@@ -108,12 +108,13 @@ def datatype_pattern(name: str) -> str | None:
         rational = owl("rational").replace(".", r"\.")
         return rf'{_DECIMALS}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
     if name == rdf("PlainLiteral"):
-        return rf'"{_TEXT}"(?:{_LANGUAGE}|{_STRING_TYPES})'
+        own = re.escape(rdf("PlainLiteral"))
+        return rf'"{_TEXT}"(?:{_LANGUAGE}|{_STRING_TYPES})|"{_TEXT}@(?:{_TAG})?"\^\^{own}'
     if name == rdf("langString"):
         return f'"{_TEXT}"{_LANGUAGE}'
     if name in (rdf("XMLLiteral"), rdf("HTML"), rdf("JSON")):
         return rf'"{_TEXT}"\^\^{re.escape(name)}'
-    return _xsd_pattern(name[len(XSD) + 1 : -1]) if name.startswith(f"<{XSD}") else None
+    return _xsd_pattern(_local(name))
 
 
 def _xsd_pattern(local: str) -> str | None:
@@ -152,7 +153,7 @@ def restriction_patterns(
     base = datatype_pattern(datatype)
     if base is None:
         return (), facets
-    local = datatype[len(XSD) + 1 : -1]
+    local = _local(datatype)
     if local in INTEGER_RANGES and (bounds := _bounds(*INTEGER_RANGES[local], facets)):
         return (_integers(*bounds),), ()
     patterns = [facet_pattern(datatype, facet, value) for facet, value in facets]
@@ -186,7 +187,7 @@ def facet_pattern(datatype: str, facet: str, value: str) -> str | None:
 
     It speaks of values of the datatype: others may match.
     """
-    local = datatype[len(XSD) + 1 : -1] if datatype.startswith(f"<{XSD}") else ""
+    local = _local(datatype)
     if local == "decimal" or local in INTEGER_RANGES or datatype in (owl("real"), owl("rational")):
         return _number_facet(facet, value)
     if local == "string" or local in _STRINGS or datatype == rdf("PlainLiteral"):
@@ -233,31 +234,3 @@ def _language_range(language: str) -> str | None:
     if re.fullmatch("[A-Za-z]+(?:-[A-Za-z0-9]+)*", language) is None:
         return None
     return f'"{_TEXT}"@{language.lower()}(?:-[a-z0-9-]*)?'
-
-
-def value_pattern(literal: str) -> str | None:
-    """All spellings of the value of a literal, or None if no pattern can say that."""
-    number = _NUMBER.fullmatch(literal)
-    if number is not None:
-        value = Decimal(number["number"])
-        if len(number["number"]) > _MOST_DIGITS:
-            return None
-        if value == value.to_integral_value():
-            return _integers(int(value), int(value))
-        return rf'"{between(low=value, high=value)}"{_DECIMAL_TYPE}'
-    if literal.endswith(f"^^{xsd('boolean')}"):
-        same = {"true": "(?:true|1)", "1": "(?:true|1)", "false": "(?:false|0)", "0": "(?:false|0)"}
-        spelled = same.get(literal[1 : literal.rindex('"')])
-        return rf'"{spelled}"\^\^<{_XSD}boolean>' if spelled else None
-    end = literal.rindex('"')
-    text, suffix = unescape(literal[1:end]), literal[end + 1 :]
-    if not suffix or suffix.removeprefix(f"^^<{XSD}").removesuffix(">") in _STRINGS:
-        return f"{quoted(quote(text))}{_STRING_TYPES}"
-    if suffix.startswith("@") or suffix == f"^^{xsd('anyURI')}":
-        return quoted(literal)
-    return None
-
-
-def quoted(text: str) -> str:
-    """The pattern that matches nothing but a text."""
-    return re.sub(r"[\\.+*?()|\[\]{}^$]", r"\\\g<0>", text)

@@ -66,10 +66,7 @@ def _same_width(first: str, last: str) -> str:
 
 
 def between(low: Decimal | None = None, high: Decimal | None = None, *, open_: bool = False) -> str:
-    """The decimal numbers from `low` on, or up to `high`, or those equal to both; `open_` leaves the bound itself out."""
-    if low is not None and high is not None:
-        assert low == high
-        return ("[+-]?" if low == 0 else _plus(low > 0)) + _exactly(abs(low))
+    """The decimal numbers from `low` on, or up to `high`; `open_` leaves the bound itself out."""
     bound = low if low is not None else high
     assert bound is not None
     upwards = low is not None
@@ -91,14 +88,6 @@ def _parts(number: Decimal) -> tuple[int, str]:
     """The whole part, and the digits behind the point without the zeros at their end."""
     whole, _, fraction = f"{number:f}".partition(".")
     return int(whole), fraction.rstrip("0")
-
-
-def _exactly(number: Decimal) -> str:
-    whole, fraction = _parts(number)
-    front = f"0*{whole}" if whole else "0*"
-    if not fraction:
-        return rf"{front}(?:\.0*)?" if whole else r"(?:0+(?:\.0*)?|\.0+)"
-    return rf"{front}\.{fraction}0*"
 
 
 def _from(number: Decimal, *, open_: bool) -> str:

@@ -13,6 +13,7 @@ from evermat.owl.rules.collect import NEEDS_TRIPLES, HelperRelation, Note
 from evermat.owl.rules.model import (
     Atom,
     Differ,
+    DifferentValues,
     Equal,
     Helper,
     Inconsistent,
@@ -138,6 +139,8 @@ class Printer:
                 return f"{term(x)} = {term(y)}"
             case Differ(x, y):
                 return f"{term(x)} != {term(y)}"
+            case DifferentValues(x, y):
+                return f"different_values({term(x)}, {term(y)}) = 1"
             case Match(pattern, x, negated):
                 return f"{'!' * negated}match({quote(pattern)}, {term(x)})"
             case Inconsistent(axiom):

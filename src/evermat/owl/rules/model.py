@@ -52,6 +52,14 @@ class Differ:
 
 
 @dataclass(frozen=True, slots=True)
+class DifferentValues:
+    """Two terms are literals that are known to be of different values; in a body."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """The text of a term matches a pattern, or does not; in a body."""
 
@@ -67,7 +75,7 @@ class Inconsistent:
     axiom: str
 
 
-Atom = Member | Link | Helper | Equal | Differ | Match | Inconsistent
+Atom = Member | Link | Helper | Equal | Differ | DifferentValues | Match | Inconsistent
 Body = tuple[Atom, ...]
 
 
@@ -91,7 +99,7 @@ def terms_of(atom: Atom) -> Iterator[str]:
     match atom:
         case Member(_, term) | Match(_, term):
             yield term
-        case Link(_, left, right) | Equal(left, right) | Differ(left, right):
+        case Link(_, left, right) | Equal(left, right) | Differ(left, right) | DifferentValues(left, right):
             yield left
             yield right
         case Helper(_, terms):
@@ -107,7 +115,7 @@ def substituted(atom: Any, terms: Mapping[str, str]) -> Any:
             return replace(atom, term=terms.get(term, term))
         case Link(name, subject, object_):
             return Link(name, terms.get(subject, subject), terms.get(object_, object_))
-        case Equal(left, right) | Differ(left, right):
+        case Equal(left, right) | Differ(left, right) | DifferentValues(left, right):
             return replace(atom, left=terms.get(left, left), right=terms.get(right, right))
         case Helper(name, inner):
             return Helper(name, tuple(terms.get(term, term) for term in inner))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from evermat.owl.literals.datatypes import ANY_LITERAL, DISTINCT, datatype_pattern, restriction_patterns, value_pattern
+from evermat.owl.literals.datatypes import ANY_LITERAL, DECIDED, datatype_pattern, restriction_patterns
 from evermat.owl.ontology.entities import Entities
 from evermat.owl.ontology.expressions import (
     TOP_RANGE,
@@ -38,7 +38,19 @@ from evermat.owl.ontology.expressions import (
 )
 from evermat.owl.rules.collect import Output
 from evermat.owl.rules.hierarchy import alternatives, canonical, is_open, normal
-from evermat.owl.rules.model import Atom, Body, Differ, Equal, Helper, Inconsistent, Link, Match, Member, terms_of
+from evermat.owl.rules.model import (
+    Atom,
+    Body,
+    Differ,
+    DifferentValues,
+    Equal,
+    Helper,
+    Inconsistent,
+    Link,
+    Match,
+    Member,
+    terms_of,
+)
 from evermat.owl.vocabulary import EVERYTHING, NOTHING
 
 _MOST = 1000  # bodies that are written out; more are named
@@ -237,7 +249,8 @@ class Sides:
             case Datatype(name) if name in self._definitions:
                 return self._by_definition(name, v, negated=negated)
             case Datatype(name):
-                return [(Match(pattern, v, negated),) for pattern in self._pattern(name)]
+                found = self._pattern(name)
+                return [_outside(pattern, v) if negated else (Match(pattern, v),) for pattern in found]
             case DataAnd(parts) | DataOr(parts):
                 ways = [self.values(part, v, negated=negated) for part in parts]
                 if isinstance(range_, DataAnd) != negated:
@@ -246,11 +259,7 @@ class Sides:
             case DataOneOf(members) if not negated:
                 return [(Equal(v, member),) for member in members]
             case DataOneOf(members):
-                known = [pattern for member in members if (pattern := value_pattern(member)) is not None]
-                if len(known) < len(members):
-                    self.output.lose(range_, "", "one value has many spellings, which no regular expression lists")
-                    return []
-                return [(Match("|".join(known), v, negated=True),)]
+                return [tuple(DifferentValues(v, member) for member in members)]
             case DataNot(part) if negated:
                 return self.values(part, v)
             case DataNot(part):
@@ -260,7 +269,7 @@ class Sides:
                 for facet in unsaid:
                     self.output.lose(Restricted(datatype, (facet,)), "", "no regular expression expresses this facet")
                 if negated:
-                    return [(Match(pattern, v, negated=True),) for pattern in patterns]
+                    return [_outside(pattern, v) for pattern in patterns]
                 return [] if unsaid else [tuple(Match(pattern, v) for pattern in patterns)]
 
     def _by_definition(self, name: str, v: str, *, negated: bool) -> list[Body]:
@@ -282,7 +291,12 @@ class Sides:
 
 def different_literals(y: str, z: str) -> Body:
     """That two terms are literals with different values."""
-    return Differ(y, z), Match(DISTINCT, y), Match(DISTINCT, z)
+    return Differ(y, z), DifferentValues(y, z)
+
+
+def _outside(pattern: str, v: str) -> Body:
+    """That a value is not in a set of literals; few are not, so this is asked first."""
+    return Match(pattern, v, negated=True), Match(DECIDED, v)
 
 
 def link(property_: Property, x: str, y: str) -> Link:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import re
 
 from evermat.language import quote
-from evermat.owl.literals.datatypes import DISTINCT, datatype_pattern
+from evermat.owl.literals.datatypes import DATATYPES, RECOGNISED, datatype_pattern
 from evermat.owl.vocabulary import LITERAL, rdf, xsd
 
-_XSD = """
-    decimal integer nonNegativeInteger nonPositiveInteger positiveInteger negativeInteger
-    long int short byte unsignedLong unsignedInt unsignedShort unsignedByte float double boolean
-    string normalizedString token language Name NCName NMTOKEN hexBinary base64Binary anyURI dateTime dateTimeStamp
-    date time gYear gYearMonth gMonth gMonthDay gDay duration yearMonthDuration dayTimeDuration
-"""
 # That every element ends where it should is more than a pattern can say.
 _XML = r'"(?:[^"\\<&]|\\.|&[#A-Za-z0-9]+;|<(?:[^"\\<>]|\\.)+>)*"\^\^' + re.escape(rdf("XMLLiteral"))
 
 
-_NAMES = [LITERAL, rdf("PlainLiteral"), rdf("langString"), *map(xsd, _XSD.split())]
+_NAMES = [LITERAL, rdf("PlainLiteral"), rdf("langString"), *DATATYPES]
 SPELLINGS = {name: pattern for name in _NAMES if (pattern := datatype_pattern(name))}
 """The literals that have a value of a datatype, as a pattern, by datatype."""
 assert len(SPELLINGS) == len(_NAMES)
@@ -38,9 +32,9 @@ def datatype_rules(*, trivial: bool) -> str:
     Patterns are constants of rules where literals are given, so that each is tried on all of them at once.
     """
     lines = [f"rl_spellings({name}, {quote(spellings)})." for name, spellings in SPELLINGS.items()]
-    lines.append(f"rl_recognised({quote('|'.join(map(_own, SPELLINGS)))}).")
-    axiom, distinct = quote("dt-diff: two literals with different values are the same"), quote(DISTINCT)
-    lines.append(f"inconsistent({axiom}) :- owl:sameAs(v, w), v != w, match({distinct}, v), match({distinct}, w).")
+    lines.append(f"rl_recognised({quote(RECOGNISED)}).")
+    axiom = quote("dt-diff: two literals with different values are the same")
+    lines.append(f"inconsistent({axiom}) :- owl:sameAs(v, w), v != w, different_values(v, w) = 1.")
     if trivial:
         axiom = quote("ill-typed: a literal is not spelled as its datatype asks for")
         for name, pattern in SPELLINGS.items():

@@ -19,6 +19,8 @@ def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
     """The ontology of a text; `text` is the same as `data`, for places in it."""
     from xml.parsers import expat  # noqa: PLC0415
 
+    from evermat.io import XML_ERRORS, xml_error  # noqa: PLC0415
+
     reading = _Reading(base)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
@@ -31,9 +33,9 @@ def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
     reading.place = lambda: starts[min(parser.CurrentLineNumber, len(starts)) - 1] + parser.CurrentColumnNumber
     try:
         parser.Parse(data, True)
-    except expat.ExpatError as error:
-        at = starts[min(error.lineno, len(starts)) - 1] + error.offset
-        raise NotAnOntologyError(expat.ErrorString(error.code), at) from None
+    except XML_ERRORS as error:
+        why, line, column = xml_error(error)
+        raise NotAnOntologyError(why, starts[min(line, len(starts)) - 1] + column - 1) from None
     return reading.document()
 
 
