@@ -34,6 +34,13 @@ def table(rel: Relation, rows: list[tuple]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=arrow_schema(rel))
 
 
+def not_utf8(*, dictionary: bool = False) -> pa.Array:
+    """The texts "a", "b\xff" and "c", of which the second is not valid UTF-8, as Arrow takes them from a file."""
+    offsets = pa.array([0, 1, 3, 4], pa.int32()).buffers()[1]
+    texts = pa.StringArray.from_buffers(3, offsets, pa.py_buffer(b"ab\xffc"))
+    return pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), texts) if dictionary else texts
+
+
 def rows_of(found: pa.Table) -> list[tuple]:
     if not found.num_columns:
         return [()] * found.num_rows

@@ -29,7 +29,7 @@ from evermat.io.changes import jsonl, text
 from evermat.io.error_report import Findings, FullError
 from evermat.language.compile import compile_program
 from evermat.language.model import Program
-from tests.io.relations import facts, in_order, relation, rows_of, symbols, table
+from tests.io.relations import facts, in_order, not_utf8, relation, rows_of, symbols, table
 
 CASES = Path(__file__).parent / "change_cases"
 PROGRAM = compile_program(
@@ -144,6 +144,13 @@ RUNS: dict[str, Callable[[], None]] = {
     "parquet_signs": reading_parquet(pa.table({"op": ["+", "-", "*"], "x": ["a", "b", "c"]}), "node.parquet"),
     "parquet_op_type": reading_parquet(pa.table({"op": [1], "relation": ["node"], "x": ["a"]})),
     "parquet_op_null": reading_parquet(pa.table({"op": ["+", None, "+"], "relation": ["node"] * 3, "x": ["a"] * 3})),
+    "parquet_op_not_utf8": reading_parquet(pa.table({"op": not_utf8(), "relation": ["node"] * 3, "x": ["a"] * 3})),
+    "parquet_not_utf8": reading_parquet(pa.table({"op": ["+"] * 3, "x": not_utf8()}), "node.parquet"),
+    "parquet_spelled_not_utf8": reading_parquet(
+        pa.table(
+            {"op": ["+"] * 3, "relation": ["node"] * 3, "values": pa.ListArray.from_arrays([0, 1, 2, 3], not_utf8())}
+        )
+    ),
     "parquet_file_name": reading_parquet(pa.table({"op": ["+"], "x": ["a"], "y": ["b"]}), "egde.1.parquet"),
     "parquet_relations": reading_parquet(pa.table({"op": ["+", "-"], "relation": ["node", "nodes"], "x": ["a", "b"]})),
     "parquet_columns": reading_parquet(pa.table({"op": ["+", "-"], "relation": ["node", "edge"], "x": ["a", "b"]})),
@@ -280,6 +287,12 @@ def test_standard_input(monkeypatch):
 def test_lines_are_counted_across_blocks(tmp_path):
     (tmp_path / "c.txt").write_bytes(b"+\tnode\t123456789\n" * 1_000_000 + b"-\tsize\tx\n")
     with pytest.raises(DataError, match=r"c.txt:1000001:8\n"):
+        read_update([tmp_path / "c.txt"], PROGRAM)
+
+
+def test_a_line_with_a_mistake_may_be_long(tmp_path):
+    (tmp_path / "c.txt").write_bytes(b"+\tnode\ta\n+\tsize\t" + b"x" * 200_000 + b"\n")
+    with pytest.raises(DataError, match=r"^error\[E306\].*\n --> \S*c.txt:2:8\n"):
         read_update([tmp_path / "c.txt"], PROGRAM)
 
 

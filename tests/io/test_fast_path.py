@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evermat.core import error_catalogue as errors
 from evermat.core.errors import DataError
-from evermat.io.blocks import Block, blocks
+from evermat.io.blocks import PIECE, Block, _end_of_first, _end_of_records, blocks
 from evermat.io.error_report import Findings, FullError
 from evermat.io.formats import jsonl_reader
 from evermat.io.formats.csv_fast import read_block, read_fast, read_slowly
@@ -69,7 +70,7 @@ def texts(delimiter: str) -> st.SearchStrategy[bytes]:
 
 
 SHAPES = st.sampled_from(["s", "n", "u", "f", "ss", "nn", "ff", "uu", "sn", "fs", "nus"])
-DELIMITERS = st.sampled_from("\t,; x")
+DELIMITERS = st.sampled_from("\t,; x\0")
 
 
 @pytest.mark.slow
@@ -117,6 +118,30 @@ def test_the_cut_into_blocks_does_not_matter(data, types, headers, rfc4180, size
         content = content.replace(b'"', b"")
     io = Io(relation(types), headers=headers, rfc4180=rfc4180)
     assert outcome(content, io, size) == outcome(content, io, 1 << 20)
+
+
+@given(st.lists(st.sampled_from([b'"', b"\n", b"a", b'""']), max_size=20).map(b"".join))
+def test_records_end_at_newlines_outside_of_quotes(content):
+    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n") and content.count(b'"', 0, i) % 2 == 0]
+    assert _end_of_records(content, quoted=True) == max(ends, default=0)
+    assert _end_of_first(content, quoted=True) == min(ends, default=len(content))
+
+
+@pytest.mark.parametrize("rest", [b"x" * (2 * PIECE), b"x\n" * PIECE], ids=["one line", "many lines"])
+def test_a_quote_that_is_not_closed_is_found_however_much_follows(rest):
+    content = b'1,2\n3,"' + rest
+    with pytest.raises(DataError, match=r"^error\[E322\].*\n --> r:2:3\n"):
+        read_text(streams.BytesIO(content), Io(relation("ss"), delimiter=",", rfc4180=True), Findings("r"))
+
+
+@pytest.mark.parametrize("rfc4180", [False, True])
+@pytest.mark.parametrize("around", [b"", b"1\t2\n"])
+def test_a_line_with_a_mistake_may_be_long(around, rfc4180):
+    content = around + b"x" * (2 * PIECE) + b"\t2\n" + around
+    with pytest.raises(DataError) as caught:
+        read_text(streams.BytesIO(content), Io(relation("nn"), rfc4180=rfc4180), Findings("r"))
+    (problem,) = caught.value.problems
+    assert (problem.kind, problem.source.first_line) == (errors.NOT_A_NUMBER, 2 if around else 1)
 
 
 @given(st.lists(st.binary(max_size=6)), st.integers(1, 9), st.booleans())

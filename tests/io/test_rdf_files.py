@@ -328,6 +328,7 @@ ROOT = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>'
         ("x.owl", b'<?xml version="1.0"?>\n' + ROOT, "rdf"),
         ("x.owl", b"\xef\xbb\xbf<!-- @prefix -->\n" + ROOT, "rdf"),
         ("x.xml", b'<!DOCTYPE r [ <!ENTITY a "]>"> <!-- ] --> ]>' + ROOT, "rdf"),
+        ("x.xml", b"<!DOCTYPE r [ <?x it's?> <!-- it's --> ]><Ontology a='b'/>", "owx"),
         ("x.owl", b"# a\n\n  #b\n@prefix x: <y> .", "ttl"),
         ("x.owl", b"\xef\xbb\xbf@base <http://x> .", "ttl"),
         ("x.xml", b"prefix x: <y>", "ttl"),
@@ -376,6 +377,39 @@ def test_nothing_is_no_triples(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(b"")
         assert read_triples(tmp_path / name).table.equals(SCHEMA.empty_table())
         assert read_triples(tmp_path / name).encoded.schema == ENCODED
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "<!ENTITY o 'http://o/'>",
+        """<!ENTITY h 'http://'>\n<!ENTITY o "&h;o/">""",
+        "<!ENTITY q 'a \"quote\"'><!ENTITY o\n'http://o/' >",
+        """<!-- it's ] --><!-- <!ENTITY o 'x'> --><!ENTITY % p ']'><!ENTITY o 'http://o/'>""",
+        pytest.param("<!-- it's <!ENTITY o 'x'> -->" * 5000 + "<!ENTITY o 'http://o/'>", id="long"),
+    ],
+)
+def test_entities_may_stand_in_single_quotes(tmp_path: Path, declared: str) -> None:
+    def document(more: str) -> bytes:
+        namespaces = 'xmlns:r="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns="&o;"'
+        fact = '<r:Description r:about="&o;a"><p r:resource="&o;b"/></r:Description>'
+        return f'<?xml version="1.0"?><!DOCTYPE r:RDF [{declared}]><r:RDF {namespaces}>{fact}\n{more}</r:RDF>'.encode()
+
+    expected = [("<http://o/a>", "<http://o/p>", "<http://o/b>")]
+    assert rows_of(read_bytes(tmp_path / "x.rdf", document("")).table) == expected
+    assert rows_of(read_bytes(tmp_path / "x.xml", document("")).table) == expected
+    wrong = document('<r:Description r:about="x"/>')
+    line = 2 + declared.count("\n")
+    with pytest.raises(DataError, match=rf"^error\[E371\].*\n --> \S*x.rdf:{line}:1\n"):
+        read_bytes(tmp_path / "x.rdf", wrong)
+    left = read_bytes(tmp_path / "x.rdf", wrong, skip=True)
+    assert (rows_of(left.table), left.skipped) == (expected, 1)
+
+
+def test_a_document_type_that_nothing_ends_is_told_quickly(tmp_path: Path) -> None:
+    for begin in ("<!-- it's -->" * 5000, "<!ENTITY a 'b'>" * 5000, "'" * 70_000, "<!DOCTYPE r [" * 5000):
+        with pytest.raises(DataError, match=r"^error\[E370\]: this is not"):
+            read_bytes(tmp_path / "x.owl", f"<!DOCTYPE r [{begin}".encode())
 
 
 @pytest.mark.slow

@@ -29,14 +29,14 @@ def round_trip(types: str, rows: list[tuple], **options) -> None:
     assert found.schema == arrow_schema(rel)
 
 
-@given(st.data(), TYPES, st.booleans(), st.sampled_from(["r.csv", "r.txt.gz"]), st.sampled_from("\t,; |é"))
+@given(st.data(), TYPES, st.booleans(), st.sampled_from(["r.csv", "r.txt.gz"]), st.sampled_from("\t,; |é\0"))
 def test_plain_text(data, types, headers, path, delimiter):
     rows = data.draw(facts(types, plain=True, delimiter=delimiter))
     round_trip(types, rows, path=path, headers=headers, delimiter=delimiter)
 
 
 @pytest.mark.slow
-@given(st.data(), TYPES, st.booleans(), st.sampled_from(["r.csv", "r.GZ"]), st.sampled_from("\t,; |é"))
+@given(st.data(), TYPES, st.booleans(), st.sampled_from(["r.csv", "r.GZ"]), st.sampled_from("\t,; |é\0"))
 def test_quoted_text(data, types, headers, path, delimiter):
     round_trip(types, data.draw(facts(types)), path=path, headers=headers, delimiter=delimiter, rfc4180=True)
 

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
     from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions
     from evermat.io.graph_files import TRIPLES, GraphFiles
-    from evermat.io.locate import file_ref, input_files, is_remote
+    from evermat.io.locate import check_source, file_ref, input_files, is_remote
     from evermat.io.open import failing, open_text
+    from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
     from evermat.io.rdf.read import rdf_ref, read_triples, sniff
     from evermat.io.rdf.router import Router
     from evermat.io.rdf.writer import Written

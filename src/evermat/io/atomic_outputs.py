@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -23,11 +24,17 @@ from evermat.core import (
     DataError,
     Problem,
     ResourceError,
+    awaiting_reader,
+    check_output,
     check_stop,
     forget_leftover,
+    make_folder,
+    open_output,
     register_leftover,
+    replace_output,
     reported,
     standard_output,
+    this_process,
     uninterrupted,
     watched_each,
 )
@@ -43,6 +50,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 STDOUT = Path("<stdout>")
+_ATTEMPTS = 100  # to make a folder and a file in it
 _UNTOUCHED = "no output file was changed"
 
 
@@ -75,12 +83,15 @@ class Outputs:
         self._temporary: list[Path] = []
         self._folders: list[Path] = []
         self._printed: list[bytes] = []
+        self._process = this_process()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        """Removes what was not given a name, and folders that were made for it and are still empty."""
+        """Removes what was not given a name, and folders that were made for it and are still empty; a forked child leaves it alone."""
+        if self._process.is_parent:
+            return
         with uninterrupted():
             for temporary in self._temporary:
                 with suppress(OSError):
@@ -139,6 +150,7 @@ class Outputs:
 
     def fill(self, ref: FileRef, name: str, write: Callable[[BinaryIO], _T]) -> _T:
         """Prepares a file by calling `write` with what is to become of it; `name` is what it holds."""
+        check_output(ref.path)
         target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
         before = self._staged.get(target)
         if before is not None and before.relation != name:
@@ -148,11 +160,8 @@ class Outputs:
             if target.is_dir():
                 raise IsADirectoryError(None, "it is a folder")
             home = Path(tempfile.gettempdir()) if special else target.parent
-            self._make_folder(home)
             temporary = home / f".evermat-{os.getpid()}-{os.urandom(6).hex()}.part"
-            self._temporary.append(temporary)
-            register_leftover(temporary)
-            with temporary.open("xb") as file, _compressed(file, ref) as sink:
+            with self._create(temporary) as file, _compressed(file, ref) as sink:
                 written = write(sink)
             if target.is_file():
                 shutil.copymode(target, temporary)
@@ -166,8 +175,8 @@ class Outputs:
         """Prepares some text for standard output."""
         self._printed.append(text)
 
-    def commit(self) -> None:
-        """Gives all files their names, then prints what goes to standard output, in the order of the calls."""
+    def commit(self, then: Callable[[], None] = lambda: None) -> None:
+        """Gives all files their names, calls `then`, and prints what goes to standard output, in the order of the calls."""
         check_stop()
         waits = any(staged.special for staged in self._staged.values())  # for the reader of a pipe, perhaps for ever
         rest = "all output files were written" if self._staged else ""
@@ -175,6 +184,7 @@ class Outputs:
             self._replace()
         self._staged.clear()
         self._folders.clear()
+        then()
         if self._printed:
             with reported(STDOUT, rest):
                 stream = standard_output()
@@ -188,21 +198,38 @@ class Outputs:
             rest = f"{changed} of {len(self._staged)} output files were already replaced" if changed else _UNTOUCHED
             with _failing(staged.shown, rest):
                 if staged.special:
-                    with staged.temporary.open("rb") as source, staged.target.open("wb") as sink:
+                    with (
+                        awaiting_reader(),
+                        staged.temporary.open("rb") as source,
+                        open_output(staged.target, "wb") as sink,
+                    ):
                         shutil.copyfileobj(source, sink)
                 else:
-                    staged.temporary.replace(staged.target)
+                    replace_output(staged.temporary, staged.target)
         for path in (*self._temporary, *self._folders):
             forget_leftover(path)
 
+    def _create(self, temporary: Path) -> BinaryIO:
+        """A new file, and its folder. Outputs of another thread that made the folder, and failed, may remove it before the file is there."""
+        self._temporary.append(temporary)
+        register_leftover(temporary)
+        for _ in range(_ATTEMPTS - 1):
+            # Also if it vanishes after `mkdir` has found it there, and before `mkdir` looks whether it is a folder.
+            with suppress(FileNotFoundError, FileExistsError):
+                self._make_folder(temporary.parent)
+                return open_output(temporary, "xb")
+        self._make_folder(temporary.parent)
+        return open_output(temporary, "xb")
+
     def _make_folder(self, folder: Path) -> None:
-        if folder.exists() and not folder.is_dir():
-            raise NotADirectoryError(None, "its folder is a file")
+        with suppress(FileNotFoundError):
+            if not stat.S_ISDIR(folder.stat().st_mode):  # one look: others may remove it meanwhile
+                raise NotADirectoryError(None, "its folder is a file")
         missing = [part for part in (folder, *folder.parents) if not part.exists()]
         self._folders += missing
         for part in missing[::-1]:
             register_leftover(part)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
 
 
 @contextmanager

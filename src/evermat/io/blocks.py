@@ -132,16 +132,19 @@ def _end_of_records(data: bytes, *, quoted: bool) -> int:
     if quoted:
         odd = data.count(b'"', 0, at + 1) % 2
         while odd and at >= 0:
-            before = data.rfind(b"\n", 0, at)
-            odd ^= data.count(b'"', before + 1, at + 1) % 2
-            at = before
+            quote = data.rfind(b'"', 0, at)  # all newlines behind it are within quotes, too
+            at = data.rfind(b"\n", 0, quote)
+            odd ^= data.count(b'"', at + 1, quote + 1) % 2
     return at + 1
 
 
 def _end_of_first(data: bytes, *, quoted: bool) -> int:
-    at = data.find(b"\n")
-    while quoted and at >= 0 and data.count(b'"', 0, at) % 2:
-        at = data.find(b"\n", at + 1)
+    begin, at = 0, data.find(b"\n")
+    odd = quoted and data.count(b'"', 0, max(at, 0)) % 2
+    while odd and at >= 0:
+        begin = data.find(b'"', at)  # all newlines before it are within quotes, too
+        at = data.find(b"\n", begin) if begin >= 0 else -1
+        odd ^= data.count(b'"', begin, max(at, begin)) % 2
     return at + 1 if at >= 0 else len(data)
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO, cast
 
 import pyarrow as pa
 
-from evermat.core import Problem, Source
+from evermat.core import Problem, Source, open_input
 from evermat.io.blocks import BLOCK, read_blocks
 from evermat.io.error_report import Findings, FullError
 from evermat.io.formats.registry import AS_IT_IS, InputFile, RdfOptions
@@ -47,7 +47,7 @@ def read_range(
     ref = file_ref(path)
     assert ref.format.block_reader is not None
     reader = ref.format.block_reader(InputFile(ref, io, findings, options))
-    with path.open("rb") as file:
+    with open_input(path) as file:
         whole = file.seek(0, 2)
         begin, stop = (_next_record(file, min(at, whole)) for at in (start, end))
         part = _Part(file, begin, stop)

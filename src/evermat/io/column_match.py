@@ -101,9 +101,13 @@ class _Conforming:
             self._bad_value(errors.NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
             return column
         if pa.types.is_dictionary(column.type):
-            if self.encoded and type_ in TEXTS:
+            if self.encoded and type_ in TEXTS and not any(has_wrong_text(chunk.dictionary) for chunk in column.chunks):
                 return column
             column = pc.cast(column, column.type.value_type)
+        if type_ in TEXTS and (wrong := first_wrong_text(column)) is not None:
+            row, byte = wrong
+            self._bad_value(errors.TEXT_NOT_UTF8, position, row, None, byte=byte)
+            return column
         try:
             values = pc.cast(column, ARROW_TYPES[type_], safe=type_ is not Type.FLOAT)
         except pa.ArrowInvalid:
@@ -126,14 +130,37 @@ class _Conforming:
                 self._bad_value(kind, position, row, value)
                 return
 
-    def _bad_value(self, kind: Kind, position: int, row: int, value: object) -> None:
+    def _bad_value(self, kind: Kind, position: int, row: int, value: object, **more: object) -> None:
         """Notes a value; its position is told by row and column."""
         type_ = self.relation.columns[position].type
         at = f"{self.row_name(row)}, {column_text(self.relation, position)}"
-        details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_}
+        details: dict[str, Any] = {"where": at, "value": shown(str(value)), "type": type_, **more}
         if type_ in RANGES:
             details["range"] = RANGE_TEXTS[type_]
         self.findings.whole(kind, **details)
+
+
+def has_wrong_text(texts: Any) -> bool:
+    """Whether a text of an Arrow array is not valid UTF-8: Arrow takes it from files and from others as it is."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return True
+    return False
+
+
+def first_wrong_text(column: Any) -> tuple[int, int] | None:
+    """The row, counted from 0, of the first text that is not valid UTF-8, and the number of the byte that is wrong."""
+    row = 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        if has_wrong_text(chunk):
+            for at, text in enumerate(pc.cast(chunk, pa.large_binary()).to_pylist(), row):
+                try:
+                    (text or b"").decode()
+                except UnicodeDecodeError as error:
+                    return at, error.start + 1
+        row += len(chunk)
+    return None
 
 
 def is_text(type_: Any) -> bool:

@@ -18,8 +18,8 @@ RANGE_TEXTS = {  # the values of numeric types
     Type.FLOAT: "a `float` lies between -1.7976931348623157e308 and 1.7976931348623157e308; infinity is spelled `inf`",
 }
 SPELLING_TEXTS = {  # how they are spelled
-    Type.NUMBER: "a `number` is spelled with decimal digits and perhaps a sign, without blanks",
-    Type.UNSIGNED: "an `unsigned` is spelled with decimal digits, without blanks",
+    Type.NUMBER: "a `number` is spelled like `-15`, `0x1f` or `0b101`, without blanks",
+    Type.UNSIGNED: "an `unsigned` is spelled like `15`, `0x1f` or `0b101`, without blanks",
     Type.FLOAT: "a `float` is spelled like `-1.5`, `2e-9` or `inf`, without blanks",
 }
 

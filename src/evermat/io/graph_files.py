@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import Problem, ProgramError, collected_errors
+from evermat.core import Problem, ProgramError, check_input, collected_errors
 from evermat.core import error_catalogue as errors
 from evermat.io.formats.registry import RdfOptions
 from evermat.io.locate import input_files, is_remote
@@ -64,6 +64,7 @@ class GraphFiles:
             ProgramError: one is on another machine.
         """
         for uri in filter(is_remote, self.files):
+            check_input(uri)
             what = f"`{uri}` is read by Spark only: use `--engine spark`"
             raise ProgramError(Problem(errors.COMMAND_LINE, {"what": what}))
         if triples is None and not self.files:

@@ -7,11 +7,12 @@ with `.` or `_` are not meant unless the pattern says so: programs put marks and
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core import DataError, Problem
+from evermat.core import DataError, Problem, check_input, is_sandboxed, is_uri, refuse_input
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
@@ -71,6 +72,8 @@ def input_files(io: Io, folder: Path) -> list[FileRef]:
             found = sorted(_matches(folder / written.anchor, written.parts[bool(written.anchor) :]))
             if not found:
                 raise fail(errors.NO_FILE, "no name matches this pattern", path=folder / written, what=what)
+        for each in found:
+            check_input(each)
         paths = [path for each in found for path in (files_of(each, what) if each.is_dir() else [each])]
     except OSError as error:
         why = error.strerror or str(error)
@@ -83,6 +86,21 @@ def input_files(io: Io, folder: Path) -> list[FileRef]:
     if problems:
         raise DataError(problems.values())
     return refs
+
+
+def check_source(io: Io, folder: Path) -> None:
+    """Raises a `SandboxError` if an `.input` means what a sandbox does not allow; asks nothing about files elsewhere."""
+    if not is_sandboxed():
+        return
+    if io.path is not None and is_uri(io.path):
+        check_input(io.path)
+    elif io.medium == "file":
+        with suppress(DataError):  # it is raised when files are read
+            for ref in input_files(io, folder):
+                check_input(ref.path)
+    else:
+        what = {"stdin": "standard input", "table": "a table of Spark", "jdbc": "a database"}[io.medium]
+        refuse_input(dict(io.options).get("name", io.medium), f"it is {what}")
 
 
 def files_of(folder: Path, what: str) -> list[Path]:
@@ -114,6 +132,7 @@ def _matches(folder: Path, parts: tuple[str, ...]) -> Iterator[Path]:
         yield folder
         return
     name, *rest = parts
+    check_input(folder)
     if (folder / name).exists():
         yield from _matches(folder / name, tuple(rest))
     elif any(character in name for character in _WILD) and folder.is_dir():

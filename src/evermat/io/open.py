@@ -10,7 +10,7 @@ from io import BufferedReader, BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from evermat.core import ask_for, check_stop, did_you_mean
+from evermat.core import ask_for, check_input, check_stop, did_you_mean, open_input
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.locate import FileRef
@@ -60,12 +60,13 @@ def read_all(stream: BinaryIO) -> bytes:
 def open_text(ref: FileRef) -> Iterator[BinaryIO]:
     """The text of a file, decompressed where its name says so; an empty file is an empty text also then."""
     refuse_folder(ref.path)
-    with ref.path.open("rb") as file, decompressed(file, ref) as text:
+    with open_input(ref.path) as file, decompressed(file, ref) as text:
         yield text
 
 
 def refuse_folder(path: Path) -> None:
     """Raises an error if the file is a folder."""
+    check_input(path)
     if path.is_dir():
         raise fail(errors.IS_FOLDER, path=path, why="only a `.parquet` may be a folder of files")
 

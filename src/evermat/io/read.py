@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from evermat.core import DataError, collected_errors, standard_input
+from evermat.core import DataError, collected_errors, open_input, standard_input
 from evermat.io.blocks import read_blocks
 from evermat.io.error_report import Findings, Skipped
 from evermat.io.formats.registry import AS_IT_IS, TEXT, InputFile, RdfOptions
@@ -80,7 +80,7 @@ def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Fi
         if ref.format.random_access:
             return _read(ref.path, InputFile(ref, io, findings, options))
         refuse_folder(ref.path)
-        with ref.path.open("rb") as file:
+        with open_input(ref.path) as file:
             return read_stream(file, ref, io, findings, options)
 
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from evermat.core import DataError, Kind, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows
-from evermat.io.column_match import conform, is_text
+from evermat.io.column_match import conform, first_wrong_text, is_text
 from evermat.io.error_report import Findings, shown, wrong_count
 from evermat.io.formats.csv_exact import number, number_details
 from evermat.io.formats.csv_fast import convert
@@ -98,6 +98,11 @@ class ChangedTable:
         if column.null_count:
             row = pc.index(pc.is_null(column), True).as_py()
             self._findings.whole(errors.NULL_VALUE, where=self._where(row, name))
+            return None
+        if pa.types.is_dictionary(column.type):
+            column = pc.cast(column, column.type.value_type)
+        if (wrong := first_wrong_text(column)) is not None:
+            self._findings.whole(errors.TEXT_NOT_UTF8, where=self._where(wrong[0], name), byte=wrong[1])
             return None
         return pc.cast(column, pa.large_string()).combine_chunks()
 
@@ -180,7 +185,15 @@ class ChangedTable:
         empty = arrow_schema(relation).empty_table()
         if self._findings.problems or not relation.columns:
             return nullary(present=True) if not relation.columns else empty
-        flat = pc.cast(lists.flatten(), pa.string())
+        flat = lists.flatten()
+        if pa.types.is_dictionary(flat.type):
+            flat = pc.cast(flat, flat.type.value_type)
+        if (wrong := first_wrong_text(flat)) is not None:
+            row, position = divmod(wrong[0], relation.arity)
+            where = self._value_place(relation, position, int(rows[row]))
+            self._findings.whole(errors.TEXT_NOT_UTF8, where=where, byte=wrong[1])
+            return empty
+        flat = pc.cast(flat, pa.string())
         columns = []
         for position, type_ in enumerate(relation.types):
             texts = flat.take(pa.array(np.arange(position, len(flat), relation.arity)))

@@ -32,11 +32,13 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
     found = read_quickly(block.data, relations)
     if found is not None:
         yield from found
-    elif len(block.data) <= PIECE:
+        return
+    parts = [block] if len(block.data) <= PIECE else list(pieces(block))
+    if len(parts) == 1:  # also one long line
         yield from read_slowly(block, relations, findings)
-    else:
-        for piece in pieces(block):
-            yield from read_block(piece, relations, findings)
+        return
+    for part in parts:
+        yield from read_block(part, relations, findings)
 
 
 read_changed_text = partial(read_text_changes, read=read_block)

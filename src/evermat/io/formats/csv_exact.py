@@ -22,11 +22,9 @@ from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
 from evermat.io.error_report import RANGE_TEXTS, SPELLING_TEXTS, Findings, column_text, shown, wrong_count
 from evermat.io.schema import TEXTS
-from evermat.language import RANGES, Io, Relation, Type, Value, parse_float
+from evermat.language import RANGES, Io, Relation, Type, Value, parse_float, parse_integer
 
 NULLARY = "()"
-_INTEGER = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
-_DIGITS = 20  # of the largest unsigned
 
 
 class Field(NamedTuple):
@@ -86,16 +84,12 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
 
 
 def integer(text: str, type_: Type) -> int | Kind:
-    """The integer that a field spells in decimal, or what is wrong with it."""
-    match = _INTEGER.fullmatch(text)
-    if match is None:
+    """The integer that a field spells, or what is wrong with it."""
+    value = parse_integer(text) if text == text.strip() else None
+    if value is None:
         return errors.NOT_A_NUMBER
-    sign, digits = match.groups()
-    if type_ is Type.UNSIGNED and sign == "-" and digits != "0":
+    if type_ is Type.UNSIGNED and value < 0:
         return errors.NEGATIVE
-    if len(digits) > _DIGITS:
-        return errors.DOES_NOT_FIT
-    value = int(sign + digits)
     low, high = RANGES[type_]
     return value if low <= value <= high else errors.DOES_NOT_FIT
 
@@ -177,7 +171,7 @@ def plain_records(block: Block, delimiter: str, findings: Findings) -> Iterator[
         yield Record(line_number, line, fields)
 
 
-_QUOTED_FIELD = re.compile(r'"((?:[^"]|"")*)"')
+_QUOTED_FIELD = re.compile(r'"([^"]*+(?:""[^"]*+)*+)"')  # never goes back: that would take memory for each step
 
 
 def _quoted(block: Block, io: Io, findings: Findings) -> Iterator[Record]:

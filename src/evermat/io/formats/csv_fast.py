@@ -40,9 +40,10 @@ def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
     if table is not None:
         return table
     check_stop()
-    if len(block.data) <= PIECE:
+    parts = [block] if len(block.data) <= PIECE else list(pieces(block, quoted=io.rfc4180))
+    if len(parts) == 1:  # also one long record
         return read_slowly(block, io, findings)
-    return table_of(io.relation, [read_block(piece, io, findings) for piece in pieces(block, quoted=io.rfc4180)])
+    return table_of(io.relation, [read_block(part, io, findings) for part in parts])
 
 
 def read_slowly(block: Block, io: Io, findings: Findings) -> pa.Table:
@@ -54,7 +55,7 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
     """The facts of a block, or None where it is wrong or would be misread."""
     relation = io.relation
     quotes = io.rfc4180 and b'"' in data
-    if not io.delimiter.isascii() or io.delimiter in '\r\n"':
+    if not io.delimiter.isascii() or io.delimiter in '\r\n"\0':
         return None
     if data.startswith(BOM):
         data = BOM + data  # Arrow takes one away, and here it belongs to a value

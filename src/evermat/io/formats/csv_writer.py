@@ -37,7 +37,7 @@ def write_text(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: 
 def write_rows(sink: BinaryIO, io: Io, batches: Iterable[pa.RecordBatch], path: Path) -> None:
     """Writes only the lines of the facts."""
     plain_numbers = all(type_ in _INTEGERS for type_ in io.relation.types)
-    fast = plain_numbers and io.delimiter.isascii() and io.delimiter not in '0123456789-\r\n"'
+    fast = plain_numbers and io.delimiter.isascii() and io.delimiter not in '0123456789-\r\n"\0'
     options = csv.WriteOptions(include_header=False, delimiter=io.delimiter if fast else ",", quoting_style="none")
     first = not io.headers
     for batch in batches:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.core import ask_for, check_stop
+from evermat.core import ask_for, check_input, check_stop, library_input
 from evermat.core import error_catalogue as errors
 from evermat.io.column_match import conform
 from evermat.io.error_report import fail
@@ -42,13 +43,15 @@ def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callabl
 
     With each comes its file, and what errors call a row of it, counted from 0.
     """
+    check_input(path)
     for part in files_of(path, what) if path.is_dir() else [path]:
         yield part, *_read_file(part, str(part))
 
 
 def _read_file(source: Any, name: str) -> tuple[pa.Table, Callable[[int], str]]:
+    opened = library_input(source) if isinstance(source, Path) else nullcontext(source)
     try:
-        with pq.ParquetFile(source) as file:
+        with opened as readable, pq.ParquetFile(readable) as file:
             return _read_groups(file), _row_names(file.metadata)
     except pa.ArrowInvalid as error:
         raise fail(errors.BAD_PARQUET, path=name, why=_first_sentence(error)) from error

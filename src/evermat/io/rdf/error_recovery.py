@@ -94,6 +94,17 @@ class NotXmlError(Exception):
     """A text that is not an XML document; `args` are the reason, the line and the column, counted from 1."""
 
 
+#: What expat raises: the last two about an encoding that Python does not know, or that expat cannot use.
+XML_ERRORS = (expat.ExpatError, LookupError, ValueError)
+
+
+def xml_error(error: Exception) -> tuple[str, int, int]:
+    """What is wrong with a document, and the line and the column, counted from 1; its encoding stands in the first line."""
+    if isinstance(error, expat.ExpatError):
+        return expat.ErrorString(error.code), error.lineno, error.offset + 1
+    return f"its encoding cannot be read ({error})", 1, 1
+
+
 def xml_statements(text: bytes) -> list[Statement]:
     """The elements below the root of a document, or the whole document if its root is not what holds several."""
     root, end, depth = "", len(text), 0
@@ -117,7 +128,7 @@ def xml_statements(text: bytes) -> list[Statement]:
     parser.StartElementHandler, parser.EndElementHandler = begin, stop
     try:
         parser.Parse(text, True)
-    except expat.ExpatError as error:
+    except XML_ERRORS as error:
         raise _not_xml(error) from error
     if root != _RDF or not starts:
         return [Statement(0, len(text))]
@@ -132,12 +143,12 @@ def check_xml(read: Callable[[int], bytes]) -> None:
         while piece := read(1 << 16):
             parser.Parse(piece, False)
         parser.Parse(b"", True)
-    except expat.ExpatError as error:
+    except XML_ERRORS as error:
         raise _not_xml(error) from error
 
 
-def _not_xml(error: expat.ExpatError) -> NotXmlError:
-    return NotXmlError(expat.ErrorString(error.code), error.lineno, error.offset + 1)
+def _not_xml(error: Exception) -> NotXmlError:
+    return NotXmlError(*xml_error(error))
 
 
 def markup(text: bytes) -> Iterator[bytes]:

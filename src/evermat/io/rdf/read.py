@@ -114,8 +114,9 @@ def _read_parsed(
 _COMMENTS = re.compile(rb"(?:\s+|#[^\r\n]*)*")
 _FUNCTIONAL = re.compile(rb"(?:Prefix|Ontology)\s*\(")
 _TURTLE = re.compile(rb"@prefix\b|@base\b|(?i:PREFIX\s|BASE\s*<)|<[^<>\s]*:[^<>\s]*>|_:|\[|$")
-_BEFORE_ROOT = re.compile(
-    rb"(?:\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*(?:\[(?:\"[^\"]*\"|'[^']*'|<!--.*?-->|[^\]])*\]\s*)?>)*", re.DOTALL
+_BEFORE_ROOT = re.compile(  # never goes back: that would take forever where a document type is not complete
+    rb"(?>\s+|<\?.*?\?>|<!--.*?-->|<!DOCTYPE[^\[>]*+(?:\[(?>\"[^\"]*\"|'[^']*'|<!--.*?-->|<\?.*?\?>|[^\]])*+\]\s*)?>)*+",
+    re.DOTALL,
 )
 _ONTOLOGY_XML = re.compile(rb"<(?:[^\s<>/:]+:)?Ontology[\s>/]")
 

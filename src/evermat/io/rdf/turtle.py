@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from evermat.core import DataError, Kind, Problem, Source, Span, ask_for, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, fail
+from evermat.io.rdf.document_type import with_double_quotes
 from evermat.io.rdf.error_recovery import (
     Lines,
     NotXmlError,
@@ -84,7 +85,8 @@ class _Watched:
         self._start = self._end = b""
 
     def pieces(self) -> Iterator[bytes]:
-        while piece := self._stream.read(_PIECE):
+        first = with_double_quotes(self._stream.read(_PIECE), self._stream.read)
+        for piece in chain([first], iter(lambda: self._stream.read(_PIECE), b"")):
             if len(self._start) < _START:
                 self._start += piece
             end = self._end + piece
@@ -173,8 +175,9 @@ class Careful:
     """Reads a text statement by statement: those that are wrong are noted, each with its first mistake, and left out."""
 
     def __init__(self, text: bytes, syntax: str, base: str | None, findings: Findings) -> None:
-        self._text, self._syntax, self._base, self._findings = text, syntax, base, findings
-        self._lines = Lines(text)
+        self._text = with_double_quotes(text) if syntax == "rdf" else text
+        self._syntax, self._base, self._findings = syntax, base, findings
+        self._lines = Lines(self._text)
         self.wrong = 0  # statements that were left out
 
     def read(self) -> Iterator[Quads]:
