@@ -1,8 +1,9 @@
-"""Streams that can be killed: `python -m tests.runtime.stream_crasher` runs `evermat stream` for every line that it reads.
+"""Commands that can be killed: `python -m tests.runtime.stream_crasher` runs `evermat` for every line that it reads.
 
-A line is JSON: the arguments, and where the stream kills itself, if anywhere: `moment` is `commit`, `sync` or `rename`, and `after` how many of
-them it survives. The stream is forked from this process, which has everything loaded but has started no thread. Everything that it says appears
-on standard output, after its process id; when it has died, `dead` and its exit code.
+A line is JSON: the arguments, and where the command kills itself, if anywhere: `moment` is `commit`, `sync`, `rename` or `operation`, and `after`
+how many of them it survives, or `time`, and `after` seconds. With `error`, an operation fails with this error instead; see `tests.store.crasher`.
+The command is forked from this process, which has everything loaded but has started no thread. Everything that it says appears on standard output,
+after its process id; when it has died, `dead` and its exit code.
 """
 
 from __future__ import annotations
@@ -23,11 +24,22 @@ import evermat.store.delta_table
 import evermat.store.store
 from evermat.cli.main import main as command_line
 from tests.runtime.crasher import change, say
+from tests.store.crasher import REFUSED, action_of, at
 from tests.support.states import PROGRAM
 
 
-def die_at(moment: str, after: int) -> None:
-    """Has this process kill itself after some commits, or instead of forcing a file to the disk or of renaming it."""
+def die_at(moment: str, after: float, error: str) -> Callable[[], bool]:
+    """Has this process kill itself after some commits or seconds, or instead of an operation on the disk; or has that fail.
+
+    Returns whether it has failed, for some failures do no harm.
+    """
+    if moment == "operation":
+        taken = at(int(after) + 1, action_of(error))
+        return lambda: taken[0] > after
+    if moment == "time":
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, after or 1e-6)
+        return lambda: False
     left = [after]
 
     def counted(action: Callable[..., Any], *, first: bool) -> Callable[..., Any]:
@@ -48,13 +60,18 @@ def die_at(moment: str, after: int) -> None:
     else:
         assert moment == "rename"
         os.replace = counted(os.replace, first=False)
+    return lambda: False
 
 
-def run(arguments: list[str], moment: str, after: int) -> int:
-    """The command line, in this process."""
+def run(arguments: list[str], moment: str, after: float, error: str) -> int:
+    """The command line, in this process; or `save STATE FACTS`, which is for Python only."""
     os.dup2(1, 2)
-    if moment:
-        die_at(moment, after)
+    has_failed = die_at(moment, after, error) if moment else bool
+    if arguments[0] == "save":
+        m = evermat.Program.parse(PROGRAM).materialise({"edge": json.loads(arguments[2])}, counters="both")
+        m.save(arguments[1], positions="keep")
+        say(f"version {m.version}: saved")
+        return REFUSED if has_failed() else 0
     sys.argv = ["evermat", *arguments]
     try:
         command_line()
@@ -81,7 +98,7 @@ def main() -> None:
             say(os.getpid())
             code = 1
             try:
-                code = run(task["arguments"], task["moment"], task["after"])
+                code = run(task["arguments"], task["moment"], task["after"], task.get("error", "kill"))
             except BaseException:
                 traceback.print_exc()
             sys.stderr.flush()

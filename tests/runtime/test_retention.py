@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tarfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 import evermat
 from evermat.store import Keep, Store
 from evermat.store.retention import DEFAULT
-from tests.runtime.test_state_format import HERE
+from tests.runtime.test_state_format import extracted
 from tests.store.models import PAIRS, contents, entry, plus
 from tests.support.states import PROGRAM, facts_at, refused, saved
 from tests.support.updates import facts_of
@@ -121,8 +120,7 @@ def test_the_writer_removes_versions_by_their_age(tmp_path: Path, monkeypatch: p
 
 def test_changes_begin_with_the_first_kept_version(tmp_path: Path) -> None:
     """Also where they are the difference to the version before it, which is not kept."""
-    with tarfile.open(HERE / "states.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(tmp_path)
     path = tmp_path / "equality"
     assert evermat.migrate(path) == 2
     kept = numbers(path)
@@ -136,8 +134,7 @@ def test_changes_begin_with_the_first_kept_version(tmp_path: Path) -> None:
 
 def test_changes_of_an_old_state_begin_where_they_are_known(tmp_path: Path) -> None:
     """In format 1 nothing is left of the version before the first one that is kept."""
-    with tarfile.open(HERE / "states.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(tmp_path)
     path = tmp_path / "plain"
     before = {name: sorted(map(str, table.to_pylist())) for name, table in evermat.changes(path).items()}
     assert evermat.migrate(path) == 2
@@ -154,8 +151,7 @@ def held(path: Path, number: int, state: str) -> dict[str, object]:
 
 @pytest.mark.slow
 def test_a_migrated_state_equals_itself(tmp_path: Path) -> None:
-    with tarfile.open(HERE / "states.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(tmp_path)
     for name in ("plain", "equality", "schemes"):
         path = tmp_path / name
         before = {number: held(path, number, name) for number in numbers(path)}
@@ -198,8 +194,7 @@ def test_a_stream_of_changes_that_has_fallen_behind(tmp_path: Path) -> None:
 
 def followed(tmp_path: Path) -> Path:
     """A state that has followed a folder."""
-    with tarfile.open(HERE / "states.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    extracted(tmp_path)
     return tmp_path / "plain"
 
 

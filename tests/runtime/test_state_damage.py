@@ -123,7 +123,7 @@ def test_a_damaged_log_gets_no_new_version(original: tuple[Path, Facts], state: 
         with evermat.open(state, write=True):
             pass
         file.write_bytes(raw.replace(b"WRITE", b"WRITF"))
-        m._binding._store._logs.clear()  # as a process that has just begun
+        m._versions._binding._store._logs.clear()  # as a process that has just begun
         assert refused(lambda: m.update({"edge": [(7, 7)]})).startswith(damaged(file))
         assert (facts_of(m), m.version) == (original[1], 3)
         file.write_bytes(raw)

@@ -26,11 +26,16 @@ EXPECTED: dict[str, Any] = json.loads((HERE / "expected.json").read_text(encodin
 WHOLE = ("plain", "equality")
 
 
+def extracted(home: Path, name: str = "states") -> Path:
+    """A folder with the states of an archive."""
+    with tarfile.open(HERE / f"{name}.tar.gz") as archive:
+        archive.extractall(home, filter="data")
+    return home
+
+
 @pytest.fixture
 def states(tmp_path: Path) -> Path:
-    with tarfile.open(HERE / "states.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
-    return tmp_path
+    return extracted(tmp_path)
 
 
 def rows(found: dict[str, list[list[Any]]]) -> dict[str, set[tuple[Any, ...]]]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
@@ -61,6 +63,36 @@ def check(read: Reader, path: Path) -> Facts:
             assert len(found) == len(set(found)) == len(m[name])
             assert set(found) == set(m[name])
         return {name: set(m[name]) for name in m}
+
+
+def test_what_the_page_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block of the page about other programs runs as it stands there; DuckDB's extension, which has to be downloaded, is replaced."""
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    page = (Path(__file__).parents[2] / "docs" / "state.md").read_text(encoding="utf-8")
+    section = page.partition("## Reading from other programs\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```(\w+)\n(.*?)```", section, re.DOTALL)
+    assert [language for language, _ in blocks] == ["sql", "python", "sql", "python"]
+    monkeypatch.chdir(tmp_path)
+    with saved(Path("state")) as m:
+        for number in range(2, 40):
+            insert, delete, _ = change(number)
+            m.update(insert, delete)
+        right = set(m["path"])
+    files = {table: DeltaTable(f"state/{table}").file_uris() for table in ("relations/path", "commits")}
+    assert len(files["relations/path"]) > 1
+    for language, block in blocks:
+        if language == "python":
+            found: dict[str, Any] = {}
+            exec(block, found)
+            facts = found["facts"] if isinstance(found["facts"], list) else found["facts"].rows()
+        else:
+            connection = duckdb.connect()
+            for table, of_table in files.items():
+                connection.register(table.rpartition("/")[2], connection.read_parquet(of_table))
+            facts = connection.sql(re.sub(r"delta_scan\('state/(?:relations/)?(\w+)'\)", r"\1", block)).fetchall()
+        assert len(facts) == len(right)
+        assert set(facts) == right
 
 
 @pytest.mark.slow

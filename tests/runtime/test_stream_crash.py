@@ -18,6 +18,7 @@ import pytest
 
 import evermat
 from evermat.runtime.folder_stream import stream_name
+from tests.store.crasher import DIED
 from tests.support import oracle
 from tests.support.environment import LONG
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, explicit_of
@@ -37,6 +38,7 @@ path(x, z) :- path(x, y), path(y, z).
 loop(x) :- path(x, x).
 """
 MOMENTS = {"": 1, "commit": 8, "sync": 50, "rename": 8}  # and how many of them are survived at most
+KILLED = {-signal.SIGKILL, -signal.SIGALRM, DIED}
 OPTIONS = (["--marking"], ["--no-marking"], ["--coalesce"], ["--algorithm", "bf"], ["--algorithm", "dred"])
 
 
@@ -50,10 +52,7 @@ class Streams:
     def run(self, arguments: list[str], rng: Random, *, kill: bool) -> tuple[int, list[str]]:
         """Runs the command, and kills it if it lives so long: how it ended, and what it said."""
         moment = rng.choice(["", *MOMENTS]) if kill else ""
-        task = {"arguments": arguments, "moment": moment, "after": rng.randrange(MOMENTS[moment])}
-        self._process.stdin.write(json.dumps(task) + "\n")
-        self._process.stdin.flush()
-        child = int(self._line())
+        child = self._begin(arguments, moment, rng.randrange(MOMENTS[moment]))
         said: list[str] = []
         if kill and not moment:
             self._read(said, rng.choice([0, 0, 1, 2, 3, 5, 8]))  # before the state is opened, or after some versions
@@ -61,9 +60,23 @@ class Streams:
                 time.sleep(rng.uniform(0, 0.1))
                 with suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
+        return self._end(said)
+
+    def run_until(self, arguments: list[str], moment: str, after: float, error: str = "kill") -> tuple[int, list[str]]:
+        """Runs the command, which kills itself at a moment or meets an error: how it ended, and what it said."""
+        self._begin(arguments, moment, after, error)
+        return self._end([])
+
+    def _begin(self, arguments: list[str], moment: str, after: float, error: str = "kill") -> int:
+        task = {"arguments": arguments, "moment": moment, "after": after, "error": error}
+        self._process.stdin.write(json.dumps(task) + "\n")
+        self._process.stdin.flush()
+        return int(self._line())
+
+    def _end(self, said: list[str]) -> tuple[int, list[str]]:
         self._read(said, None)
         code = int(said.pop().removeprefix("dead "))
-        self.kills += code == -signal.SIGKILL
+        self.kills += code in KILLED
         return code, said
 
     def _read(self, said: list[str], lines: int | None) -> None:
@@ -72,9 +85,9 @@ class Streams:
             said.append(self._line())
 
     def _line(self) -> str:
-        line = self._process.stdout.readline().strip()
+        line = self._process.stdout.readline()
         assert line, "the process that starts streams has ended"
-        return self._line() if line.startswith("compiling kernels") else line
+        return self._line() if line.startswith("compiling kernels") else line.strip()
 
 
 @contextmanager

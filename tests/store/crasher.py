@@ -90,7 +90,13 @@ def migrate(path: Path, say: Say) -> None:
         say(store.latest.number)
 
 
-SCENARIOS = {each.__name__: each for each in (first, commits, compact, vacuum, relations, migrate)}
+def recover(path: Path, say: Say) -> None:
+    """Nothing but what every writer does first."""
+    with Store.open_to_write(path) as store:
+        say(store.latest.number)
+
+
+SCENARIOS = {each.__name__: each for each in (first, commits, compact, vacuum, relations, migrate, recover)}
 
 
 def at(k: int, action: Action) -> list[int]:

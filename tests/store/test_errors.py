@@ -69,7 +69,7 @@ def test_versions_that_are_not_there(tmp_path: Path):
         )
         store.vacuum(1)
         assert told(path, lambda _: store.version(9)) == "there is no version 9: the state has only version 5"
-        for keep in (0, -1, "", "x", "0d", "1.5", "3 d", True, "d", "٣"):
+        for keep in (0, -1, "", "x", "0d", "1.5", "3 d", "d", "٣"):
             with pytest.raises(ProgramError) as raised:
                 store.vacuum(keep)
             assert raised.value.problems[0].message == f"`{keep}` does not say how many versions to keep"

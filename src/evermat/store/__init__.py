@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from evermat.store.data_files import Columns, Part, read_current, stored_columns
     from evermat.store.directory import read_format
     from evermat.store.disk import damaged, sync
-    from evermat.store.formats import VersionReader, open_reader
+    from evermat.store.formats import VersionReader, open_reader, read_state
     from evermat.store.names import (
         CURRENT_FACTS,
         NONRECURSIVE,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         RECURSIVE,
         VERSION,
     )
+    from evermat.store.repeat import read_again
     from evermat.store.retention import Keep
     from evermat.store.store import Store
     from evermat.store.version import Entry, Version

@@ -15,6 +15,7 @@ is known by the file `_newest`, which is written after each entry; a crash may l
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -26,11 +27,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from evermat.core import StateError
 from evermat.store.data_files import Columns, Part, read_part
-from evermat.store.delta_log import TableLog, entry_file, entry_numbers, own_details, parse_entry
+from evermat.store.delta_log import LOG, TableLog, entry_file, entry_numbers, own_details, parse_entry
 from evermat.store.delta_table import WITNESS
 from evermat.store.disk import damaged, overwrite, read
+from evermat.store.repeat import repeated
 from evermat.store.version import Entry, Version
 
 _RECENT = 20  # files whose rows stay in memory
@@ -234,11 +235,11 @@ class Commits:
         return self.last.oldest - 1
 
     @cached_property
-    def tables_of(self) -> dict[str, list[Pin]]:
-        """The tables of each relation that there was."""
-        found: dict[str, list[Pin]] = {}
-        for pin in self.pins.values():
-            found.setdefault(pin.relation, []).append(pin)
+    def folders_of(self) -> dict[str, list[str]]:
+        """The folders of the tables of each relation that there was."""
+        found: dict[str, list[str]] = {}
+        for folder, pin in self.pins.items():
+            found.setdefault(pin.relation, []).append(folder)
         return found
 
     @cached_property
@@ -262,13 +263,7 @@ class Commits:
     @staticmethod
     def read(folder: Path, known: Commits | None = None) -> Commits:
         """Reads what is new since `known`; again if a writer removed old files just then."""
-        while True:
-            before = entry_numbers(folder)
-            try:
-                return _read(folder, known)
-            except StateError:
-                if entry_numbers(folder) == before:
-                    raise
+        return repeated(folder, lambda: _read(folder, known), lambda: entry_numbers(folder))
 
     def rows(self) -> Iterator[Row]:
         """All rows in their order, also of versions that are no longer kept."""
@@ -303,8 +298,10 @@ class Commits:
         rows[part.path] = [row]
         after = Commits(self.folder, log, _with(self.pins, row), row, rows)
         structure = {pin is None or folder not in self.pins or pin.died for folder, pin in row.tables.items()}
-        if "relations" in self.__dict__ and structure <= {None, False}:
-            after.__dict__["relations"] = self.relations  # thousands take a while to list
+        if structure <= {None, False}:  # thousands of relations take a while to list
+            after.__dict__ |= {
+                name: self.__dict__[name] for name in ("relations", "folders_of") if name in self.__dict__
+            }
         return after
 
 
@@ -375,12 +372,24 @@ def _settled(folder: Path, log: TableLog, known: Commits | None) -> Commits:
     return Commits(folder, log, pins, before, rows)
 
 
+def has_entry_after(folder: Path, entry: int) -> bool:
+    """Whether the log has newer entries than one; looks at no more than two files, whatever their number."""
+    # The next entry may be there no more, and the witness may lag behind after a crash. Paths are texts because that is faster.
+    return os.path.exists(f"{folder}/{LOG}/{entry + 1:020}.json") or (_witness(folder) or 0) > entry  # noqa: PTH110
+
+
 def _witness(folder: Path) -> int | None:
     """The number of the newest entry that was surely there; None if that is not known."""
     try:
-        text = (folder / WITNESS).read_bytes()
+        descriptor = os.open(f"{folder}/{WITNESS}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        text = os.read(descriptor, 1 << 10)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
     number, _, check = text.strip().partition(b" ")
     return int(number) if number.isdigit() and check == f"{zlib.crc32(number):08x}".encode() else None
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.store.disk import create, damaged, mkdir, read, rename, temporary_of, unlink, write, write_file
+from evermat.store.disk import create, damaged, mkdir, reading, rename, temporary_of, unlink, write, write_file
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, column_names
 
 # Rows of a file: large enough to compress well, small enough that several threads share a large relation.
@@ -221,10 +221,14 @@ def _write_parquet(rows: pa.Table, sink: Any) -> None:
     )
 
 
-def read_part(folder: Path, part: Part, strings: Sequence[str] = ()) -> pa.Table:
-    """The rows of a data file, whose every byte is checked; `strings` are dictionaries, as they are written."""
+def read_part(folder: Path, part: Part, strings: Sequence[str] = (), source: io.FileIO | None = None) -> pa.Table:
+    """The rows of a data file, whose every byte is checked; `strings` are dictionaries, as they are written.
+
+    If the file has been opened already, `source` is read.
+    """
     file = folder / part.path
-    raw = read(file)
+    with reading(file):
+        raw = file.read_bytes() if source is None else source.readall()
     if len(raw) != part.size:
         raise damaged(file, f"it has {len(raw)} bytes instead of {part.size}")
     if zlib.crc32(raw) != part.checksum:
@@ -236,10 +240,10 @@ def read_part(folder: Path, part: Part, strings: Sequence[str] = ()) -> pa.Table
         raise damaged(file, "it is not a Parquet file") from error
 
 
-def read_rows(folder: Path, part: Part, columns: Columns) -> pa.Table:
+def read_rows(folder: Path, part: Part, columns: Columns, source: io.FileIO | None = None) -> pa.Table:
     """The rows of a relation in a data file; strings, `_origin` and `_op` are dictionaries if that is faster."""
     strings = [name for name, kind in columns if kind == "string"]
-    table = read_part(folder, part, [*strings, ORIGIN, OP])
+    table = read_part(folder, part, [*strings, ORIGIN, OP], source)
     expected = table_schema(columns).names
     if VERSION not in table.column_names:  # of format 1, where it is in the path
         table = table.append_column(VERSION, pa.array(np.full(table.num_rows, part.last)))
@@ -248,9 +252,9 @@ def read_rows(folder: Path, part: Part, columns: Columns) -> pa.Table:
     return table
 
 
-def read_current(folder: Path, part: Part, columns: Columns, version: int) -> pa.Table:
+def read_current(folder: Path, part: Part, columns: Columns, version: int, source: io.FileIO | None = None) -> pa.Table:
     """Of each fact in a data file the last row that is not newer than a version."""
-    table = read_rows(folder, part, columns)
+    table = read_rows(folder, part, columns, source)
     if part.last > version:
         table = table.filter(pc.less_equal(table[VERSION], version))
     return table if part.first == part.last else last_rows(table, len(columns))

@@ -46,7 +46,7 @@ from evermat.store.names import OP, VERSION
 WITNESS = "_newest"  # in the folder of the commit table
 FAN = 16  # files of one level that become one of the next
 LARGE_ROWS = PART_ROWS // FAN  # a file with more is not merged
-CHECKPOINT_EVERY = 64
+CHECKPOINT_EVERY = 32
 _SPREAD = 8  # tables that are always written together do not all make checkpoints with the same version
 _MUCH_LARGER = 4  # a first file that is so much larger than all later ones is not rewritten with them
 _FEW_ROWS = 1000

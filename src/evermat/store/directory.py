@@ -7,12 +7,13 @@ import fcntl
 import json
 import os
 import re
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evermat.core import Problem, StateError
+from evermat.core import Problem, StateError, check_own_files
 from evermat.core import error_catalogue as errors
 from evermat.store.disk import damaged, mkdir, names, put, read, remove_all, rename, sync, writing
 
@@ -31,6 +32,7 @@ def read_format(path: Path) -> int:
     Raises:
         StateError: it is not a state directory, or damaged.
     """
+    check_own_files(path)
     mark = path / MARK
     if not path.is_dir():
         raise _not_a_state(path, "it is a file, not a folder" if path.exists() else "there is no such folder")
@@ -82,7 +84,43 @@ def check_writable_path(path: Path) -> None:
         raise StateError(Problem(errors.STATE_PLACE, {"path": path, "what": what}))
 
 
-def new_folder(path: Path) -> tuple[Path, int]:
+class StateLock:
+    """The lock of the one writer of a state, until it is released or the process ends.
+
+    A forked child lets go of its copy: else the state would stay locked as long as the child lives.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor: int | None = descriptor
+        _locks.add(self)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process still holds it."""
+        return self._descriptor is not None
+
+    def release(self) -> None:
+        """Lets another writer have the state."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        self.release()
+
+
+_locks: weakref.WeakSet[StateLock] = weakref.WeakSet()
+
+
+def _let_go() -> None:
+    for lock in [*_locks]:
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
+def new_folder(path: Path) -> tuple[Path, StateLock]:
     """An empty locked state beside `path`, which `publish` renames to that path."""
     prefix = f".{path.name[:100]}-"
     temporary = path.parent / f"{prefix}{os.urandom(6).hex()}{_SUFFIX}"
@@ -99,7 +137,7 @@ def new_folder(path: Path) -> tuple[Path, int]:
         except BaseException:
             with suppress(OSError, StateError):
                 remove_all(temporary)
-            os.close(lock)
+            lock.release()
             raise
     return temporary, lock
 
@@ -120,8 +158,11 @@ def publish(temporary: Path, path: Path) -> None:
             raise
 
 
-def take_lock(path: Path) -> int:
-    """Locks the state for one writer; the system releases the lock when the descriptor is closed or the process ends."""
+def take_lock(path: Path) -> StateLock:
+    """Locks the state for one writer.
+
+    The system refuses it to a second one in this process as in any other, for each has opened the file for itself.
+    """
     check_writable_path(path)
     with writing(path / LOCK):
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -133,7 +174,7 @@ def take_lock(path: Path) -> int:
         except OSError:
             os.close(descriptor)
             raise
-    return descriptor
+    return StateLock(descriptor)
 
 
 def _remove_left_overs(parent: Path, prefix: str) -> None:
@@ -143,11 +184,11 @@ def _remove_left_overs(parent: Path, prefix: str) -> None:
         if name != f"{prefix}{middle}{_SUFFIX}" or len(middle) != 12 or not (parent / name / LOCK).exists():
             continue
         with suppress(StateError, OSError):
-            descriptor = take_lock(parent / name)
+            lock = take_lock(parent / name)
             try:
                 remove_all(parent / name)
             finally:
-                os.close(descriptor)
+                lock.release()
 
 
 def _not_a_state(path: Path, why: str) -> StateError:

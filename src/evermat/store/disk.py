@@ -7,6 +7,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from evermat.core import Problem, ResourceError, StateError
@@ -37,10 +38,11 @@ def writing(path: Path) -> Iterator[None]:
         raise cannot_write(path, error.strerror or str(error)) from error
 
 
-def read(file: Path) -> bytes:
-    """The contents of a file that must exist."""
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Turns an `OSError` in the block into a `StateError` about a file that must exist."""
     try:
-        return file.read_bytes()
+        yield
     except (FileNotFoundError, NotADirectoryError) as error:
         raise damaged(file, "it is missing") from error
     except OSError as error:
@@ -48,6 +50,18 @@ def read(file: Path) -> bytes:
         if error.errno in _SYSTEM:
             raise StateError(Problem(errors.STATE_UNREADABLE, {"file": file, "why": why})) from error
         raise damaged(file, why) from error
+
+
+def read(file: Path) -> bytes:
+    """The contents of a file that must exist."""
+    with reading(file):
+        return file.read_bytes()
+
+
+def opened(file: Path) -> FileIO:
+    """A file that must exist, opened: it can be read to its end although a writer deletes it."""
+    with reading(file):
+        return FileIO(file)
 
 
 def names(folder: Path) -> list[str]:

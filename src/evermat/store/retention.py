@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from evermat.core import Problem, ProgramError
+from evermat.core import ArgumentError, Problem, integer_argument
 from evermat.core import error_catalogue as errors
 
-_AGE = re.compile(r"(\d{1,9})([smhdw])")
+_KEPT = re.compile(r"(\d{1,1000})([smhdw]?)")
+_MOST = 10**15  # versions, or units of time: more than there will be
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _MOST_SECONDS = 365_000 * 86_400
 
@@ -29,16 +30,19 @@ class Keep:
         """Reads `1000`, `30d` or `12h`.
 
         Raises:
-            ProgramError: it is neither a number from 1 on nor an age.
+            ArgumentError: it is neither a number from 1 on nor an age.
+            TypeError: it is neither an integer nor a text.
         """
+        if not isinstance(keep, str):
+            keep = integer_argument("keep", keep, "a number of versions, or an age such as '30d'")
         text = str(keep).strip()
-        if not isinstance(keep, bool) and re.fullmatch(r"\d{1,15}", text) and int(text) >= 1 and text.isascii():
-            return Keep(str(int(text)), count=int(text))
-        found = _AGE.fullmatch(text) if text.isascii() else None
-        if found and int(found.group(1)) >= 1:
-            seconds = int(found.group(1)) * _SECONDS[found.group(2)]
-            return Keep(text, age=timedelta(seconds=min(seconds, _MOST_SECONDS)))
-        raise ProgramError(Problem(errors.BAD_KEEP, {"text": keep}))
+        found = _KEPT.fullmatch(text) if text.isascii() else None
+        if found is None or not found.group(1).strip("0"):
+            raise ArgumentError(Problem(errors.BAD_KEEP, {"text": keep}))
+        number, unit = min(int(found.group(1)), _MOST), found.group(2)
+        if not unit:
+            return Keep(str(number), count=number)
+        return Keep(f"{number}{unit}", age=timedelta(seconds=min(number * _SECONDS[unit], _MOST_SECONDS)))
 
     def oldest(self, times: Sequence[tuple[int, datetime]], now: datetime) -> int:
         """The oldest version to keep, given the versions and their times, ascending; at least one.

@@ -20,6 +20,7 @@ from evermat.store.directory import (
     PROGRAMS,
     RELATIONS,
     WRITTEN_FORMAT,
+    StateLock,
     check_free,
     new_folder,
     place,
@@ -51,7 +52,7 @@ class Store(Writer):
     ...     store.commit(entry, {"edge": rows}, {"edge": schema})
     """
 
-    def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
+    def __init__(self, path: Path, target: Path | None = None, lock: StateLock | None = None) -> None:
         super().__init__(path, target, lock)
         self._schemas: dict[str, tuple[pa.Schema, Columns]] = {}
         self._known: Mapping[str, pa.Schema] | None = None  # the schemas of the last version
@@ -102,16 +103,11 @@ class Store(Writer):
         """Releases the lock, and deletes a new state without a version."""
         super().close()
         if self._lock is not None:
-            if self._target is not None:
+            if self._target is not None and self._lock.is_held:
                 with suppress(OSError, EvermatError):
                     remove_all(self._path)
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
-
-    def __del__(self) -> None:
-        """Releases the lock."""
-        if self._lock is not None:
-            os.close(self._lock)
 
     def _recover(self) -> None:
         with writing(self._path):

@@ -15,7 +15,6 @@ The module is long because a write and how it is undone are read together.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -31,7 +30,7 @@ from evermat.store.commits import FIELDS, Commits, Pin, Row, encoded, merged_row
 from evermat.store.data_files import Columns, Part, PartName, delta_fields, table_schema, write_part
 from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
 from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
-from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place, publish, take_lock
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, StateLock, place, publish, take_lock
 from evermat.store.disk import (
     mkdir,
     names,
@@ -71,7 +70,7 @@ class Writer(Reader):
     The version that it saw, and that the next one changes, must be the newest one.
     """
 
-    def __init__(self, path: Path, target: Path | None = None, lock: int | None = None) -> None:
+    def __init__(self, path: Path, target: Path | None = None, lock: StateLock | None = None) -> None:
         super().__init__(path)
         self._target = target  # the path that a new state gets with its first version
         self._lock = lock
@@ -102,7 +101,7 @@ class Writer(Reader):
     def unlock(self) -> None:
         """Stops being the writer but stays a reader."""
         if self._lock is not None and self._target is None:
-            os.close(self._lock)
+            self._lock.release()
             self._lock = None
 
     def _recover(self) -> None:
@@ -161,6 +160,7 @@ class Writer(Reader):
         `gone` are tables that no kept version needs.
         """
         now = time.time_ns() // 1_000_000
+        self._clean = False  # until all is done: what is known of tables may not be what is on the disk
         try:
             written = self._write_rows(jobs, row.version)
             with writing(self.path):
@@ -178,7 +178,9 @@ class Writer(Reader):
         except BaseException:
             self._abandon(row)
             raise
-        return self._garbage([*staged, head])
+        garbage = self._garbage([*staged, head])
+        self._clean = True
+        return garbage
 
     def _write_rows(self, jobs: Sequence[Job], version: int) -> list[list[tuple[Part, pa.Table]]]:
         """Writes the rows of each job to files."""
@@ -295,9 +297,8 @@ class Writer(Reader):
                 sync(path)
 
     def _adopt(self, head: Staged, part: Part, row: Row) -> None:
-        self._commits = replace(self._commits, folder=head.table.folder).followed_by(
-            replace(head.log, folder=head.table.folder), part, row
-        )
+        self._commits.folder = head.log.folder = head.table.folder  # a new state has just got its name
+        self._commits = self._commits.followed_by(head.log, part, row)
         self._seen = row.version
         self._made.clear()
 
@@ -346,8 +347,8 @@ class Writer(Reader):
                 for name in (COMMITS, RELATIONS, PROGRAMS):
                     remove_all(self._path / name)
                     mkdir(self._path / name)
+            self._clean = True
             return
-        self._clean = False
         with suppress(EvermatError, OSError):
             if Commits.read(place(self._path, COMMITS)).entry > self._commits.entry:
                 return

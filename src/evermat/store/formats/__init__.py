@@ -9,16 +9,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 
 from evermat.core import deferred
 from evermat.store.directory import read_format, wrong_format
+from evermat.store.repeat import read_again
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.store.data_files import Part
     from evermat.store.version import Version
+
+T = TypeVar("T")
 
 
 class VersionReader(Protocol):
@@ -37,6 +40,9 @@ class VersionReader(Protocol):
 
     def refresh(self) -> Version:
         """Sees the newest version that is committed now, and returns it."""
+
+    def is_current(self) -> bool:
+        """Whether nothing was committed since it saw the newest version; takes some microseconds, and may be asked by any thread."""
 
     def versions(self) -> list[Version]:
         """All versions that are kept, oldest first."""
@@ -68,8 +74,11 @@ class VersionReader(Protocol):
         every byte of them; this only checks that they exist.
         """
 
-    def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-        """The changes of the versions `first` to `last`: rows `+` and `-` as committed, by version and relation."""
+    def changes(self, first: int, last: int, *, unchanged: bool = False) -> Iterator[tuple[int, str, pa.Table]]:
+        """The changes of the versions `first` to `last`: rows `+` and `-` as committed, by version and relation.
+
+        With `unchanged` also rows `=`: facts that stay, of which the origin or the counters change.
+        """
 
     def close(self) -> None:
         """Frees the reader's threads."""
@@ -83,6 +92,20 @@ FORMATS: dict[int, Callable[[Path], VersionReader]] = {
     1: deferred("evermat.store.formats.format_1:Reader"),
     2: deferred("evermat.store.formats.format_2:Reader"),
 }
+
+
+def read_state(path: str | os.PathLike[str], read: Callable[[VersionReader], T]) -> T:
+    """What `read` returns of a state directory, which is read again if a writer replaces files that are about to be read.
+
+    Raises:
+        StateError: it is not a state directory, or one of another format, or damaged.
+    """
+
+    def attempt() -> T:
+        with open_reader(path) as reader:
+            return read(reader)
+
+    return read_again(path, attempt)
 
 
 def open_reader(path: str | os.PathLike[str]) -> VersionReader:

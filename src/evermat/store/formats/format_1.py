@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
 from evermat.store.data_files import Part, fact_schema, read_rows
-from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS
+from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, read_format
 from evermat.store.disk import damaged, read
 from evermat.store.formats.format_1_log import Commits, Log, Pin, Row, entry_file
 from evermat.store.formats.format_2 import program_name
@@ -67,6 +67,10 @@ class Reader:
         self._commits = Commits.read(self._path / COMMITS)
         self._seen = self._commits.last.version
         return self.latest
+
+    def is_current(self) -> bool:
+        entry = entry_file(self._path / COMMITS, self._commits.entry + 1)
+        return read_format(self._path) == 1 and not entry.exists()
 
     def versions(self) -> list[Version]:
         rows = {row.version: row for row in self._rows()}  # of several rows the last
@@ -152,15 +156,15 @@ class Reader:
                 ) from None
             yield from self._reading(version, name, now)
 
-    def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
-        return self._changing([self._row(number, first=True) for number in range(first, last + 1)])
+    def changes(self, first: int, last: int, *, unchanged: bool = False) -> Iterator[tuple[int, str, pa.Table]]:
+        return self._changing([self._row(number, first=True) for number in range(first, last + 1)], unchanged=unchanged)
 
-    def _changing(self, rows: Iterable[Row]) -> Iterator[tuple[int, str, pa.Table]]:
+    def _changing(self, rows: Iterable[Row], *, unchanged: bool) -> Iterator[tuple[int, str, pa.Table]]:
         for row in rows:
             for name, pin in row.pins.items():
                 if pin.changed == row.version:
                     for table in self._changed(row.version, pin):
-                        wanted = table.filter(pc.not_equal(table[OP].cast(pa.string()), "="))
+                        wanted = table if unchanged else table.filter(pc.not_equal(table[OP].cast(pa.string()), "="))
                         if wanted.num_rows:
                             yield row.version, name, wanted
 

@@ -1,8 +1,8 @@
 """Format 2: reads the versions of a state as they were committed, and checks every byte.
 
 A version of a relation is its last snapshot that is not newer, and all later rows of changes up to the version. The files
-with these rows may be merged and deleted while they are read. So if one is missing, the version is read by the newest pins,
-and the state is damaged only if they are the same.
+with these rows may be merged and deleted while they are read. So all of them are opened before the first one is read; if one
+is missing, the version is read by the newest pins, and the state is damaged only if they are the same.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ import hashlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
-from evermat.store.commits import Commits, Pin, Row
-from evermat.store.data_files import Part, fact_schema, read_current, read_rows
+from evermat.store.commits import Commits, Pin, Row, has_entry_after
+from evermat.store.data_files import Columns, Part, fact_schema, read_current, read_rows
 from evermat.store.delta_log import TableLog
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place
-from evermat.store.disk import damaged, read
+from evermat.store.disk import damaged, opened, read
 from evermat.store.names import OP, VERSION
+from evermat.store.repeat import repeated
 from evermat.store.version import Version
+
+T = TypeVar("T")
 
 _AHEAD = 3  # files that are read before they are asked for
 _SMALL_ROWS = 20_000  # of all files: not worth another thread
@@ -80,6 +84,10 @@ class Reader:
         known = self._commits if self._commits.folder == folder and self._commits.newest is not None else None
         self._commits = Commits.read(folder, known)
 
+    def is_current(self) -> bool:
+        folder = self._commits.folder
+        return folder.name == COMMITS and not has_entry_after(folder, self._commits.entry)  # else it was being migrated
+
     def versions(self) -> list[Version]:
         found = {row.version: row for row in self._rows()}  # of several rows the last
         commits, oldest = self._commits, self._commits.last.oldest
@@ -128,77 +136,59 @@ class Reader:
 
     def _retrying(self, load: Callable[[], list[Row]]) -> list[Row]:
         """Rows; the current ones if a writer has deleted files of the commit table."""
-        while True:
-            entry = self._commits.entry
-            try:
-                return load()
-            except StateError:
-                self._look()
-                if self._commits.entry == entry:
-                    raise
+        return repeated(self._path, load, lambda: self._commits.entry, self._look)
 
     # --- reading -------------------------------------------------------------------------------------------
     def schema(self, version: int, name: str) -> pa.Schema:
         return fact_schema(self._pin(version, name).columns)
 
     def read(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
-        return self._reading(version, name, self._pin(version, name))
+        self._pin(version, name)
+        return self._reading(version, name)
 
     def parts(self, version: int, name: str) -> tuple[Path, list[Part]]:
-        while True:
-            pin = self._pin(version, name)
-            try:
-                folder, parts = self._folder(pin.folder), self._parts(pin, version)
-                for part in parts:
-                    if not (folder / part.path).exists():
-                        raise damaged(folder / part.path, "it is missing")
-            except StateError:
-                self._look()
-                if self._pin(version, name) == pin:
-                    raise
-            else:
-                return folder, parts
+        folder, _, found = self._found(version, name, _existing)
+        return folder, [part for part, _ in found]
 
-    def _reading(self, version: int, name: str, pin: Pin) -> Iterator[tuple[int, pa.Table]]:
-        begun = False
-        try:
-            folder, parts = self._folder(pin.folder), self._parts(pin, version)
-            tasks = [partial(read_current, folder, part, pin.columns, version) for part in parts]
+    def _found(self, version: int, name: str, find: Callable[[Path], T]) -> tuple[Path, Columns, list[tuple[Part, T]]]:
+        """The folder, the columns and the data files of a relation, each with what `find` finds of it."""
+
+        def find_all() -> tuple[Path, Columns, list[tuple[Part, T]]]:
+            pin = self._pin(version, name)
+            folder = self._folder(pin.folder)
+            return folder, pin.columns, [(part, find(folder / part.path)) for part in self._parts(pin, version)]
+
+        return repeated(self._path, find_all, lambda: self._pin(version, name), self._look)
+
+    def _reading(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
+        with ExitStack() as open_files:
+            folder, columns, found = self._found(version, name, lambda file: open_files.enter_context(opened(file)))
+            tasks = [partial(read_current, folder, part, columns, version, source) for part, source in found]
+            parts = [part for part, _ in found]
+            begun = False
             for part, table in zip(parts, self._loaded(tasks, parts), strict=True):
                 rows = table.drop_columns([VERSION])
-                if not begun:
-                    rows = (
-                        rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "-")) if part.first < part.last else rows
-                    )
+                if not begun and part.first < part.last:
+                    rows = rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "-"))
                 begun = True
                 yield min(part.last, version), rows
-        except StateError:
-            self._look()
-            now = self._pin(version, name)
-            if now == pin:
-                raise
-            if begun:
-                why = "files were replaced while they were read; read the version once more"
-                details = {"file": self._folder(pin.folder), "why": why}
-                raise StateError(Problem(errors.STATE_UNREADABLE, details)) from None
-            yield from self._reading(version, name, now)
 
-    def changes(self, first: int, last: int) -> Iterator[tuple[int, str, pa.Table]]:
+    def changes(self, first: int, last: int, *, unchanged: bool = False) -> Iterator[tuple[int, str, pa.Table]]:
         for number in (first, last):
             self._row(number)
         changed: dict[int, set[str]] = {}
         for row in self._rows_of(first, last):
             changed.setdefault(row.version, set()).update(row.changed)
-        return self._changing(changed)
+        return self._changing(changed, unchanged=unchanged)
 
-    def _changing(self, changed: dict[int, set[str]]) -> Iterator[tuple[int, str, pa.Table]]:
+    def _changing(self, changed: dict[int, set[str]], *, unchanged: bool) -> Iterator[tuple[int, str, pa.Table]]:
         held: dict[str, tuple[str, pa.Table]] = {}  # of each table the file that was read last
         for version, folders in sorted(changed.items()):
             for folder in (
                 sorted(folders, key=list(self._commits.pins).index) if folders <= self._commits.pins.keys() else folders
             ):
                 for relation, rows in self._changed(version, folder, held):
-                    wanted = rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "="))
+                    wanted = rows if unchanged else rows.filter(pc.not_equal(rows[OP].cast(pa.string()), "="))
                     if wanted.num_rows:
                         yield version, relation, wanted
 
@@ -206,34 +196,36 @@ class Reader:
         self, version: int, folder: str, held: dict[str, tuple[str, pa.Table]]
     ) -> Iterator[tuple[str, pa.Table]]:
         """The rows of a version in a table, file by file."""
-        pin = self._commits.pins.get(folder)
-        found: list[pa.Table] = []
-        while True:
-            try:
-                if pin is None:
-                    raise damaged(self._folder(folder), "it is missing")
-                for part in self._log(pin).every:
-                    if not part.snapshot and part.first <= version <= part.last:
-                        if held.get(folder, ("",))[0] != part.path:
-                            held[folder] = part.path, read_rows(self._folder(folder), part, pin.columns)
-                        rows = held[folder][1]
-                        found.append(rows if part.first == part.last else rows.filter(pc.equal(rows[VERSION], version)))
-            except StateError:
-                self._look()
-                self._row(version)  # raises if the version is no longer kept
-                before, pin = pin, self._commits.pins.get(folder)
-                if pin is None or pin == before:
-                    raise
-                found.clear()
-            else:
-                break
-        assert pin is not None
+
+        def pin() -> Pin | None:
+            return self._commits.pins.get(folder)
+
+        def look() -> None:
+            self._look()
+            self._row(version)  # raises if the version is no longer kept
+
+        relation, found = repeated(self._path, lambda: self._rows_changed(version, folder, pin(), held), pin, look)
         for rows in found:
-            yield pin.relation, rows.drop_columns([VERSION])
+            yield relation, rows.drop_columns([VERSION])
+
+    def _rows_changed(
+        self, version: int, folder: str, pin: Pin | None, held: dict[str, tuple[str, pa.Table]]
+    ) -> tuple[str, list[pa.Table]]:
+        if pin is None:
+            raise damaged(self._folder(folder), "it is missing")
+        found: list[pa.Table] = []
+        for part in self._log(pin).every:
+            if not part.snapshot and part.first <= version <= part.last:
+                if held.get(folder, ("",))[0] != part.path:
+                    held[folder] = part.path, read_rows(self._folder(folder), part, pin.columns)
+                rows = held[folder][1]
+                found.append(rows if part.first == part.last else rows.filter(pc.equal(rows[VERSION], version)))
+        return pin.relation, found
 
     def _pin(self, version: int, name: str) -> Pin:
         self._row(version, before=True)
-        for pin in self._commits.tables_of.get(name, ()):
+        for folder in self._commits.folders_of.get(name, ()):
+            pin = self._commits.pins[folder]
             if pin.is_of(version):
                 return pin
         raise KeyError(name)
@@ -266,15 +258,23 @@ class Reader:
                 yield task()
             return
         running: deque[Future[pa.Table]] = deque()
-        for task in tasks:
-            running.append(self._pool().submit(task))
-            if len(running) > _AHEAD:
+        try:
+            for task in tasks:
+                running.append(self._pool().submit(task))
+                if len(running) > _AHEAD:
+                    yield running.popleft().result()
+            while running:
                 yield running.popleft().result()
-        for future in running:
-            yield future.result()
+        finally:
+            wait(running)  # before their files are closed
 
     def _folder(self, folder: str) -> Path:
         return place(self._path, RELATIONS) / folder
+
+
+def _existing(file: Path) -> None:
+    if not file.exists():
+        raise damaged(file, "it is missing")
 
 
 def program_name(text: bytes) -> str:
