@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
 
 import pytest
 
+from evermat.columns import kernels
 from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _signatures_are_declared() -> Iterator[None]:
+    for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        import_module(module.name)  # those that the first of the tests alone would not import
     warm_up()
     before = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
     yield

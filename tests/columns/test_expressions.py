@@ -9,15 +9,17 @@ import pytest
 
 import evermat
 from evermat.columns.evaluation.aggregates import _ACCUMULATORS
-from evermat.language.builtins import AGGREGATES, FUNCTIONS, TESTS, Type, evaluate, holds
+from evermat.language.builtins import AGGREGATES, FUNCTIONS, NEGATION, TESTS, Type, evaluate, holds
 
+INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 EDGES = {
     Type.NUMBER: [0, 1, -1, 2, -3, 7, 62, 63, 64, 2**31, -(2**31), 2**32 + 1, 3037000500, 2**62, 2**63 - 1, -(2**63)],
     Type.UNSIGNED: [0, 1, 2, 3, 10, 63, 64, 2**32, 2**32 + 1, 2**63 - 1, 2**63, 2**64 - 1],
     Type.FLOAT: [0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 0.1, 1e308, -1e308, 5e-324, 1e19, 2.0**63, math.inf, -math.inf],
     Type.SYMBOL: ["", "a", "ab", "Z", "é", "～", "😀", "12", "-7", " 5", "1e3", "inf", "a.*", "9223372036854775808"],
+    Type.TERM: ["<http://e/a>", "_:b", '"a"', '"a"@en', *(f'"{text}"^^<{INTEGER}>' for text in ("1", "01", "2", "x"))],
 }
-PREFIX = {"neg": "-", "bnot": "bnot", "lnot": "lnot"}
+PREFIX = {NEGATION: "-", "bnot": "bnot", "lnot": "lnot"}
 INFIX = ["+", "-", "*", "/", "%", "^", "band", "bor", "bxor", "bshl", "bshr", "bshru", "land", "lor", "lxor"]
 
 

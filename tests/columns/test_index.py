@@ -137,11 +137,11 @@ def test_hashed_index_becomes_direct_when_keys_become_dense(monkeypatch: pytest.
     table = Table(1)
     index = table.index((0,))
     table.add_new(np.array([[500]]), 0)
-    assert index.counts(np.array([[500, 499]])).tolist() == [1, 0] and not index._direct
+    assert index.counts(np.array([[500, 499]])).tolist() == [1, 0] and not index._keys.groups.direct
     table.add_new(np.arange(10_000)[None, :], 0)
-    assert index.counts(np.array([[500, 499, 10_000]])).tolist() == [1, 1, 0] and index._direct
+    assert index.counts(np.array([[500, 499, 10_000]])).tolist() == [1, 1, 0] and index._keys.groups.direct
     table.add_new(np.array([[-3]]), 0)
-    assert index.counts(np.array([[-3, 499]])).tolist() == [1, 1] and not index._direct
+    assert index.counts(np.array([[-3, 499]])).tolist() == [1, 1] and not index._keys.groups.direct
 
 
 def test_empty_inputs() -> None:

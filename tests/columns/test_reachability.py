@@ -260,7 +260,7 @@ class Linked:
         out = np.empty(len(marks), np.int32)
         column = 0 if backwards else 1
         count = kernels.reach(
-            nodes_of(seeds), self.rows, self.state, EVEN, head, chain, column, marks, mark, within, out
+            nodes_of(seeds), self.rows, self.state, EVEN, head, chain, column, len(self.rows), marks, mark, within, out
         )
         return out[:count].tolist()
 

@@ -85,11 +85,11 @@ def test_dense_facts_go_to_a_bitmap_and_leave_it() -> None:
     table = Table(2)
     facts = [(x, y) for x in range(40) for y in range(40)]
     table.add_new(batch_of(facts, 2), 1)
-    assert isinstance(table._members, Bitmap)
+    assert isinstance(table.members, Bitmap)
     table.add_new(batch_of([(60, 3)], 2), 1)
-    assert isinstance(table._members, Bitmap) and table.count == 1601
+    assert isinstance(table.members, Bitmap) and table.count == 1601
     table.add_new(batch_of([(1_000_000, 1_000_000)], 2), 1)
-    assert not isinstance(table._members, Bitmap) and table.count == 1602
+    assert not isinstance(table.members, Bitmap) and table.count == 1602
     probe = batch_of([(39, 39), (60, 3), (1_000_000, 1_000_000), (60, 4)], 2)
     assert table.find(probe).tolist() == [1599, 1600, 1601, -1]
 
@@ -97,9 +97,9 @@ def test_dense_facts_go_to_a_bitmap_and_leave_it() -> None:
 def test_negative_value_leaves_the_bitmap() -> None:
     table = Table(1)
     table.add_new(np.arange(1000)[None, :], 1)
-    assert isinstance(table._members, Bitmap)
+    assert isinstance(table.members, Bitmap)
     table.add_new(np.array([[-1, 5, -1]]), 1)
-    assert not isinstance(table._members, Bitmap) and table.count == 1001
+    assert not isinstance(table.members, Bitmap) and table.count == 1001
 
 
 def test_value_beyond_32_bits_widens_once() -> None:
@@ -192,7 +192,7 @@ def test_gather_and_take(wide: bool) -> None:
 def test_nbytes_counts_rows_states_and_slots() -> None:
     table = Table(2, dense=False)
     table.add_new(np.arange(2000).reshape(2, 1000), 1)
-    assert table.nbytes == 1000 * (8 + 2) + table._members.nbytes
+    assert table.nbytes == 1000 * (8 + 2) + table.members.nbytes
     before = table.nbytes
     table.index((0,)).refresh()
     assert table.nbytes > before

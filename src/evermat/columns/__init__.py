@@ -21,8 +21,9 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.columns.equality.expansion import ExpandedChange, count_names, expand_names
+    from evermat.columns.equality.renaming import Ids, Renaming
     from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
-    from evermat.columns.equality.union_find import Assigned, Changed, Ids, UnionFind
+    from evermat.columns.equality.union_find import Assigned, Changed, UnionFind
     from evermat.columns.evaluation.aggregates import Groups, listing_plan, lists_groups
     from evermat.columns.evaluation.buffers import Buffers, EvaluationContext
     from evermat.columns.evaluation.operators import Sink
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
         encode_rows,
         encode_table,
     )
+    from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection
     from evermat.columns.storage.table import MATERIALISED, Table
 else:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns.equality.expansion import Expansion
+from evermat.columns.equality.frozen_representatives import FrozenRepresentatives
+from evermat.columns.equality.renaming import Ids
 from evermat.columns.equality.rewritten_facts import RewrittenFacts, TermSchema
-from evermat.columns.equality.union_find import Assigned, Changed, Ids, Merged, UnionFind
+from evermat.columns.equality.union_find import Assigned, Changed, Merged, UnionFind
 from evermat.columns.state.datasets import Dataset
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import NO_ROWS, Rows, Truth
@@ -40,16 +41,15 @@ class Representatives:
         self.schema = TermSchema(program, tables, dictionary)
         self.union_find = UnionFind(dictionary)
         self.rewritten = RewrittenFacts(self.schema, self.union_find)
-        self.expansion = Expansion(self.rewritten)
+        self._counts: dict[str, int] = {}  # of the expanded facts of this version, for all who read it
         self.pending: Callable[[], Any] = lambda: None  # what the last update changed in names, if it may be asked for
         self._lists_names = TERM_NAMES.name in tables
-        self._elsewhere = {name: Table(2) for name in self.schema.columns}
+        self._elsewhere = {name: Table(2, latch=tables[name].latch) for name in self.schema.columns}
 
     def share(self, other: Representatives) -> None:
         """Knows what another knows, of which this has the tables."""
         self.union_find = other.union_find
         self.rewritten = RewrittenFacts(self.schema, self.union_find)
-        self.expansion = Expansion(self.rewritten)
         self._elsewhere |= {name: table for name, table in other._elsewhere.items() if name in self._elsewhere}
 
     @property
@@ -58,8 +58,25 @@ class Representatives:
         return self._elsewhere.values()
 
     def count(self, facts: Dataset, name: str) -> int:
-        """Number of facts of a relation that some facts represent."""
-        return self.expansion.count(facts, name)
+        """Number of facts of a relation that the facts of I represent, as of before the running update."""
+        return self.frozen().count(facts, name)
+
+    # --- versions --------------------------------------------------------------------------------------------------
+    def frozen(self) -> FrozenRepresentatives:
+        """What there is to read as of before the running update, for ever; in constant time.
+
+        Any thread may ask, but not while facts are committed: facts and names belong together.
+        """
+        return FrozenRepresentatives(self.schema, self.union_find.frozen(), self._counts)
+
+    def commit(self, counted: Mapping[str, int] | None) -> None:
+        """Makes what an update has changed the version that is read; `counted`: how many expanded facts relations have more, if that is known."""
+        self.union_find.remember()
+        if counted is None:
+            self._counts = {}
+        else:
+            known = dict(self._counts)  # at once: readers go on counting
+            self._counts = {name: count + counted.get(name, 0) for name, count in known.items()}
 
     # --- names -----------------------------------------------------------------------------------------------------
     def names_of(self, given: Mapping[str, list[Rows]], rules: Iterable[Rule] = ()) -> dict[str, list[Rows]]:
@@ -136,13 +153,11 @@ class Representatives:
         """Makes terms equal of which some facts say so; None if nothing is new.
 
         Raises:
-            DataError: they are literals of different values.
+            DifferentValuesError: they are literals of different values.
         """
         merged = self.rewritten.merge(facts)
-        if merged is not None:
-            if journal is not None:
-                journal.note(self, NO_ROWS, merged)
-            self.rewritten.refuse_different_values(merged)
+        if merged is not None and journal is not None:
+            journal.note(self, NO_ROWS, merged)
         return merged
 
     def assign(self, terms: Ids, representatives: Ids, journal: Journal) -> None:

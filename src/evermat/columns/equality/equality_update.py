@@ -20,7 +20,7 @@ from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.state.working_sets import WorkingSet
 from evermat.columns.storage.arrays import NO_ROWS, Numbers, Rows, grown
-from evermat.engine import NormalRules
+from evermat.engine import DifferentValuesError, NormalRules
 
 _DELTA = 1 << 15  # the bit of Δ during a materialisation from scratch
 
@@ -165,10 +165,13 @@ class Again:
         return self._delta.hold(reduce(or_, map(self._held.add, facts)))
 
     def merge(self, delta: View) -> View | None:
-        merged = self._rewritten.merge(delta)
+        try:
+            merged = self._rewritten.merge(delta)
+        except DifferentValuesError:
+            self.adopt()  # why that follows is asked of the facts of the update
+            raise
         if merged is None:
             return None
-        self._rewritten.refuse_different_values(merged)
         moved = self._rewritten.schema.mentioning(self._held, merged.losers)
         self._held.discard(moved)
         return self._delta.renew(delta, moved, self._held.add(self._rewritten.normal(moved)))

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from evermat.columns.equality.renaming import Ids, Renaming
 from evermat.columns.equality.rewritten_facts import RewrittenFacts
-from evermat.columns.equality.union_find import Changed, Ids, UnionFind
+from evermat.columns.equality.union_find import Changed, UnionFind
 from evermat.columns.state.datasets import Dataset, contains_facts
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, starts_of
-from evermat.core import check_stop
+from evermat.core import ask_for, check_stop
 
 _MANY = 1 << 17  # facts that are made at a time
 
@@ -33,7 +34,7 @@ def all_names(view: View, rewritten: RewrittenFacts) -> Listed:
     return Listed(rewritten.schema.tables, found)
 
 
-def count_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Ids:
+def count_names(batch: Batch, columns: Numbers, union_find: Renaming | _Before) -> Ids:
     """For how many facts each fact stands."""
     found = np.ones(batch.shape[1], np.int64)
     for column in columns:
@@ -41,8 +42,8 @@ def count_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before)
     return found
 
 
-def expand_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before) -> Iterator[Batch]:
-    """What facts stand for, a limited number at a time if no single fact stands for more."""
+def expand_names(batch: Batch, columns: Numbers, union_find: Renaming | _Before) -> Iterator[Batch]:
+    """What facts stand for, a limited number at a time."""
     sizes = count_names(batch, columns, union_find)
     if len(sizes) == int(sizes.sum()):
         if len(sizes):
@@ -55,50 +56,32 @@ def expand_names(batch: Batch, columns: Numbers, union_find: UnionFind | _Before
         before = int(ends[first - 1]) if first else 0
         end = max(int(np.searchsorted(ends, before + _MANY, side="right")), first + 1)
         part = np.ascontiguousarray(batch[:, first:end])
-        for column in columns:
-            part = with_names(part, int(column), union_find.names(part[column]))
-        yield part
+        if sizes[first] > _MANY:
+            yield from _expand_fact(part, columns, union_find)
+        else:
+            for column in columns:
+                part = with_names(part, int(column), union_find.names(part[column]))
+            yield part
         first = end
+
+
+def _expand_fact(fact: Batch, columns: Numbers, union_find: Renaming | _Before) -> Iterator[Batch]:
+    """What one fact stands for that stands for many: some names in its first column at a time."""
+    listed, _ = union_find.names(fact[columns[0]])
+    for start in range(0, len(listed), _MANY):
+        some = listed[start : start + _MANY]
+        part = with_names(fact, int(columns[0]), (some, starts_of(np.array([len(some)]))))
+        yield from expand_names(part, columns[1:], union_find)
 
 
 def with_names(batch: Batch, column: int, names: Names) -> Batch:
     """Each fact once for each of the names that are listed for it, in a column."""
     listed, starts = names
+    ask_for(batch.itemsize * len(batch) * len(listed))
     counts = np.diff(starts)
     made = np.repeat(batch, counts, axis=1)
     made[column] = listed
     return made
-
-
-class Expansion:
-    """The names of all facts of a state: how many there are, and which ones an update changes."""
-
-    def __init__(self, rewritten: RewrittenFacts) -> None:
-        self._rewritten = rewritten
-        self._counts: dict[str, int] = {}  # as far as they were asked for
-
-    def count(self, view: View, name: str) -> int:
-        """How many facts of a relation the facts of I, a view, stand for."""
-        columns = self._rewritten.schema.columns.get(name)
-        if columns is None:
-            return view.count(name)
-        if name not in self._counts and not self._rewritten.union_find:
-            self._counts[name] = view.count(name)
-        elif name not in self._counts:
-            table = self._rewritten.schema.tables[name]
-            lo, hi, truth, _ = view.select(name)
-            chunks = (table.take(rows) for rows in table.scan(truth, lo, hi))
-            self._counts[name] = sum(int(count_names(c, columns, self._rewritten.union_find).sum()) for c in chunks)
-        return self._counts[name]
-
-    def note(self, name: str, more: int) -> None:
-        """Counts inserted facts, or deleted ones if the number is negative."""
-        if name in self._counts:
-            self._counts[name] += more
-
-    def forget(self) -> None:
-        """Drops all counts: an unknown number of facts has changed."""
-        self._counts.clear()
 
 
 class ExpandedChange:
@@ -205,7 +188,7 @@ class _Before:
 
 
 def _differing(
-    batch: Batch, columns: Numbers, names: UnionFind | _Before, differing: Callable[[Ids], Names]
+    batch: Batch, columns: Numbers, names: Renaming | _Before, differing: Callable[[Ids], Names]
 ) -> Iterator[Batch]:
     """Of all that facts stand for what has a differing name in some column: each once, by the first such column."""
     for column in columns if batch.shape[1] else ():

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from evermat.columns.equality.union_find import Ids, Merged, UnionFind
+from evermat.columns.equality.renaming import Ids
+from evermat.columns.equality.union_find import Merged, UnionFind
 from evermat.columns.state.datasets import Dataset
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import NO_ROWS, Mask, Numbers, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.table import Table
-from evermat.core import DataError, Problem
-from evermat.core import error_catalogue as errors
-from evermat.language import SAME_AS, TRIPLE, Program, canonical_term, equality_of, rewritten_columns
+from evermat.engine import DifferentValuesError
+from evermat.language import SAME_AS, TRIPLE, Program, equality_of, literal_value, rewritten_columns
 
 _QUOTE = ord('"')  # how the spelling of a literal begins
 _FEW_ROWS = 500  # that are looked at one by one rather than by an index
@@ -136,32 +136,69 @@ class RewrittenFacts:
         return ~self.union_find.rename(self.schema.tables[name].take(rows), columns)
 
     def merge(self, facts: View) -> Merged | None:
-        """Makes terms equal of which some facts say so; None if nothing is new."""
+        """Makes terms equal of which some facts say so; None if nothing is new.
+
+        Raises:
+            DifferentValuesError: they are literals of different values; then nothing is changed.
+        """
         left, right = self.schema.equalities(facts)
         if not len(left):
             return None
         merged = self.union_find.merge(left, right)
-        return merged if len(merged.losers) else None
+        if not len(merged.losers):
+            return None
+        self.refuse_different_values(merged, left, right)
+        return merged
 
-    def refuse_different_values(self, merged: Merged) -> None:
-        """Refuses a step that made literals of different value equal.
+    def refuse_different_values(self, merged: Merged, left: Ids, right: Ids) -> None:
+        """Undoes and refuses a step that made literals of different value equal; `left` and `right` are the pairs that it merged.
 
         Raises:
-            DataError: with two of them.
+            DifferentValuesError: with two of them.
         """
+        clash = self._different_values(merged)
+        if clash is None:
+            return
+        self.union_find.part(merged)
+        first, second = map(self.schema.dictionary.symbol, clash)
+        raise DifferentValuesError.between(first, second, self._path(*clash, left, right))
+
+    def _different_values(self, merged: Merged) -> tuple[int, int] | None:
+        """Two literals of different value that are equal since a step."""
         dictionary = self.schema.dictionary
         pool, ends = dictionary.texts
         roots = np.unique(self.union_find.of(merged.winners))
         members, starts = self.union_find.names(roots)
         literal = pool[ends[members]] == _QUOTE
         if np.count_nonzero(literal) < 2:
-            return
+            return None
         number = np.repeat(np.arange(len(roots)), np.diff(starts))
-        values: dict[int, tuple[str, str]] = {}
+        values: dict[int, tuple[str, int]] = {}
         for root, member in zip(number[literal].tolist(), members[literal].tolist(), strict=True):
-            text = dictionary.symbol(member)
-            value = canonical_term(text)
-            known, spelling = values.setdefault(root, (value, text))
+            value = literal_value(dictionary.symbol(member))
+            if value is None:
+                continue
+            known, other = values.setdefault(root, (value, member))
             if value != known:
-                first, second = sorted((spelling, text))
-                raise DataError(Problem(errors.DIFFERENT_VALUES, {"first": first, "second": second}))
+                return other, member
+        return None
+
+    def _path(self, start: int, end: int, left: Ids, right: Ids) -> tuple[tuple[str, ...], ...]:
+        """A shortest way from a term to another along pairs that are to be made equal, as facts."""
+        pairs = list(zip(left.tolist(), right.tolist(), strict=True))
+        beside: dict[int, list[tuple[int, tuple[int, int]]]] = {}
+        for pair, one, other in zip(
+            pairs, self.union_find.of(left).tolist(), self.union_find.of(right).tolist(), strict=True
+        ):
+            beside.setdefault(one, []).append((other, pair))
+            beside.setdefault(other, []).append((one, pair))
+        first, last = self.union_find.of(np.array([start, end])).tolist()
+        ways: dict[int, tuple[tuple[int, int], ...]] = {first: ()}
+        waiting = [first]
+        for node in waiting:
+            for other, pair in beside.get(node, ()):
+                if other not in ways:
+                    ways[other] = (*ways[node], pair)
+                    waiting.append(other)
+        symbol, middle = self.schema.dictionary.symbol, (SAME_AS,) if self.schema.same == TRIPLE else ()
+        return tuple((symbol(one), *middle, symbol(other)) for one, other in ways[last])

@@ -1,19 +1,28 @@
-"""Renamings of terms: π and γ of *Combining rewriting and incremental materialisation maintenance*."""
+"""The renaming of terms that reasoning changes: π and γ of *Combining rewriting and incremental materialisation maintenance*."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from threading import Lock
+from typing import NamedTuple
+from weakref import ref
 
 import numpy as np
-import numpy.typing as npt
 
+from evermat.columns.equality.renaming import (
+    NO_IDS,
+    FrozenRenaming,
+    Ids,
+    Note,
+    Renaming,
+    Rings,
+    before_changes,
+    by_representative,
+)
 from evermat.columns.kernels import union_find as kernels
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown, starts_of
+from evermat.columns.storage.arrays import Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.language import SAME_AS
-
-Ids = Numbers
-_NO_IDS: Ids = np.empty(0, np.int64)
 
 
 class Merged(NamedTuple):
@@ -39,7 +48,7 @@ class Changed(NamedTuple):
     old: Ids
     new: Ids
 
-    def old_of(self, terms: Ids, now: UnionFind) -> Ids:
+    def old_of(self, terms: Ids, now: Renaming) -> Ids:
         """The representatives that terms had before."""
         found = now.of(terms)
         if len(self.terms):
@@ -49,93 +58,53 @@ class Changed(NamedTuple):
         return found
 
 
-class UnionFind:
-    """For every term the one that stands for it, its *representative*: the smallest of all names of a thing.
-
-    Terms are compared by their texts; owl:sameAs is smaller than all others. Invariant: representatives stand for themselves. Terms that
-    came into the dictionary later than anything was said of terms stand for themselves as well.
-    """
+class UnionFind(Renaming):
+    """A renaming that is changed in place, for one writer. Readers in other threads get a frozen one."""
 
     def __init__(self, dictionary: Dictionary) -> None:
-        self._dictionary = dictionary
-        self._shift: Rows = np.zeros(0, np.int32)
-        self._link: Rows = np.zeros(0, np.int32)
-        self._more: Rows = np.zeros(0, np.int32)
+        super().__init__(dictionary)
+        self._live = Rings.none()
         self.count = 0  # terms that do not stand for themselves
-        self._touched: list[tuple[Ids, Ids]] | None = None  # terms whose representatives may change, with those before
+        self._touched: list[Note] | None = None  # what may have changed since the last version
+        self._lock = Lock()  # a reader either is known before the first change of an update, or knows of it
+        self._frozen: Callable[[], FrozenRenaming | None] = lambda: None  # the last version, while it is read
+        self._lent: Callable[[], Rings | None] = lambda: None  # the arrays, while frozen renamings have them too
 
     def like(self) -> UnionFind:
         """Another for the same terms, in which everything stands for itself."""
         return UnionFind(self._dictionary)
 
-    @property
-    def terms(self) -> int:
-        """How many terms there are."""
-        return len(self._dictionary)
-
     def __bool__(self) -> bool:
-        """Whether anything stands for anything else."""
         return self.count > 0
 
-    def _make_room(self) -> None:
-        self._shift, self._link, self._more = (grown(a, self.terms) for a in (self._shift, self._link, self._more))
+    @property
+    def _rings(self) -> Rings:
+        return self._live
 
-    # --- reading -------------------------------------------------------------------------------------------------
-    def of(self, terms: npt.NDArray[np.integer[Any]]) -> Ids:
-        """The representatives of terms."""
-        found: Ids = terms.astype(np.int64)
-        if self.count:
-            inside = found < len(self._shift)
-            found[inside] += self._shift[found[inside]]
-        return found
+    def frozen(self) -> FrozenRenaming:
+        """The renaming as of before the running update, for any thread; in constant time."""
+        with self._lock:
+            known = self._frozen()
+            if known is None:
+                known = FrozenRenaming(self._dictionary, self._lend(), self.count, self._touched or None)
+                self._frozen = ref(known)
+            return known
 
-    def rename(self, batch: Batch, columns: Numbers) -> Mask:
-        """Replaces terms of a batch by representatives; returns which of its tuples have changed."""
-        changed = np.zeros(batch.shape[1], np.bool_)
-        if self.count and len(columns):
-            kernels.rename_batch(batch, columns, batch.shape[1], self._shift, changed)
-        return changed
-
-    def sizes(self, representatives: npt.NDArray[np.integer[Any]]) -> Ids:
-        """How many names each representative has; 1 for a term that is none."""
-        found = np.ones(len(representatives), np.int64)
-        if self.count:
-            inside = representatives < len(self._more)
-            found[inside] += self._more[representatives[inside]]
-        return found
-
-    def names(self, representatives: Ids) -> tuple[Ids, Ids]:
-        """For each representative its names, one after the other, itself first, and where those of each begin.
-
-        For a term that is none, only itself.
-        """
-        starts = starts_of(self.sizes(representatives))
-        out = np.empty(int(starts[-1]), np.int64)
-        kernels.list_names(np.ascontiguousarray(representatives), starts, self._link, out)
-        return out, starts
-
-    def others(self) -> tuple[Ids, Ids]:
-        """All terms that do not stand for themselves, and their representatives."""
-        terms = np.flatnonzero(self._shift).astype(np.int64)
-        return terms, self.of(terms)
-
-    def normal(self, text: str) -> str:
-        """The representative of a term, as texts."""
-        number = self._dictionary.lookup(text) if self.count else -1
-        return text if number < 0 else self._dictionary.symbol(int(self.of(np.array([number]))[0]))
-
-    def names_of(self, text: str) -> list[str]:
-        """All names of a term, sorted, as texts."""
-        number = self._dictionary.lookup(text) if self.count else -1
-        if number < 0:
-            return [text]
-        members, _ = self.names(self.of(np.array([number])))
-        return sorted(map(self._dictionary.symbol, members.tolist()))
+    def _lend(self) -> Rings:
+        """The arrays as frozen renamings have them; whether any has is seen by whether this is alive."""
+        rings, lent = self._live, self._lent()
+        if lent is None or lent.shift is not rings.shift:
+            lent = Rings(*rings.arrays)
+            self._lent = ref(lent)
+        return lent
 
     # --- changing ------------------------------------------------------------------------------------------------
     def remember(self) -> None:
-        """From now on takes note of what changes."""
-        self._touched = []
+        """What there is now is a version; from now on takes note of what changes."""
+        with self._lock:
+            if self._touched:
+                self._frozen = lambda: None
+            self._touched = []
 
     @property
     def touched(self) -> bool:
@@ -145,54 +114,62 @@ class UnionFind:
     def changed(self) -> Changed:
         """What has changed since it began to take note."""
         if not self._touched:
-            return Changed(_NO_IDS, _NO_IDS, _NO_IDS)
-        # A term that was touched repeatedly had, before, what it had at first.
-        terms, first = np.unique(np.concatenate([terms for terms, _ in self._touched]), return_index=True)
-        old = np.concatenate([representatives for _, representatives in self._touched])[first]
+            return Changed(NO_IDS, NO_IDS, NO_IDS)
+        terms, old = before_changes(self._touched)
         new = self.of(terms)
         moved = old != new
         return Changed(terms[moved], old[moved], new[moved])
 
-    def _touch(self, terms: Ids) -> None:
-        """Takes note of all names of some terms."""
-        if self._touched is not None:
-            representatives = np.unique(self.of(terms))
-            members, starts = self.names(representatives)
-            self._touched.append((members, np.repeat(representatives, np.diff(starts))))
+    def _touch(self, terms: Ids) -> Rings:
+        """Takes note of all names of some terms, and returns the arrays to change them in."""
+        if len(self._live) < self.terms:
+            self._live = self._live.lengthened(max(self.terms, 2 * len(self._live)))
+        note = None if self._touched is None else self._classes(terms)
+        with self._lock:
+            # Who borrows the arrays after the first note knows that they change.
+            lent = None if self._touched else self._lent()
+            if self._touched is not None and note is not None:
+                self._touched.append(note)
+        if lent is not None and lent.shift is self._live.shift:
+            self._live = self._live.copy()
+        return self._live
+
+    def _classes(self, terms: Ids) -> Note:
+        """All names of some terms, with their representatives."""
+        representatives = np.unique(self.of(terms))
+        members, starts = self.names(representatives)
+        return members, np.repeat(representatives, np.diff(starts))
 
     def merge(self, left: Ids, right: Ids) -> Merged:
         """Makes pairs of terms equal, and all that are equal to them."""
-        self._make_room()
-        self._touch(np.concatenate([left, right]))
+        rings = self._touch(np.concatenate([left, right]))
         losers, winners = np.empty(len(left), np.int32), np.empty(len(left), np.int32)
         pool, ends = self._dictionary.texts
         count = kernels.merge_pairs(
-            np.ascontiguousarray(left), np.ascontiguousarray(right), self._shift, self._link, self._more,
+            np.ascontiguousarray(left), np.ascontiguousarray(right), *rings.arrays,
             pool, ends, self._dictionary.lookup(SAME_AS), losers, winners,
         )  # fmt: skip
-        kernels.settle_rings(losers, count, self._shift, self._link)
+        kernels.settle_rings(losers, count, rings.shift, rings.link)
         self.count += count
         return Merged(losers[:count].astype(np.int64), winners[:count].astype(np.int64))
 
     def part(self, merged: Merged) -> None:
         """Undoes the last step that was not undone."""
-        kernels.part_pairs(merged.losers, merged.winners, len(merged.losers), self._shift, self._link, self._more)
+        kernels.part_pairs(merged.losers, merged.winners, len(merged.losers), *self._live.arrays)
         self.count -= len(merged.losers)
 
     def assign(self, terms: Ids, representatives: Ids) -> Assigned:
         """Gives all names of some things new representatives, which are among them."""
-        self._make_room()
-        self._touch(terms)
-        order = np.lexsort((terms, representatives))
-        terms, representatives = terms[order], representatives[order]
-        before = Assigned(terms, self._shift[terms], self._link[terms], self._more[terms])
+        rings = self._touch(terms)
+        terms, representatives = by_representative(terms, representatives)
+        before = Assigned(terms, *(array[terms] for array in rings.arrays))
         self.count -= int(np.count_nonzero(before.shift))
-        kernels.make_rings(terms, representatives, self._shift, self._link, self._more)
-        self.count += int(np.count_nonzero(self._shift[terms]))
+        rings.make(terms, representatives)
+        self.count += int(np.count_nonzero(rings.shift[terms]))
         return before
 
     def take_back(self, before: Assigned) -> None:
         """Undoes an assignment."""
-        terms = before.terms
-        self.count += int(np.count_nonzero(before.shift)) - int(np.count_nonzero(self._shift[terms]))
-        self._shift[terms], self._link[terms], self._more[terms] = before.shift, before.link, before.more
+        terms, rings = before.terms, self._live
+        self.count += int(np.count_nonzero(before.shift)) - int(np.count_nonzero(rings.shift[terms]))
+        rings.shift[terms], rings.link[terms], rings.more[terms] = before.shift, before.link, before.more

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +13,13 @@ from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
-from evermat.columns.storage.table import Table
 from evermat.engine import Jobs
 from evermat.language import Constant, Expression, Variable
 from evermat.plan import STARTING, Compute, Match, Step
 
 CHUNK = 1 << 14
-#: buffers of a query that are kept for the next one may have so many bytes
-MOST_SPARE = 1 << 22
+#: buffers of a query that are kept for the next one may have so many bytes; of queries at the same time, those of so many are kept
+MOST_SPARE, SPARES = 1 << 22, 8
 WEIGHT = Variable("'weight", None)  # type: ignore[arg-type]  # how many instances a binding stands for
 
 
@@ -60,7 +60,7 @@ def borrowed_buffers() -> Iterator[Buffers]:
     try:
         yield buffers
     finally:
-        if buffers.nbytes <= MOST_SPARE:
+        if buffers.nbytes <= MOST_SPARE and len(_spare) < SPARES:
             _spare.append(buffers)
 
 
@@ -68,7 +68,7 @@ def borrowed_buffers() -> Iterator[Buffers]:
 class EvaluationContext:
     """What pipelines work on."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, Any]  # of tables, or of what a reader has captured of them
     dictionary: Dictionary
     buffers: Buffers
     jobs: Jobs

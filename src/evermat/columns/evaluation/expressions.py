@@ -6,23 +6,37 @@ is masked out here. Functions without a form of their own are computed once for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from evermat.columns.storage.arrays import Batch, Mask, Numbers
-from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.dictionary import Dictionary, Ids
 from evermat.columns.storage.encoding import as_typed, decode_column, encode
-from evermat.core import ask_for, check_stop
-from evermat.language import Apply, Constant, Expression, Test, Type, Variable, evaluate, fault_of_pattern, holds
+from evermat.core import ask_for, awaited, check_stop
+from evermat.language import (
+    NEGATION,
+    Apply,
+    Constant,
+    Expression,
+    Test,
+    Type,
+    Variable,
+    evaluate,
+    fault_of_pattern,
+    holds,
+)
 
 Result = tuple[Numbers, Mask | None]  # values, and where there is one (None: everywhere)
 Evaluate = Callable[[Batch, int], Result]
 _Operation = Callable[..., tuple[Any, Any]]
 
 _COPIES = 6  # of a text that is made: the arguments, the text, its bytes, and where it is kept
+_LONG = 1 << 18  # bytes of texts that are tested at a time, if no single one has more
 _MIN, _MAX = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -172,7 +186,7 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
     ("*", Type.NUMBER): _multiply,
     ("/", Type.NUMBER): _divide,
     ("%", Type.NUMBER): _remainder,
-    ("neg", Type.NUMBER): _negate,
+    (NEGATION, Type.NUMBER): _negate,
     ("min", Type.NUMBER): _total(np.minimum),
     ("max", Type.NUMBER): _total(np.maximum),
     ("+", Type.UNSIGNED): _unsigned(lambda a, b: (a + b, a + b >= a)),
@@ -186,7 +200,7 @@ _OPERATIONS: dict[tuple[str, Type], _Operation] = {
     ("-", Type.FLOAT): _float(lambda a, b: a - b),
     ("*", Type.FLOAT): _float(lambda a, b: a * b),
     ("/", Type.FLOAT): _float(_float_divide),
-    ("neg", Type.FLOAT): _float(lambda a: -a),
+    (NEGATION, Type.FLOAT): _float(lambda a: -a),
     ("min", Type.FLOAT): _float(np.minimum),
     ("max", Type.FLOAT): _float(np.maximum),
 }
@@ -254,8 +268,12 @@ def _compile_comparison(operator: str, type_: Type, dictionary: Dictionary) -> C
     if operator in ("=", "!="):
         return compare
     if type_ is Type.SYMBOL:
-        return lambda a, b: compare(dictionary.rank()[a], dictionary.rank()[b])
+        return lambda a, b: compare(*_ranked(dictionary.rank(), a, b))
     return lambda a, b: compare(as_typed(a, type_), as_typed(b, type_))
+
+
+def _ranked(rank: Ids, a: Numbers, b: Numbers) -> tuple[Ids, Ids]:
+    return rank[a], rank[b]
 
 
 def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numbers], Any]:
@@ -268,10 +286,19 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numb
         for left, text in pairs:
             by_left.setdefault(left, []).append(text)
         for left, texts in by_left.items():
-            check_stop()
-            known_text, tested = dictionary.symbol(left), [dictionary.symbol(text) for text in texts]
-            found = match_all(known_text, tested) if name == "match" else [holds(name, known_text, t) for t in tested]
-            known.update({(left, text): truth for text, truth in zip(texts, found, strict=True)})
+            known_text = dictionary.symbol(left)
+            for some, size in _pieces(texts, dictionary):
+                check_stop()
+                ask_for(_COPIES * size)
+                tested = [dictionary.symbol(text) for text in some]
+                found: Sequence[bool | None]
+                if name != "match":
+                    found = [holds(name, known_text, text) for text in tested]
+                elif size > _LONG:
+                    found = awaited(partial(match_all, known_text, tested))
+                else:
+                    found = match_all(known_text, tested)
+                known.update({(left, text): truth for text, truth in zip(some, found, strict=True)})
 
     def run(a: Numbers, b: Numbers) -> Any:
         left, right = (np.atleast_1d(c).tolist() for c in np.broadcast_arrays(a, b))
@@ -281,6 +308,14 @@ def _text_test(operator: str, dictionary: Dictionary) -> Callable[[Numbers, Numb
         return np.array([known[pair] is not None and known[pair] != negated for pair in pairs], np.bool_)
 
     return run
+
+
+def _pieces(texts: list[int], dictionary: Dictionary) -> Iterator[tuple[list[int], int]]:
+    """Symbols, a limited number of bytes at a time if no single one has more, and how many bytes these have."""
+    ends = np.cumsum(dictionary.lengths(texts))
+    firsts = np.flatnonzero(np.diff(ends // _LONG, prepend=-1))
+    for first, end in pairwise([*firsts.tolist(), len(texts)]):
+        yield texts[first:end], int(ends[end - 1] - (ends[first - 1] if first else 0))
 
 
 def match_all(pattern: str, texts: list[str]) -> Sequence[bool | None]:

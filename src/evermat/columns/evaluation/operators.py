@@ -13,6 +13,7 @@ from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level, cons
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
 from evermat.core import check_stop
@@ -180,7 +181,7 @@ class Facts(Protocol):
 class TableFacts:
     """The rows of a table."""
 
-    def __init__(self, table: Table, columns: tuple[int, ...]) -> None:
+    def __init__(self, table: ReadableTable, columns: tuple[int, ...]) -> None:
         self._table, self._columns = table, columns
 
     def contains(self, keys: Batch, n: int, selection: Selection) -> Mask:
@@ -254,7 +255,7 @@ class Scan(MatchOperation):
     """The first atom, or one of which nothing is known: every binding meets every selected row."""
 
     def __init__(
-        self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures, *, first: bool
+        self, step: Match, level: Level, inner: Level, table: ReadableTable, pipeline: Figures, *, first: bool
     ) -> None:
         super().__init__(step, level, inner, pipeline, first=first)
         self._table, self._first = table, first
@@ -319,7 +320,7 @@ class Scan(MatchOperation):
 class Join(MatchOperation):
     """An atom of which some columns are known: an index gives the rows of each binding."""
 
-    def __init__(self, step: Match, level: Level, inner: Level, table: Table, pipeline: Figures) -> None:
+    def __init__(self, step: Match, level: Level, inner: Level, table: ReadableTable, pipeline: Figures) -> None:
         super().__init__(step, level, inner, pipeline)
         self._table, self._keys = table, Keys(step.key, level)
 

@@ -28,8 +28,8 @@ from evermat.columns.evaluation.operators import (
     TableFacts,
 )
 from evermat.columns.evaluation.scheme_operators import JoinWithScheme, SchemeFacts
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import Selection
-from evermat.columns.storage.table import Table
 from evermat.language import Relation, Variable, variables_of
 from evermat.plan import STARTING, Check, Compute, Filter, Match, Plan, Role, Step
 
@@ -99,12 +99,12 @@ class Pipeline:
             del self.sink
 
 
-def _facts(step: Match | Check, tables: Mapping[str, Table]) -> Facts:
+def _facts(step: Match | Check, tables: Mapping[str, ReadableTable]) -> Facts:
     table, columns = tables[step.relation.name], tuple(column for column, _ in step.key)
     return TableFacts(table, columns) if table.scheme is None else SchemeFacts(table.scheme, columns)
 
 
-def _multiplies(step: Step, tables: Mapping[str, Table]) -> bool:
+def _multiplies(step: Step, tables: Mapping[str, ReadableTable]) -> bool:
     """Whether several facts may agree with a binding that they do not extend."""
     return isinstance(step, Match) and not opens_level(step) and len(step.key) < tables[step.relation.name].arity
 

@@ -22,7 +22,8 @@ class TableAccess:
     """The facts of the in-memory engine; see `closures.Access`."""
 
     def __init__(self, context: EvaluationContext) -> None:
-        self._tables, self._jobs = context.tables, context.jobs
+        self._tables: Mapping[str, Table] = context.tables
+        self._jobs = context.jobs
 
     def facts(self, view: View, relation: str) -> Batch:
         return self._tables[relation].take(view.rows(relation))

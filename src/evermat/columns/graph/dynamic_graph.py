@@ -17,10 +17,14 @@ import numpy.typing as npt
 from evermat.columns.graph.reachability import list_by_key
 from evermat.columns.kernels import graphs as kernels
 from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_rows, lengthened
+from evermat.columns.storage.latch import Latch
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.table import STATES, Table
 from evermat.language import Closure, Copy, Member
 
 States: TypeAlias = npt.NDArray[np.uint16]
+EdgeLists: TypeAlias = tuple[Nodes, Nodes]
+"""Where the tails of the edges into each node begin, and these one after the other."""
 
 CHANGED = 1 << 15  # of an edge's state: it is in question now. The other bits say what it stands for.
 _STATES = np.arange(STATES, dtype=np.uint32)
@@ -74,27 +78,102 @@ class _Links:
             self.next = lengthened(self.next, edges + edges // 8 + 16, -1)
 
 
-class Edges:
+class EdgeChange:
+    """Edges that have changed, and their states before; then the next change. The last one has not happened yet.
+
+    Its holder can undo all that has happened since. It leads to later changes only, so changes that are not kept are freed.
+    """
+
+    __slots__ = ("edges", "next", "states")
+
+    def __init__(self) -> None:
+        self.next: EdgeChange | None = None
+
+    def happen(self, edges: Rows, states: States) -> EdgeChange:
+        """Is the change of some edges from now on, which is made only then; returns the next one."""
+        self.edges, self.states = edges, states
+        self.next = after = EdgeChange()  # last: a reader that sees it sees the others
+        return after
+
+
+class Moment(NamedTuple):
+    """A time at which an update was committed: the first change after it, and how many nodes and linked edges there were."""
+
+    change: EdgeChange
+    nodes: int
+    edges: int
+
+
+def _keys(values: Numbers, *, source: bool) -> Batch:
+    keys = np.empty((2, len(values)), np.int64)
+    keys[0], keys[1] = values, source
+    return keys
+
+
+class ValuedNodes:
+    """The nodes of a closure: rows of a value, and whether it is a source."""
+
+    nodes: ReadableTable
+    linear: bool
+
+    def find_nodes(self, values: Numbers, *, source: bool) -> Nodes:
+        """The nodes of some values, or the sources; -1 where there is none."""
+        return self.nodes.find(_keys(values, source=source))
+
+    def find_ends(self, tails: Numbers, heads: Numbers) -> tuple[Nodes, Nodes]:
+        """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
+        n = len(tails)
+        keys = np.zeros((2, 2 * n), np.int64)
+        keys[0, :n], keys[0, n:], keys[1, :n] = tails, heads, self.linear
+        nodes = self.nodes.find(keys)
+        return nodes[:n], nodes[n:]
+
+    def values_of(self, nodes: Nodes) -> Numbers:
+        values: Numbers = self.nodes.rows[nodes, 0].astype(np.int64)
+        return values
+
+    def may_begin(self, nodes: Nodes) -> Mask:
+        """Which nodes the paths of facts may begin at."""
+        begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
+        return begins
+
+
+class Edges(ValuedNodes):
     """The edges of one closure, between numbered nodes.
 
     Invariants: each edge has one row in `table`, with a bit of its state for each part of which it is a fact; one without any is not there.
-    The edges of a node are linked, in both directions.
+    The edges of a node are linked, in both directions. Other threads may read what there was at a `moment` while edges change: so links, nodes and
+    rows are only ever added, and a change of states is in the list of changes before it is made.
     """
+
+    nodes: Table
 
     def __init__(self, closure: Closure, copies: Iterable[Copy] = (), *, reverse: bool = False) -> None:
         self._closure, self.reverse = closure, reverse
         self.parts = parts_of(closure, copies, reverse=reverse)
         self.linear, self.symmetric = bool(closure.bases), closure.symmetric
         self.noted: Callable[[Edges, Rows, States], None] | None = None  # is called with states before they change
-        self.nodes, self.table = Table(2), Table(2)  # (value, whether it is a source) and (tail, head)
+        latch = Latch(shared=True)  # readers find nodes while others are inserted, and updates that fail change nothing
+        self.nodes, self.table = Table(2, latch=latch), Table(2, latch=latch)  # the latter of (tail, head)
         self._out, self._in = _Links(1), _Links(0)
         self.marks, self.positions = np.empty(0, np.uint8), np.empty(0, np.int32)  # for questions about the graph
         self._linked = 0
+        self._next_change = EdgeChange()
 
     @property
     def nbytes(self) -> int:
         arrays = (self._out.first, self._in.first, self._out.next, self._in.next, self.marks, self.positions)
         return self.nodes.nbytes + self.table.nbytes + sum(array.nbytes for array in arrays)
+
+    @property
+    def all_nodes(self) -> Table:
+        """Nodes that there are; none is ever removed."""
+        return self.nodes
+
+    @property
+    def size(self) -> int:
+        """How many edges there are, or were."""
+        return self.table.count
 
     # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -110,8 +189,7 @@ class Edges:
 
     def remove_all(self) -> Rows:
         edges = self.everything()
-        if self.noted is not None and len(edges):
-            self.noted(self, edges, self.table.state[edges])
+        self._note(edges, self.table.state[edges])
         self.table.state[edges] = 0
         return edges
 
@@ -145,12 +223,24 @@ class Edges:
         states, bit = self.table.state, np.uint16(1 << number)
         edges = _distinct(edges[((states[edges] & bit) != 0) != present])
         before = states[edges]
-        if self.noted is not None and len(edges):
-            self.noted(self, edges, before)
+        self._note(edges, before)
         after = before | bit if present else before & ~bit
         states[edges] = after
         changed: Rows = edges[(before != 0) != (after != 0)]
         return changed
+
+    def _note(self, edges: Rows, states: States) -> None:
+        """Notes the states of edges that are about to change."""
+        if len(edges):
+            self._next_change = self._next_change.happen(edges, states)
+            if self.noted is not None:
+                self.noted(self, edges, states)
+
+    def moment(self) -> Moment:
+        """The present: an update is over, or has not begun."""
+        if self._linked < self.table.count or len(self._in.first) < self.nodes.count:
+            self._link()  # an update was interrupted before it did
+        return Moment(self._next_change, self.nodes.count, self._linked)
 
     def _link(self) -> None:
         """Puts new edges into the lists of their nodes."""
@@ -176,31 +266,9 @@ class Edges:
         """The nodes of facts; with `add` missing ones are inserted, else they are -1."""
         part = self.parts[number]
         tails, heads = part.oriented(facts)
-        ends = self.find_nodes(tails, source=part.from_source, add=add), self.find_nodes(heads, source=False, add=add)
+        find = self.nodes.locate if add else self.nodes.find
+        ends = find(_keys(tails, source=part.from_source)), find(_keys(heads, source=False))
         return np.stack(ends).astype(np.int64)
-
-    def find_nodes(self, values: Numbers, *, source: bool, add: bool = False) -> Nodes:
-        """The nodes of some values, or the sources; where there is none, it is inserted with `add`, else -1."""
-        keys = np.empty((2, len(values)), np.int64)
-        keys[0], keys[1] = values, source
-        return self.nodes.locate(keys) if add else self.nodes.find(keys)
-
-    def find_ends(self, tails: Numbers, heads: Numbers) -> tuple[Nodes, Nodes]:
-        """The nodes of the ends of pairs, of which the first are sources in a linear closure; -1 where there is none."""
-        n = len(tails)
-        keys = np.zeros((2, 2 * n), np.int64)
-        keys[0, :n], keys[0, n:], keys[1, :n] = tails, heads, self.linear
-        nodes = self.nodes.find(keys)
-        return nodes[:n], nodes[n:]
-
-    def values_of(self, nodes: Nodes) -> Numbers:
-        values: Numbers = self.nodes.rows[nodes, 0].astype(np.int64)
-        return values
-
-    def may_begin(self, nodes: Nodes) -> Mask:
-        """Which nodes the paths of facts may begin at."""
-        begins: Mask = self.nodes.rows[nodes, 1] == 1 if self.linear else np.ones(len(nodes), np.bool_)
-        return begins
 
     def number(self, nodes: Nodes) -> Nodes:
         """The positions of nodes in a list of them, by node; of other nodes it says nothing. Valid until the next call."""
@@ -227,10 +295,18 @@ class Edges:
         """Some nodes and all from which they can be reached."""
         return self._reach(seeds, truth, self._in, mark, within, self.marks)
 
-    def live_behind(self, node: int) -> Nodes:
-        """A node and, after it, all from which live edges lead there; leaves no marks, so several may search at a time."""
-        marks = np.zeros(self.nodes.count, np.uint8)
-        return self._reach(np.array([node]), LIVE, self._in, 1, 0, marks)
+    def live_behind(self, seeds: Nodes) -> Nodes:
+        """Some nodes and, after them, all from which live edges lead there; leaves no marks, so several may search at a time."""
+        found = self.linked_behind(seeds, self.nodes.count, self._linked)
+        assert found is not None
+        return found
+
+    def linked_behind(self, seeds: Nodes, nodes: int, edges: int) -> Nodes | None:
+        """The same among so many nodes and linked edges, which may have changed meanwhile; None if there are more."""
+        out = np.empty(nodes, np.int32)
+        given = np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, LIVE
+        found = kernels.reach(*given, self._in.first, self._in.next, 0, edges, np.zeros(nodes, np.uint8), 1, 0, out)
+        return out[:found] if found >= 0 else None
 
     def _reach(
         self, seeds: npt.NDArray[Any], truth: Truth, links: _Links, mark: int, within: int, marks: npt.NDArray[np.uint8]
@@ -238,7 +314,7 @@ class Edges:
         out = np.empty(self.nodes.count, np.int32)
         found = kernels.reach(
             np.ascontiguousarray(seeds, np.int32), self.table.rows, self.table.state, truth,
-            links.first, links.next, links.column, marks, mark, within, out,
+            links.first, links.next, links.column, self._linked, marks, mark, within, out,
         )  # fmt: skip
         return out[:found]
 
@@ -249,42 +325,17 @@ class Edges:
         kernels.edges_between(*given, out)
         return out
 
+    def by_head(self) -> EdgeLists:
+        """The tails of the live edges into each node."""
+        return listed_by_head(self.table.rows[self.everything()], self.nodes.count)
+
+
+def listed_by_head(edges: npt.NDArray[Any], nodes: int) -> EdgeLists:
+    """The tails of some edges, given by tails and heads."""
+    return list_by_key(as_rows(edges[:, 1]), as_rows(edges[:, 0]), nodes)
+
 
 def _distinct(rows: Rows) -> Rows:
     """The rows, each once, in order; np.unique is slow."""
     ordered = np.sort(rows)
     return ordered[np.r_[True, ordered[1:] != ordered[:-1]]] if len(ordered) else ordered
-
-
-class ReverseSearch:
-    """Searches one after the other, or several at a time.
-
-    The links between edges are followed at first. When all searches together have found more nodes than there are edges, the edges are listed
-    by their heads, which takes about as long: lists are read several times faster.
-    """
-
-    def __init__(self, edges: Edges) -> None:
-        self._edges = edges
-        self._found = 0
-        self._lists: tuple[Nodes, Nodes] | None = None
-
-    def search(self, node: int) -> Nodes:
-        """A node and, after it, all others from which edges lead there."""
-        if self._lists is None:
-            found = self._edges.live_behind(node)
-            self._found += len(found)
-            if self._found > self._edges.table.count:
-                self._lists = self._listed()
-            return found
-        n = self._edges.nodes.count
-        out = np.empty(n + 1, np.int32)
-        return out[: kernels.reach_listed(node, *self._lists, np.zeros(n, np.uint8), out)]
-
-    def _listed(self) -> tuple[Nodes, Nodes]:
-        """The tails of the edges into each node, one after the other, and where those of each begin."""
-        tails, heads = self._edges.table.rows[self._edges.everything()].T
-        return list_by_key(as_rows(heads), as_rows(tails), self._edges.nodes.count)
-
-    @property
-    def nbytes(self) -> int:
-        return 0 if self._lists is None else sum(part.nbytes for part in self._lists)

@@ -70,11 +70,12 @@ class Intervals:
 
     Invariants: `now` is the closure of the edges at the last change, `before` that at the last `begin`, if that has not been settled by
     `merge` or `undo` since. Both have all nodes that there were then. Versions never change: what changes is which of them is `now`.
+    `settled` is the version that is committed, for readers in other threads: what it holds does not change before `settle`.
     """
 
     def __init__(self, edges: Edges, now: Version = EMPTY) -> None:
         self.edges = edges
-        self.now = now
+        self.now = self.settled = now
         self.before: Version | None = None
         self.recomputed = 0  # components whose intervals have been computed since the beginning
         self._arena = _Arena(now.low, now.high)
@@ -106,6 +107,10 @@ class Intervals:
         self.before, self._changed = None, []
         if self._arena.used > 2 * self.now.intervals:
             self._compact()
+
+    def settle(self) -> None:
+        """Commits the present version."""
+        self.settled = self.now
 
     def undo(self) -> None:
         """Restores the version before. The edges are as they were then; nodes inserted since lose their numbers."""
@@ -320,11 +325,19 @@ class Intervals:
         self.recomputed += int(progress[4])
 
     def _take_over(self) -> None:
-        """Both versions have the intervals that there are, so that arrays that have become too short are freed."""
+        """All versions have the intervals that there are, so that arrays that have become too short are freed."""
         low, high = self._arena.intervals
         self.now = self.now._replace(low=low, high=high)
-        if self.before is not None and self.before.numbering == self.now.numbering:
-            self.before = self.before._replace(low=low[: len(self.before.low)], high=high[: len(self.before.high)])
+
+        def longer(version: Version) -> Version:
+            if version.numbering != self.now.numbering:
+                return version
+            return version._replace(low=low[: len(version.low)], high=high[: len(version.high)])
+
+        before, settled = self.before, self.settled
+        self.settled = longer(settled)
+        if before is not None:
+            self.before = self.settled if before is settled else longer(before)
 
 
 def _ends(edges: Edges, rows: Rows) -> tuple[Nodes, Nodes]:

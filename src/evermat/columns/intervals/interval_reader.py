@@ -11,7 +11,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges, ReverseSearch
+from evermat.columns.graph.dynamic_graph import CHANGED, LIVE, LIVE_OR_CHANGED, Edges
+from evermat.columns.graph.reverse_search import FrozenEdges, ReverseSearch
 from evermat.columns.intervals import interval_walk as walks
 from evermat.columns.intervals.interval_walk import EMPTY, Chunk, Listing, Targets, Version, Walk, covers, listing_of
 from evermat.columns.kernels import interval_scan as kernels
@@ -38,7 +39,14 @@ class Reach:
     version before. Without them all nodes are looked at.
     """
 
-    def __init__(self, edges: Edges | None, before: Version | None, now: Version, changed: Rows | None = None) -> None:
+    def __init__(
+        self,
+        edges: Edges | FrozenEdges | None,
+        before: Version | None,
+        now: Version,
+        changed: Rows | None = None,
+    ) -> None:
+        assert before is None or not isinstance(edges, FrozenEdges), "one version is frozen at a time"
         self._edges, self.before, self.now = edges, before, now
         self._changed = NO_NODES if before is None else changed
         self._backwards = None if edges is None else ReverseSearch(edges)
@@ -218,7 +226,7 @@ class Reach:
         if walk.least > 0:
             return self._behind(np.arange(walk.least, walk.limit, dtype=np.int32), past=False)
         version, other = walk.version, walk.other
-        if walk.kept is False and self._edges is not None and self._changed is not None:
+        if walk.kept is False and isinstance(self._edges, Edges) and self._changed is not None:
             # A node that reached something over a deleted edge still reaches the first such edge.
             tails = as_rows(self._edges.table.rows[self._changed, 0])
             sources = self._behind(tails, past=False)
@@ -247,6 +255,9 @@ class Reach:
         edges, changed = self._edges, self._changed if past else NO_NODES
         if edges is None or changed is None:
             return np.arange(self.now.n, dtype=np.int32)
+        if self.before is None or isinstance(edges, FrozenEdges):
+            nodes = edges.live_behind(keys)
+            return nodes[nodes < self.now.n]
         state = edges.table.state
         held = state[changed]
         state[changed] |= np.uint16(CHANGED)

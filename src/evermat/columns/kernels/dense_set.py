@@ -293,11 +293,12 @@ def read_tally(rows, count, high, tally, scratch, counts, most):
     return count
 
 
-@compiled("i8[:,::1], i8, i8[::1], i8[::1], i4[::1], i4[::1]")
-def find_direct(batch, n, low, high, ids, out):
-    """Row of each of n tuples into `out`, -1 where there is none."""
+@compiled("i8[:,::1], i8, i8, i8[::1], i8[::1], i4[::1], i4[::1]")
+def find_direct(batch, n, count, low, high, ids, out):
+    """Row of each of n tuples among the first `count` rows into `out`, -1 where there is none."""
     for i in range(n):
-        out[i] = ids[_bit_of(batch, i, high)] - 1 if _is_inside(batch, i, low, high) else -1
+        row = ids[_bit_of(batch, i, high)] - 1 if _is_inside(batch, i, low, high) else -1
+        out[i] = row if row < count else -1
 
 
 @compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]")

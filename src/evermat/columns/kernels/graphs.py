@@ -331,9 +331,11 @@ def link(rows, first, end, head_out, next_out, head_in, next_in):
         head_in[head] = edge
 
 
-@compiled("i4[::1], i4[:,::1], u2[::1], u1[::1], i4[::1], i4[::1], i8, u1[::1], i8, i8, i4[::1]")
-def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, out):
+@compiled("i4[::1], i4[:,::1], u2[::1], u1[::1], i4[::1], i4[::1], i8, i8, u1[::1], i8, i8, i4[::1]")
+def reach(seeds, rows, state, truth, head, next_, column, edges, marks, mark, within, out):
     """Visits, breadth first, the seeds and all that live edges lead to from them; returns how many nodes were visited.
+
+    Chains have so many edges: -1 if more are being linked meanwhile, of which the caller knows nothing.
 
     A node is visited if its marks lack the bit `mark` and have all bits of `within`: it gets the bit, and is appended to `out`, which has
     room for all of them. Forwards, it takes the chains of the edges out of nodes, and column 1; backwards, those into nodes, and 0.
@@ -350,6 +352,8 @@ def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, o
         edge = head[out[done]]
         done += 1
         while edge >= 0:
+            if edge >= edges:
+                return -1
             node = rows[edge, column]
             held = np.int64(marks[node])
             if (held & mark) == 0 and (held & within) == within and truth[state[edge]] != 0:
@@ -360,15 +364,17 @@ def reach(seeds, rows, state, truth, head, next_, column, marks, mark, within, o
     return m
 
 
-@compiled("i8, i4[::1], i4[::1], u1[::1], i4[::1]")
-def reach_listed(seed, starts, lists, seen, out):
-    """The same from one node, over lists of what edges lead to. Before, `seen` is 0; `out` has room for one more than there are nodes.
+@compiled("i4[::1], i4[::1], i4[::1], u1[::1], i4[::1]")
+def reach_listed(seeds, starts, lists, seen, out):
+    """The same over lists of what edges lead to. Before, `seen` is 0; `out` has room for one more than there are nodes.
 
     Whether a node has been seen is hard to predict, so there is no branch: each is written to `out`, and stays there if it is new.
     """
-    seen[seed] = 1
-    out[0] = seed
-    m, done = 1, 0
+    m = done = 0
+    for i in range(seeds.size):
+        out[m] = seeds[i]
+        m += 1 - np.int64(seen[seeds[i]])
+        seen[seeds[i]] = 1
     while done < m:
         node = out[done]
         done += 1

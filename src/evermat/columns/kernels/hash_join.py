@@ -6,6 +6,10 @@ the key first appeared, found through a hash like that of `hash_set`. All else s
 The rows of a group lie in two parts. *Bulk*: `segments[starts[g] : starts[g + 1]]`, ascending. *Recent*: a chain,
 descending, from `heads[g]` through `links[row - base]`; both hold the row id plus one, and 0 ends the chain. Every
 bulk row is below `base`, every recent one is not.
+
+Readers may search and join while rows are entered: a slot leads to a group only after its sample is written, a head to a row only after its link
+is. A group whose sample is a row that the reader does not know has none of its rows. A link that lies beyond the reader's array of links is in a
+longer one that has replaced it.
 """
 
 # The types of a kernel are the signatures given to `compiled`.
@@ -16,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK, _mix, _split, ask_slots, candidate
-from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.columns.kernels.jit import compiled, prefetch, publish
 from evermat.columns.kernels.rows import lower_bound
 
 #: how many keys ahead of the current one its group's data is asked for
@@ -57,12 +61,12 @@ def _have_same_key(rows, row, other, columns):
     return same
 
 
-_FIND = "i8[:,::1], i8, {}[:,::1], i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[::1]"
+_FIND = "i8[:,::1], i8, {}[:,::1], i8, i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[::1]"
 
 
 @compiled(_FIND.format("i4"), _FIND.format("i8"))
-def groups_hashed(keys, n, rows, columns, samples, slots, bits, scratch, out):
-    """Group of each of n keys, -1 where there is none; `samples[g]` is some row of group g."""
+def groups_hashed(keys, n, rows, count, columns, samples, slots, bits, scratch, out):
+    """Group of each of n keys that one of the first `count` rows has, -1 where there is none; `samples[g]` is the first row of group g."""
     shift = np.uint64(bits)
     positions, tags = scratch[0], scratch[1]
     for first in range(0, n, BLOCK):
@@ -70,7 +74,9 @@ def groups_hashed(keys, n, rows, columns, samples, slots, bits, scratch, out):
         ask_slots(keys, first, m, slots, shift, positions, tags)
         for b in range(m):
             position, group = candidate(slots, positions[b], tags[b], shift)
-            while group >= 0 and not _has_key(rows, samples[group], columns, keys, first + b):
+            while group >= 0 and not (
+                samples[group] < count and _has_key(rows, samples[group], columns, keys, first + b)
+            ):
                 position, group = candidate(slots, position + np.uint64(1), tags[b], shift)
             out[first + b] = group
 
@@ -103,6 +109,7 @@ def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits
                     return row, groups
                 group = groups
                 samples[group] = row
+                publish()
                 slots[position] = np.uint32(np.uint64(group + 1) | tags[b])
                 groups += 1
             out[row - base] = group
@@ -145,6 +152,7 @@ def chain_rows(row_groups, first, end, base, heads, links):
     for row in range(first, end):
         group = row_groups[row - base]
         links[row - base] = heads[group]
+        publish()
         heads[group] = row + 1
 
 
@@ -236,7 +244,7 @@ _TIERS = "i4[::1], i8, i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8"
 def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, out_i, out_row):
     """Pairs (i, row) for the rows in lo … hi of each groups[i]; returns how many were written.
 
-    Stops when the output is full but for its padding. `cursor` says where to go on: the key, whether it has been
+    Stops when the output is full but for its padding, or longer links are needed. `cursor` says where to go on: the key, whether it has been
     begun, the position in its segment and the segment's end, the position in its chain; cursor[0] == n at the end.
     """
     i, begun, position, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
@@ -255,6 +263,9 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
         position += take
         while chain > lo and m < room:
             row = chain - 1
+            if row - base >= links.size:
+                room = 0
+                break
             out_i[m] = i
             out_row[m] = row
             m += np.int64(row < hi)
@@ -290,6 +301,9 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
             most -= take
         while chain > lo and m < room:
             row = chain - 1
+            if row - base >= links.size:
+                room = 0
+                break
             out_i[m] = i
             out_row[m] = row
             if row < hi:
@@ -309,7 +323,7 @@ _COUNT = "i4[::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8, u2[::
 def count_matches(groups, begin, n, starts, segments, heads, links, base, lo, hi, state, truth, most, budget, out):
     """Number of rows of each groups[i] from `begin` on in lo … hi and in the view, counted up to `most`.
 
-    An empty `truth` stands for all rows. Returns where to go on: n, unless more than `budget` rows were looked at.
+    An empty `truth` stands for all rows. Returns where to go on: n, unless more than `budget` rows were looked at or longer links are needed.
     """
     every = truth.size == 0
     for i in range(begin, n):
@@ -328,6 +342,8 @@ def count_matches(groups, begin, n, starts, segments, heads, links, base, lo, hi
             budget -= first
         while chain > lo and found < most:
             row = chain - 1
+            if row - base >= links.size:
+                return i
             if row < hi and (every or truth[state[row]]):
                 found += 1
             chain = np.int64(links[row - base])

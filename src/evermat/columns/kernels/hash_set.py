@@ -7,6 +7,8 @@ above are a tag out of the tuple's hash. There are `1 << shift` slots. As the ta
 
 A block of tuples is worked on in three passes (ask for the slots; walk to the first candidate and ask for its
 row; compare), so that the cache misses of a block overlap.
+
+A reader may search while the writer inserts: slots are entered and never changed, and the reader passes by those whose rows it does not know.
 """
 
 # The types of a kernel are the signatures given to `compiled`.
@@ -116,27 +118,27 @@ def _seek(batch, first, m, rows, slots, shift, positions, tags):
 
 
 @compiled()
-def _settle(batch, i, rows, slots, shift, position, tag):
-    """Pass three: (position, row) of the tuple, or the empty slot that ends the search and -1."""
+def _settle(batch, i, rows, count, slots, shift, position, tag):
+    """Pass three: (position, row) of the tuple among the first `count` rows, or the empty slot that ends the search and -1."""
     position, row = candidate(slots, position, tag, shift)
-    while row >= 0 and not _same(batch, i, rows, row):
+    while row >= 0 and (row >= count or not _same(batch, i, rows, row)):
         position, row = candidate(slots, position + np.uint64(1), tag, shift)
     return position, row
 
 
-_FIND = "i8[:,::1], i8, {}[:,::1], u4[::1], i8, u8[:,::1], i4[::1]"
+_FIND = "i8[:,::1], i8, {}[:,::1], i8, u4[::1], i8, u8[:,::1], i4[::1]"
 
 
 @compiled(_FIND.format("i4"), _FIND.format("i8"))
-def find_hashed(batch, n, rows, slots, bits, scratch, out):
-    """Row of each of n tuples into `out`, -1 where there is none."""
+def find_hashed(batch, n, rows, count, slots, bits, scratch, out):
+    """Row of each of n tuples among the first `count` rows into `out`, -1 where there is none."""
     shift = np.uint64(bits)
     positions, tags = scratch[0], scratch[1]
     for first in range(0, n, BLOCK):
         m = min(BLOCK, n - first)
         _seek(batch, first, m, rows, slots, shift, positions, tags)
         for b in range(m):
-            _, row = _settle(batch, first + b, rows, slots, shift, positions[b], tags[b])
+            _, row = _settle(batch, first + b, rows, count, slots, shift, positions[b], tags[b])
             out[first + b] = row
 
 
@@ -161,7 +163,7 @@ def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, 
         _seek(batch, first, m, rows, slots, shift, positions, tags)
         for b in range(m):
             i = first + b
-            position, row = _settle(batch, i, rows, slots, shift, positions[b], tags[b])
+            position, row = _settle(batch, i, rows, count, slots, shift, positions[b], tags[b])
             if row < 0:
                 if count == limit:
                     return i, count

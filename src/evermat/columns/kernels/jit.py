@@ -19,7 +19,7 @@ import llvmlite.binding
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import event, types
+from numba.core import caching, event, types
 from numba.extending import intrinsic
 
 from evermat.core import cache_folder
@@ -90,17 +90,32 @@ def compiled(*signatures: str, **options: Any) -> Callable[[Callable[..., Any]],
 def _enable_cache(dispatcher: Any) -> None:
     if CACHE_FOLDER is None:
         return
-    # The folder is read when caching is enabled. It is put back so that other users of numba in this process
-    # keep their own.
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(CACHE_FOLDER)
-    try:
-        dispatcher.enable_caching()
-        dispatcher._cache = _OptionalCache(dispatcher._cache)  # noqa: SLF001
-    except (OSError, RuntimeError):  # not cacheable here: compiled again in each process
-        pass
-    finally:
-        numba.config.CACHE_DIR = before
+    with suppress(OSError, RuntimeError):  # not cacheable here: compiled again in each process
+        dispatcher._cache = _OptionalCache(_KernelCache(dispatcher.py_func))  # noqa: SLF001
+
+
+_NumbaImpl: Any = caching.FunctionCache._impl_class  # noqa: SLF001
+_NumbaLocator: Any = _NumbaImpl._locator_classes[0]  # noqa: SLF001  (of the folder in numba's configuration)
+
+
+class _Locator(_NumbaLocator):  # type: ignore[misc]  # numba has no types
+    """Names our folder. numba's configuration is left alone: other users of numba, in any thread, keep their own."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file, self._lineno = file, function.__code__.co_firstlineno
+        self._cache_path = str(Path(str(CACHE_FOLDER), self.get_suitable_cache_subpath(file)))
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> Any:
+        """The locator of a kernel, whether or not numba has a folder."""
+        return super(_NumbaLocator, cls).from_function(function, file)
+
+
+class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
+    """The cache of one kernel, in our folder."""
+
+    class _impl_class(_NumbaImpl):  # type: ignore[misc]  # noqa: N801  (so numba calls it)
+        _locator_classes = (_Locator,)
 
 
 class _OptionalCache:
@@ -160,6 +175,9 @@ if JIT_DISABLED:
     def prefetch(array: Any, index: Any) -> None:
         """Asks for the cache line of the flat element `index` of a C-contiguous array; any index is safe."""
 
+    def publish() -> None:
+        """Lets no other thread see what is written after it before it sees all that was written ahead of it."""
+
 else:
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -177,3 +195,13 @@ else:
             return context.get_dummy_value()
 
         return types.void(array, index), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def publish(_typing: Any) -> Any:
+        """Lets no other thread see what is written after it before it sees all that was written ahead of it."""
+
+        def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            builder.fence("release")
+            return context.get_dummy_value()
+
+        return types.void(), generate

@@ -69,8 +69,8 @@ def _same(data, start, pool, other, length):
 
 
 @compiled()
-def _find(data, start, end, tag, pool, ends, slots):
-    """The slot of a text, or the empty one where it would be."""
+def _find(data, start, end, tag, pool, ends, count, slots):
+    """The slot of one of the first `count` texts, or the empty one where it would be."""
     mask = np.uint64(slots.size - 1)
     slot = tag & mask
     while True:
@@ -79,7 +79,8 @@ def _find(data, start, end, tag, pool, ends, slots):
             return slot
         if word >> _HALF == tag:
             other = np.int64(word & _LOW) - 1
-            if ends[other + 1] - ends[other] == end - start and _same(data, start, pool, ends[other], end - start):
+            known = other < count and ends[other + 1] - ends[other] == end - start
+            if known and _same(data, start, pool, ends[other], end - start):
                 return slot
         slot = (slot + _ONE) & mask
 
@@ -108,7 +109,7 @@ def encode_texts(data, offsets, start, n, pool, ends, count, slots, out, scratch
                 prefetch(pool, np.uint64(ends[np.int64(word & _LOW) - 1]))
         for b in range(m):
             begin, end = np.int64(offsets[first + b]), np.int64(offsets[first + b + 1])
-            slot = _find(data, begin, end, tags[b], pool, ends, slots)
+            slot = _find(data, begin, end, tags[b], pool, ends, count, slots)
             word = slots[slot]
             if word == _ZERO:
                 at = ends[count]
@@ -124,12 +125,11 @@ def encode_texts(data, offsets, start, n, pool, ends, count, slots, out, scratch
     return n, count
 
 
-@compiled(f"{_GIVEN.format('u1')}, u1[::1], i8[::1], u8[::1]")
-def find_text(data, pool, ends, slots):
-    """The id of one text, -1 if it has none."""
-    slot = _find(
-        data, np.int64(0), np.int64(data.size), _tag(data, np.int64(0), np.int64(data.size)), pool, ends, slots
-    )
+@compiled(f"{_GIVEN.format('u1')}, u1[::1], i8[::1], i8, u8[::1]")
+def find_text(data, pool, ends, count, slots):
+    """The id of one text among the first `count`, -1 if it has none. Others may be appended meanwhile."""
+    tag = _tag(data, np.int64(0), np.int64(data.size))
+    slot = _find(data, np.int64(0), np.int64(data.size), tag, pool, ends, count, slots)
     return np.int64(slots[slot] & _LOW) - 1
 
 

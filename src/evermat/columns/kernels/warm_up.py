@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cache
 from typing import Any
 
 from numba.core import sigutils
@@ -58,24 +59,27 @@ def prepare_kernels(*, closures: bool) -> None:
     """
     if jit.CACHE_FOLDER is None:
         return
-    files = [path.name for path in jit.CACHE_FOLDER.rglob("*.nbi")]
-    wanted = {*_COMMON, *(_CLOSURES if closures else ())}
-    for kernel, signatures in jit.KERNELS:
-        name = kernel.__name__
-        if name in wanted and any(f".{name}-" in file for file in files):
-            _compile(kernel, signatures[0])
+    names = {*_COMMON, *(_CLOSURES if closures else ())}
+    wanted = [(kernel, _types(signatures[0])) for kernel, signatures in jit.KERNELS if kernel.__name__ in names]
+    missing = [(kernel, types) for kernel, types in wanted if types not in kernel.overloads]
+    files = [path.name for path in jit.CACHE_FOLDER.rglob("*.nbi")] if missing else []
+    for kernel, types in missing:
+        if any(f".{kernel.__name__}-" in file for file in files):
+            kernel.compile(types)
 
 
 def warm_up() -> None:
     """Compiles every kernel for every signature in use, or load it from the cache."""
     for kernel, signatures in jit.KERNELS:
-        for signature in signatures:
-            _compile(kernel, signature)
+        for types in map(_types, signatures):
+            if types not in kernel.overloads:  # else there is no need to wait for what other threads compile
+                kernel.compile(types)
     if jit.CACHE_FOLDER is not None:
         with contextlib.suppress(OSError):  # the folder has become read-only: compiled, if not cached
             (jit.CACHE_FOLDER / "warm").touch()
 
 
-def _compile(kernel: Any, signature: str) -> None:
-    # as types, for numba looks a kernel up in its cache by what it was asked to compile
-    kernel.compile(sigutils.normalize_signature(f"({signature})")[0])
+@cache
+def _types(signature: str) -> Any:
+    """A signature as types, for numba looks a kernel up in its cache by what it was asked to compile."""
+    return sigutils.normalize_signature(f"({signature})")[0]

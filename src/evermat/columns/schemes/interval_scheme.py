@@ -8,23 +8,65 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from evermat.columns.graph.dynamic_graph import Edges
+from evermat.columns.graph.dynamic_graph import Edges, Moment
+from evermat.columns.graph.reverse_search import FrozenEdges
 from evermat.columns.intervals.interval_index import Intervals
 from evermat.columns.intervals.interval_reader import Reach
 from evermat.columns.intervals.interval_walk import Version, covers
 from evermat.columns.kernels import interval_scan as kernels
-from evermat.columns.schemes.scheme import Counts, Kinds, in_domain
+from evermat.columns.schemes.scheme import Counts, Freeze, Kinds, in_domain
 from evermat.columns.schemes.value_directory import Mentions
 from evermat.columns.storage.arrays import Batch, Mask, Nodes, Numbers, Rows, Truth, as_batch
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import ANY, IN_UPDATE, KEPT, domain_of
 
 
-class ClosedPairs:
+class Pairs(Protocol):
     """The pairs of a closure, in the direction of its edges: what its members have in common."""
+
+    @property
+    def edges(self) -> Edges | FrozenEdges:
+        """The nodes by their values."""
+
+    @property
+    def states(self) -> Mapping[int, int]:
+        """The state word of each kind of pairs."""
+
+    @property
+    def changes(self) -> bool:
+        """Whether there are two versions."""
+
+    @property
+    def before(self) -> Version | None:
+        """The earlier version, if there are two."""
+
+    @property
+    def now(self) -> Version:
+        """The later version, or the only one."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use."""
+
+    def reach(self) -> Reach:
+        """Both versions as they are now; what is read from it later is the same."""
+
+    def begins(self) -> Mask | None:
+        """The nodes that pairs may begin at; None: all."""
+
+    def count(self, domain: int) -> int:
+        """How many pairs there are."""
+
+    def frozen(self, freeze: Freeze) -> Pairs:
+        """The pairs that are committed."""
+
+
+class ClosedPairs:
+    """The pairs of a closure whose edges change; see `Pairs`."""
 
     def __init__(self, edges: Edges, order: Nodes | None = None) -> None:
         """What the edges connect; `order`: that of `tree_cover.cover`, if it is known."""
@@ -37,6 +79,7 @@ class ClosedPairs:
         self._counted: dict[int, int] = {}
         self._reach: Reach | None = None
         self._begins = np.empty(0, np.bool_)
+        self.settle()
 
     def begin(self) -> None:
         """Begins an update, if it has not begun yet: from now on there are two versions."""
@@ -58,6 +101,24 @@ class ClosedPairs:
                 self.edges.nodes.look_for_dense_facts()
             else:
                 self.intervals.undo()
+            if not keep or self.intervals.now is not self.intervals.settled:
+                self.settle()
+
+    # ── Readers in other threads ─────────────────────────────────────────────────────────────────────────────────
+
+    def settle(self) -> None:
+        """Commits the present version: readers see it from now on. Cheap."""
+        self.intervals.settle()
+        self._moment: Moment = self.edges.moment()
+        self._frozen: FrozenPairs | None = None
+
+    def frozen(self, freeze: Freeze) -> FrozenPairs:
+        """The pairs that are committed; the same object until others are, so that what is found out for one reader is there for the next."""
+        known = self._frozen
+        if known is None:
+            edges = FrozenEdges(self.edges, freeze(self.edges.nodes), self._moment)
+            known = self._frozen = FrozenPairs(edges, self.intervals.settled)
+        return known
 
     # ── Rounds ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -79,7 +140,9 @@ class ClosedPairs:
         self._counted.clear()
         self.intervals.merge()
         self.edges.nodes.look_for_dense_facts()
-        if self._origin is not None:
+        if self._origin is None:
+            self.settle()
+        else:
             before, edges = self._origin
             self._origin = None
             self.intervals.resume(before, np.setxor1d(edges, self.edges.everything()).astype(np.int32))
@@ -90,18 +153,23 @@ class ClosedPairs:
 
     @property
     def changes(self) -> bool:
-        """Whether there are two versions."""
         return self.intervals.before is not None
 
+    @property
+    def before(self) -> Version | None:
+        return self.intervals.before
+
+    @property
+    def now(self) -> Version:
+        return self.intervals.now
+
     def reach(self) -> Reach:
-        """Both versions as they are now; what is read from it later is the same."""
         known = self._reach
         if known is None or known.before is not self.intervals.before or known.now is not self.intervals.now:
             known = self._reach = self.intervals.reach()
         return known
 
     def begins(self) -> Mask | None:
-        """The nodes that pairs may begin at; None: all."""
         if not self.edges.linear:
             return None
         if len(self._begins) != self.edges.nodes.count:
@@ -116,6 +184,47 @@ class ClosedPairs:
         return self._counted[domain]
 
 
+class FrozenPairs:
+    """The pairs of a closure as they were when an update was committed, for readers in any thread; see `Pairs`.
+
+    Nothing in it changes, but for what is found out when it is asked for, which is the same for every thread that does.
+    """
+
+    states = IN_UPDATE
+    changes = False
+    before = None
+
+    def __init__(self, edges: FrozenEdges, now: Version) -> None:
+        self.edges, self.now = edges, now
+        self._reach = Reach(edges, None, now)
+        self._count: int | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return self.now.nbytes + self.edges.nbytes
+
+    def reach(self) -> Reach:
+        return self._reach
+
+    @cached_property
+    def _begins(self) -> Mask:
+        return self.edges.may_begin(np.arange(self.edges.nodes.count, dtype=np.int32))
+
+    def begins(self) -> Mask | None:
+        return self._begins if self.edges.linear else None
+
+    def count(self, domain: int) -> int:
+        if not domain & KEPT:
+            return 0
+        if self._count is None:
+            self._count = self._reach.count(KEPT, self.begins())
+        return self._count
+
+    def frozen(self, freeze: Freeze) -> FrozenPairs:
+        del freeze
+        return self
+
+
 class ClosedRelation:
     """A member of a closure; see `scheme.Scheme`. `flipped`: its facts are the pairs reversed.
 
@@ -125,16 +234,20 @@ class ClosedRelation:
 
     name = "intervals"
 
-    def __init__(self, pairs: ClosedPairs, *, flipped: bool, apart: bool = False) -> None:
+    def __init__(self, pairs: Pairs, *, flipped: bool, apart: bool = False) -> None:
         self.pairs, self.flipped, self._apart = pairs, flipped, apart
 
     def apart_from_reversed(self) -> ClosedRelation:
         """The same without pairs that the member holds reversed."""
         return ClosedRelation(self.pairs, flipped=self.flipped, apart=True)
 
+    def frozen(self, rows: ReadableTable, freeze: Freeze) -> ClosedRelation:
+        del rows  # edges stand for them
+        return ClosedRelation(self.pairs.frozen(freeze), flipped=self.flipped)
+
     @property
     def mentions(self) -> Mentions:
-        return Mentions(self.pairs.edges.nodes, 1)
+        return Mentions(self.pairs.edges.all_nodes, 1)
 
     def leaves(self) -> tuple[ClosedRelation]:
         return (self,)
@@ -168,7 +281,7 @@ class ClosedRelation:
 
     def _held(self, facts: Batch, n: int) -> Kinds:
         """Which of n facts there are while there is one version: KEPT, or 0."""
-        edges, now = self.pairs.edges, self.pairs.intervals.now
+        edges, now = self.pairs.edges, self.pairs.now
         positions = edges.nodes.direct_rows()
         if positions is None:
             return covers(now, *edges.find_ends(*self._in_order(facts[0, :n], facts[1, :n]))).view(np.uint8)
@@ -177,14 +290,10 @@ class ClosedRelation:
         return held
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
-        return self.read(self.pairs.reach(), domain, chunk)
-
-    def read(self, reach: Reach, domain: int, chunk: int) -> Iterator[Batch]:
-        """All facts of a domain, of versions that may be old."""
-        edges = self.pairs.edges
+        edges, apart = self.pairs.edges, self._apart and not self.pairs.changes
         values = edges.values_of(np.arange(edges.nodes.count, dtype=np.int32))
-        apart = self._apart and not self.pairs.changes
-        return reach.facts(domain, chunk, values, flipped=self.flipped, apart=apart, begins=self.pairs.begins())
+        begins = self.pairs.begins()
+        return self.pairs.reach().facts(domain, chunk, values, flipped=self.flipped, apart=apart, begins=begins)
 
     def _wanted(self, reach: Reach, tails: Nodes, heads: Nodes) -> Any:
         """Which pairs are read; None: all."""
@@ -196,12 +305,14 @@ class ClosedRelation:
     def join(
         self, columns: tuple[int, ...], keys: Batch, n: int, domain: int, chunk: int
     ) -> Iterator[tuple[Rows, Batch]]:
+        reach = self.pairs.reach()
         if len(columns) == 2:
             held = np.flatnonzero(self.kinds(keys, n) & np.uint8(domain)).astype(np.int32)
+            wanted = self._wanted(reach, *self.pairs.edges.find_ends(*self._in_order(*keys[:2, held])))
+            held = held if wanted is None else held[wanted]
             if len(held):
                 yield held, np.ascontiguousarray(keys[:2, held])
             return
-        reach = self.pairs.reach()
         forwards = (columns[0] == 0) != self.flipped
         known = self._tails(keys[0, :n]) if forwards else self._heads(keys[0, :n])
         found = (
@@ -231,8 +342,7 @@ class ClosedRelation:
     def changed(self, kind: int) -> Batch | ChangedPairs:
         if not self.pairs.changes:
             return np.empty((2, 0), np.int64)
-        # Without the edges, which will be others when it is read.
-        return ChangedPairs(self, Reach(None, self.pairs.intervals.before, self.pairs.intervals.now), kind)
+        return ChangedPairs(self, kind)
 
     def _in_order(self, first: Any, second: Any) -> tuple[Any, Any]:
         return (second, first) if self.flipped else (first, second)
@@ -252,16 +362,28 @@ class ClosedRelation:
 
 
 class ChangedPairs:
-    """Facts of a closure that an update inserts, or deletes, by its two versions; see `scheme.DeferredFacts`."""
+    """Facts of a closure that an update inserts, or deletes, by its two versions; see `scheme.DeferredFacts`.
 
-    def __init__(self, relation: ClosedRelation, reach: Reach, kind: int) -> None:
-        self._relation, self._reach, self._kind = relation, reach, kind
+    It has what never changes: versions and the values of nodes. Edges, and how the relation is stored, will be others when it is read.
+    """
+
+    def __init__(self, relation: ClosedRelation, kind: int) -> None:
+        pairs = relation.pairs
+        self._reach, self._kind = Reach(None, pairs.before, pairs.now), kind
+        self._flipped, self._linear = relation.flipped, pairs.edges.linear
+        self._nodes = pairs.edges.nodes.rows[: pairs.now.n]
+
+    @property
+    def _begins(self) -> Mask | None:
+        return self._nodes[:, 1] == 1 if self._linear else None
 
     @cached_property
     def count(self) -> int:
-        return self._reach.count(self._kind, self._relation.pairs.begins())
+        return self._reach.count(self._kind, self._begins)
 
     def batch(self) -> Batch:
-        return np.concatenate(
-            [np.empty((2, 0), np.int64), *self._relation.read(self._reach, self._kind, 1 << 16)], axis=1
-        )
+        values = self._nodes[:, 0].astype(np.int64)
+        found = self._reach.facts(
+            self._kind, 1 << 16, values, flipped=self._flipped, apart=False, begins=self._begins
+        )  # fmt: skip
+        return np.concatenate([np.empty((2, 0), np.int64), *found], axis=1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,17 @@ from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth
 if TYPE_CHECKING:
     from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.value_directory import Mentions
+    from evermat.columns.storage.readable_table import ReadableTable
 
 Kinds = npt.NDArray[np.uint8]
 Counts = Numbers
+
+Freeze: TypeAlias = "Callable[[Any], ReadableTable]"
+"""Returns a table as it was when the last update was committed: that of a relation with its scheme, always the same for one version.
+
+Of a table that belongs to no relation, such as the nodes of a closure, it returns the present rows. That must not refer to the version: it is
+kept for other versions.
+"""
 
 
 class Facts(Protocol):
@@ -77,6 +85,13 @@ class Scheme(Facts, Protocol):
 
     def changed(self, kind: int) -> Batch | DeferredFacts:
         """The facts that the update which is under way gains, or loses."""
+
+    def frozen(self, rows: ReadableTable, freeze: Freeze) -> Scheme:
+        """The scheme as it was when the last update was committed, given the frozen table of its relation, and those of others by `freeze`.
+
+        It may be called while an update is under way, but not while one is committed, nor twice at a time. What it returns is read by any threads,
+        and stays the same whatever becomes of the scheme: all its facts are KEPT. Cheap.
+        """
 
     @property
     def nbytes(self) -> int:

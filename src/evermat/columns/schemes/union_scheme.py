@@ -13,11 +13,12 @@ from functools import cache
 import numpy as np
 
 from evermat.columns.schemes.interval_scheme import ClosedRelation
-from evermat.columns.schemes.scheme import Counts, Kinds, Leaf, Scheme, in_domain
-from evermat.columns.schemes.value_directory import Directory, Mentions, bit_of
+from evermat.columns.schemes.scheme import Counts, Freeze, Kinds, Leaf, Scheme, in_domain
+from evermat.columns.schemes.value_directory import Directories, Mentions, bit_of
 from evermat.columns.storage.arrays import Batch, Rows, Truth
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import AFTER, ANY, BEFORE, GAINED, KEPT, LOST, domain_of, rows_in
-from evermat.columns.storage.table import MATERIALISED, STATES, Table
+from evermat.columns.storage.table import MATERIALISED, STATES
 
 #: so many sources have a list of the values that they mention; of so many facts only those are looked for in a source whose values it mentions
 MANY_SOURCES = 6
@@ -30,7 +31,7 @@ _KINDS_TOGETHER: Kinds = np.array([0, KEPT, LOST, KEPT, GAINED, KEPT, KEPT, KEPT
 class StoredRows:
     """The rows of a plain table, read by domain like a scheme; of a relation with a scheme these are its inputs."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: ReadableTable) -> None:
         self._table = table
 
     def __len__(self) -> int:
@@ -39,6 +40,10 @@ class StoredRows:
     @property
     def mentions(self) -> Mentions:
         return Mentions(self._table, self._table.arity)
+
+    def _rows_in(self, domain: int) -> Truth:
+        """Which states of rows are in a domain."""
+        return rows_in(domain)
 
     def as_closure(self) -> None:
         """None: each fact has a row."""
@@ -56,7 +61,7 @@ class StoredRows:
         return row >= 0 and bool(self._table.state[row] & MATERIALISED)
 
     def scan(self, domain: int, chunk: int) -> Iterator[Batch]:
-        for rows in self._table.scan(rows_in(domain), chunk=chunk):
+        for rows in self._table.scan(self._rows_in(domain), chunk=chunk):
             yield self._table.take(rows)
 
     def join(
@@ -65,14 +70,33 @@ class StoredRows:
         if not self._table.count:
             return  # an index would stay
         index = self._table.index(columns)
-        for positions, rows in index.join(keys, rows_in(domain), lo=0, hi=self._table.count, n=n, chunk=chunk):
+        for positions, rows in index.join(keys, self._rows_in(domain), lo=0, hi=self._table.count, n=n, chunk=chunk):
             yield positions, self._table.take(rows)
 
     def counts(self, columns: tuple[int, ...], keys: Batch, n: int, domain: int) -> Counts:
-        return self._table.index(columns).counts(keys, rows_in(domain), lo=0, hi=self._table.count, n=n)
+        return self._table.index(columns).counts(keys, self._rows_in(domain), lo=0, hi=self._table.count, n=n)
 
     def count(self, domain: int) -> int:
-        return sum(len(rows) for rows in self._table.scan(rows_in(domain)))
+        return sum(len(rows) for rows in self._table.scan(self._rows_in(domain)))
+
+
+class FrozenRows(StoredRows):
+    """The rows of a frozen table. Those in I are all KEPT, whatever an update that is under way has written into their states."""
+
+    def __init__(self, table: ReadableTable, growing: ReadableTable) -> None:
+        """`growing`: the table that it was frozen from."""
+        super().__init__(table)
+        self._growing = growing
+
+    @property
+    def mentions(self) -> Mentions:
+        return Mentions(self._growing, self._growing.arity)
+
+    def _rows_in(self, domain: int) -> Truth:
+        return rows_in(BEFORE if domain & KEPT else 0)
+
+    def kinds(self, facts: Batch, n: int) -> Kinds:
+        return self._table.contains(facts, self._rows_in(KEPT), n).view(np.uint8)  # KEPT, or 0
 
 
 @cache
@@ -88,18 +112,28 @@ class UnionOfRelations:
 
     name = "union"
 
-    def __init__(self, inputs: Table, sources: Mapping[str, Table]) -> None:
-        self._names = set(sources)
-        self._tables = [inputs, *sources.values()]
-        self._rows = [StoredRows(table) for table in self._tables]
+    def __init__(
+        self, inputs: ReadableTable, sources: Mapping[str, ReadableTable], growing: UnionOfRelations | None = None
+    ) -> None:
+        """`growing`: the union of the tables from which these are frozen."""
+        self.sources = sources
+        self.tables = [inputs, *sources.values()]
+        if growing is None:
+            self._rows, self.directories = [StoredRows(table) for table in self.tables], Directories()
+        else:
+            self._rows = [FrozenRows(*both) for both in zip(self.tables, growing.tables, strict=True)]
+            self.directories = growing.directories
         self._found: _Leaves | None = None
+
+    def frozen(self, rows: ReadableTable, freeze: Freeze) -> UnionOfRelations:
+        return UnionOfRelations(rows, {name: freeze(table) for name, table in self.sources.items()}, self)
 
     def domain(self, truth: Truth) -> int:
         return domain_of(truth)
 
     def is_changed(self, changed: Collection[str]) -> bool:
-        return not self._names.isdisjoint(changed) or any(
-            table.scheme is not None and table.scheme.is_changed(changed) for table in self._tables[1:]
+        return not self.sources.keys().isdisjoint(changed) or any(
+            table.scheme is not None and table.scheme.is_changed(changed) for table in self.tables[1:]
         )
 
     @property
@@ -109,17 +143,17 @@ class UnionOfRelations:
         if known is None or not known.is_valid:
             leaves: list[Leaf] = []
             tables: list[StoredRows] = []
-            watched: dict[int, tuple[Table, Scheme | None]] = {}
+            watched: dict[int, tuple[ReadableTable, Scheme | None]] = {}
             self.collect(leaves, tables, watched)
             tables.sort(key=len, reverse=True)
-            known = self._found = _Leaves([*_different(leaves), *tables], list(watched.values()))
+            known = self._found = _Leaves([*_different(leaves), *tables], list(watched.values()), self.directories)
         return known
 
     def collect(
-        self, leaves: list[Leaf], tables: list[StoredRows], seen: dict[int, tuple[Table, Scheme | None]]
+        self, leaves: list[Leaf], tables: list[StoredRows], seen: dict[int, tuple[ReadableTable, Scheme | None]]
     ) -> None:
         """Adds inputs and sources that were not seen before, and those of unions among them."""
-        for number, (table, rows) in enumerate(zip(self._tables, self._rows, strict=True)):
+        for number, (table, rows) in enumerate(zip(self.tables, self._rows, strict=True)):
             if number and id(table) in seen:
                 continue
             seen[id(table)] = table, table.scheme
@@ -135,10 +169,10 @@ class UnionOfRelations:
         return self._leaves.sources
 
     def about(self, domain: int) -> int:
-        inputs, *others = self._tables
+        inputs, *others = self.tables
         tables = [inputs, *(table for table in others if table.scheme is None)]
         # What an update changes in tables is not known without looking.
-        rows = sum(map(len, tables)) if domain & KEPT else 0
+        rows = sum(table.count for table in tables) if domain & KEPT else 0
         return rows + sum(table.scheme.about(domain) for table in others if table.scheme is not None)
 
     @property
@@ -205,7 +239,7 @@ class UnionOfRelations:
         return counts
 
     def changed(self, kind: int) -> Batch:
-        return np.concatenate([np.empty((self._tables[0].arity, 0), np.int64), *self.scan(kind, 1 << 16)], axis=1)
+        return np.concatenate([np.empty((self.tables[0].arity, 0), np.int64), *self.scan(kind, 1 << 16)], axis=1)
 
     def count(self, domain: int) -> int:
         sources = self._leaves.sources
@@ -242,13 +276,15 @@ class _Leaves:
         directory: Which of them mention a value; None if there are so few that they are asked, or if one does not list its values.
     """
 
-    def __init__(self, sources: list[Leaf], watched: list[tuple[Table, Scheme | None]]) -> None:
+    def __init__(
+        self, sources: list[Leaf], watched: list[tuple[ReadableTable, Scheme | None]], directories: Directories
+    ) -> None:  # fmt: skip
         self.sources, self._watched = sources, watched
         self._closures = [source.as_closure() for source in sources]
         mentions = [source.mentions for source in sources]
         listed = [one for one in mentions if one is not None]
         many = len(sources) >= MANY_SOURCES and len(listed) == len(sources)
-        self.directory = Directory(listed) if many else None
+        self.directory = directories.of(listed) if many else None
 
     @property
     def is_valid(self) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import Batch, Words, as_batch
-from evermat.columns.storage.table import Table
+from evermat.columns.storage.readable_table import ReadableTable
 
 #: a list of all values may be so many times as long as there are rows that mention them, and this long in any case
 VALUES_PER_ROW = 4
@@ -21,7 +21,7 @@ _LAST = 63
 class Mentions(NamedTuple):
     """The rows in which a source mentions values, some columns of which are values. Rows are only ever added."""
 
-    table: Table
+    table: ReadableTable
     columns: int
 
 
@@ -33,7 +33,7 @@ class Directory:
     """
 
     def __init__(self, sources: Sequence[Mentions]) -> None:
-        self._sources = sources
+        self.sources = sources
         #: masks by value, and how many rows of each source they know; replaced at once, as several may be asking
         self._known: tuple[Words | None, list[int]] = np.zeros(1, np.uint64), [0] * len(sources)
 
@@ -65,17 +65,15 @@ class Directory:
         masks, seen = self._known
         if masks is None:
             return None
-        for known, (table, _) in zip(seen, self._sources, strict=True):
+        for known, (table, _) in zip(seen, self.sources, strict=True):
             if table.count != known:
                 return self._extended(masks, seen)
         return masks
 
     def _extended(self, masks: Words, seen: list[int]) -> Words | None:
-        counts = [table.count for table, _ in self._sources]
+        counts = [table.count for table, _ in self.sources]
         most = max(ALWAYS, VALUES_PER_ROW * sum(counts))
-        new = [
-            t.rows[first:end, :columns] for (t, columns), first, end in zip(self._sources, seen, counts, strict=True)
-        ]
+        new = [t.rows[first:end, :columns] for (t, columns), first, end in zip(self.sources, seen, counts, strict=True)]
         filled = [values for values in new if values.size]
         low, top = min(int(v.min()) for v in filled), max(int(v.max()) for v in filled)
         if low < 0 or top >= most:
@@ -86,6 +84,19 @@ class Directory:
             masks[values] |= bit_of(number)
         self._known = masks, counts
         return masks
+
+
+class Directories:
+    """The directory of a union, and of all its frozen ones: it is right for these, too, as long as they have the same sources in the same order."""
+
+    def __init__(self) -> None:
+        self._last: Directory | None = None
+
+    def of(self, sources: Sequence[Mentions]) -> Directory:
+        known = self._last
+        if known is None or known.sources != sources:
+            known = self._last = Directory(sources)
+        return known
 
 
 def bit_of(number: int) -> np.uint64:

@@ -19,6 +19,7 @@ from evermat.columns.state.views import NOTHING, Listed, View, truth_of
 from evermat.columns.storage.arrays import Batch, Mask, Rows, Truth
 from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Weights
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
 from evermat.engine import Jobs
@@ -30,9 +31,9 @@ class Dataset(View):
     Invariant: `sizes[name]` is the number of rows of that table whose state has the bit.
     """
 
-    def __init__(self, name: str, bit: int, tables: Mapping[str, Table]) -> None:
+    def __init__(self, name: str, bit: int, tables: Mapping[str, Any]) -> None:
         self.name, self.bit, self.tables = name, bit, tables
-        self.sizes: defaultdict[str, int] = defaultdict(int)
+        self.sizes: dict[str, int] = defaultdict(int)
 
     @property
     def truth(self) -> Truth:
@@ -44,7 +45,10 @@ class Dataset(View):
         return self.truth
 
     def select(self, name: str) -> Selection:
-        size, rows = self.sizes[name], self.tables[name].count
+        rows, size = (
+            self.tables[name].count,
+            self.sizes[name],
+        )  # in this order: a version knows sizes of tables that it has captured
         if size == 0:
             return NOTHING
         return Selection(0, rows, None if size == rows else self.truth)
@@ -60,7 +64,8 @@ class Dataset(View):
         self.sizes[name] = int(np.count_nonzero(table.state[: table.count] & np.uint16(self.bit)))
 
     def holds_all(self, name: str) -> bool:
-        return self.sizes[name] == self.tables[name].count
+        rows: int = self.tables[name].count
+        return rows == self.sizes[name]
 
 
 class AppendedRows(View):
@@ -111,7 +116,8 @@ def facts_in(view: View, name: str, chunk: int = 1 << 17) -> Iterator[Batch]:
 
 def contains_facts(view: View, name: str, facts: Batch) -> Mask:
     """Which facts of a relation belong to a view, however the relation is stored."""
-    table, n = view.tables[name], facts.shape[1]
+    table: ReadableTable = view.tables[name]
+    n = facts.shape[1]
     if table.scheme is not None:
         return in_domain(table.scheme, facts, n, table.scheme.domain(view.truth_for(name)))
     rows = table.find(facts, n)

@@ -22,6 +22,8 @@ from evermat.language import Type
 #: so many rows may have died in any case, and so many bytes of symbols may not be used
 LEAST_ROWS = 1 << 15
 LEAST_BYTES = 1 << 21
+#: updates after which a state that could not be rebuilt is tried again at the latest
+LONGEST_PAUSE = 1 << 10
 #: bytes of new symbols for each row that has to be looked at to find those that are used
 BYTES_PER_ROW = 8
 
@@ -34,14 +36,25 @@ class Waste:
     def __init__(self) -> None:
         self._rows: WeakKeyDictionary[Table, int] = WeakKeyDictionary()  # when their states were looked at last
         self._bytes = 0  # of symbols, likewise
+        self._failed = 0  # how often in a row the state could not be rebuilt
+        self._pause = 0  # how many updates are not looked at for that
 
     def begin(self, state: State) -> None:
         """Nothing of a state has died yet."""
         self._rows.clear()
         self._bytes = state.dictionary.nbytes
+        self._failed = 0
+
+    def postpone(self) -> None:
+        """The state could not be rebuilt: that is tried again after 2 updates, then after 4, 8 …, as it may never succeed."""
+        self._failed += 1
+        self._pause = min(1 << self._failed, LONGEST_PAUSE)
 
     def is_due(self, state: State) -> bool:
-        """Whether at least as much has died as is alive, of rows, edges or symbols."""
+        """Whether at least as much has died as is alive, of rows, edges or symbols; asked once after each update."""
+        if self._pause:
+            self._pause -= 1
+            return False
         rows, live = state.stored_rows, state.live_rows
         if rows - live > max(LEAST_ROWS, live):
             return True

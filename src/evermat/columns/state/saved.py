@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,10 @@ from evermat.columns.state.state import State
 from evermat.columns.state.update import Update
 from evermat.columns.state.views import Listed, View
 from evermat.columns.storage.arrays import Batch, Numbers, Rows
+from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.encoding import as_typed, encode_columns
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED
-from evermat.engine import Op, SavedRows, saved_rows
+from evermat.engine import Op, Run, SavedRows, saved_rows
 from evermat.language import Relation, Type
 
 #: an `unsigned` in a state directory: no table format has 64 bits without a sign
@@ -30,6 +32,12 @@ def all_rows(state: State, name: str, counters: Counters) -> SavedRows:
 def deleted_rows(state: State, name: str) -> SavedRows:
     """All facts of a relation, as deleted ones."""
     return _saved(state, name, state.materialised.rows(name), Counters.NONE, Op.DELETED)
+
+
+def changed_names(update: Update, result: tuple[Listed, Listed]) -> set[str]:
+    """The relations of which `changed_rows` may find changes: there may be thousands that an update does not touch."""
+    lists = (*result, update.given_deleted, update.given_inserted)
+    return {name for facts in lists for name in facts.names} | update.counted_names
 
 
 def changed_rows(
@@ -83,10 +91,7 @@ def facts_gained(old: State, new: State, name: str) -> Iterator[pa.Table]:
 def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedRows]]) -> None:
     """Takes in the rows of a relation: those of a snapshot, which are marked, and then changes, the newest last."""
     table = state.tables[name]
-    counters = (
-        (state.nonrecursive_counter.counters[name], saved_rows.NONRECURSIVE),
-        (state.recursive_counter.counters[name], saved_rows.RECURSIVE),
-    )
+    counters = _counters(state, name)
     for is_snapshot, saved in parts:
         rows = _located(state, name, saved, distinct=is_snapshot)
         deleted = saved.ops == Op.DELETED
@@ -96,6 +101,44 @@ def restore_relation(state: State, name: str, parts: Iterable[tuple[bool, SavedR
         for counter, kind in counters:
             if kind in saved.counts:
                 counter.restore(rows, saved.counts[kind])
+
+
+def apply_rows(
+    state: State, run: Run, changes: Sequence[tuple[str, SavedRows]], publishing: AbstractContextManager[None]
+) -> None:
+    """Takes in changes that another process has saved, in their order, as one update for which nothing has to be derived.
+
+    It is all or nothing; `publishing` is around the step that changes facts and counters. The state has neither equality nor storage schemes,
+    and no update has built graphs of its closures.
+    """
+    rows = [_located(state, name, saved) for name, saved in changes]
+    explicit, derived, gone = (dict[str, list[Rows]]() for _ in range(3))
+    for name in dict.fromkeys(name for name, _ in changes):
+        mine = [(saved, found) for (one, saved), found in zip(changes, rows, strict=True) if one == name]
+        last, order = np.unique(np.concatenate([found for _, found in mine])[::-1], return_index=True)
+        deleted = np.concatenate([saved.ops == Op.DELETED for saved, _ in mine])[::-1][order]
+        given = np.concatenate([saved.explicit for saved, _ in mine])[::-1][order] & ~deleted
+        explicit[name], derived[name], gone[name] = [last[given]], [last[~given & ~deleted]], [last[deleted]]
+    not_given = {name: [*derived[name], *gone[name]] for name in explicit}
+    with Update(state, run, not_given, explicit) as update:
+        update.overdeleted.add(Listed(state.tables, gone) & state.materialised)
+        kept = {name: [*explicit[name], *derived[name]] for name in explicit}
+        update.added.add(Listed(state.tables, kept) - state.materialised)
+        result = update.result()
+        with publishing:
+            update.commit(*result)
+            for (name, saved), found in zip(changes, rows, strict=True):
+                for counter, kind in _counters(state, name):
+                    if kind in saved.counts:
+                        counter.restore(found, saved.counts[kind])
+
+
+def _counters(state: State, name: str) -> tuple[tuple[RowCounter, str], ...]:
+    """The derivation counters of a relation, and the names of their columns."""
+    return (
+        (state.nonrecursive_counter.counters[name], saved_rows.NONRECURSIVE),
+        (state.recursive_counter.counters[name], saved_rows.RECURSIVE),
+    )
 
 
 def undo_rows(state: State, name: str, changes: SavedRows) -> None:

@@ -24,12 +24,15 @@ from evermat.columns.evaluation.pipeline import Pipeline
 from evermat.columns.evaluation.rules import Compiled
 from evermat.columns.state.datasets import facts_in
 from evermat.columns.state.state import State
+from evermat.columns.state.version import Version
 from evermat.columns.state.views import View
 from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.extension import Extension
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import Selection, contains
 from evermat.columns.storage.table import Table
-from evermat.core import ASSERTED, INFERRED, Which, pulled
+from evermat.core import ASSERTED, INFERRED, Which, pulled, watched
 from evermat.engine import BaseSnapshot, Jobs, Run
 from evermat.language import (
     Atom,
@@ -61,11 +64,13 @@ class Solutions:
         table: The rows; none if they are computed when they are read.
         undefined: How many bindings were dropped because an expression had no value; None before rows that are computed were read.
         computed: Computes the rows, a few at a time, each once; None if all are in the table.
+        dictionary: What they are encoded with; None if that is the dictionary of the state.
     """
 
     table: Table
     undefined: int | None = 0
     computed: Callable[[], Iterator[Batch]] | None = None
+    dictionary: Dictionary | None = None
 
     def gather(self) -> Table:
         """All rows; those that are computed when they are read are computed now, and kept."""
@@ -80,7 +85,7 @@ def rows_of(table: Table) -> Iterator[Batch]:
         yield table.take(rows)
 
 
-def _has_distinct_bindings(query: Query, state: State) -> bool:
+def _has_distinct_bindings(query: Query, state: State | Version) -> bool:
     """Whether every binding is a row of its own: one rule, whose variables are all asked for."""
     if state.representatives is not None or len(query.rules) != 1 or not query.answer.columns:
         return False
@@ -92,22 +97,25 @@ def _has_distinct_bindings(query: Query, state: State) -> bool:
 
 def evaluate(
     query: Query,
-    state: State,
+    state: State | Version,
     facts: View,
     run: Run,
     scans: Scans | None = None,
     *,
     representatives: bool = False,
+    dictionary: Dictionary | None = None,
 ) -> Solutions:
     """The answer to a query over some facts of a state; `scans` counts how often relations were scanned for other queries.
 
     Where equal terms have a representative, rules of a query read facts over representatives, and its answer is expanded; unless a rule
-    inspects names: then it reads expanded facts.
+    inspects names: then it reads expanded facts. Symbols that only the query has are in an extension of the state's dictionary, or in `dictionary`.
     """
+    dictionary = Extension(state.dictionary) if dictionary is None else dictionary
     with borrowed_buffers() as buffers:
         made = {name: Table(relation.arity) for name, relation in query.relations.items()}
         rules, names = query.rules, state.representatives
-        store = EvaluationContext({**state.tables, **made}, state.dictionary, buffers, Jobs(run))
+        tables: dict[str, ReadableTable] = {**{name: state.tables[name] for name in query.reads}, **made}
+        store = EvaluationContext(tables, dictionary, buffers, Jobs(run))
         if names is not None and query.about_names:
             named = {name: _in_all_names(state, facts, name) for name in query.reads}
             store = replace(store, tables={**store.tables, **named})
@@ -127,10 +135,10 @@ def evaluate(
                 table = _table(table.arity, [batch])
             elif not representatives and not query.about_names:
                 table = _table(query.answer.arity, expand_names(_all(table), columns, names.union_find))
-        return Solutions(table, evaluation.undefined)
+        return Solutions(table, evaluation.undefined, None, dictionary)
 
 
-def _in_all_names(state: State, facts: View, name: str) -> Table:
+def _in_all_names(state: State | Version, facts: View, name: str) -> Table:
     """The expanded facts of a relation."""
     assert state.representatives is not None
     batch = state.tables[name].take(facts.rows(name))
@@ -152,7 +160,7 @@ def _table(arity: int, batches: Iterable[Batch]) -> Table:
 class _Evaluation:
     def __init__(
         self,
-        state: State,
+        state: State | Version,
         facts: View,
         store: EvaluationContext,
         made: Mapping[str, Table],
@@ -201,7 +209,7 @@ class _Evaluation:
         columns = tuple(column for column, _ in first.key)
         name = first.relation.name
         table = self._store.tables[name]
-        if table.scheme is not None or columns in table._indexes:  # noqa: SLF001
+        if table.scheme is not None or table.has_index(columns):
             return plan
         self._scans[name, columns] += 1
         if self._scans[name, columns] > SCANS:
@@ -237,12 +245,16 @@ def without_unknown(
     return tuple(kept)
 
 
-class Snapshot(BaseSnapshot[State]):
-    """The facts of a state as they are now: valid until the next update is committed; `scans` are counted on."""
+class Snapshot(BaseSnapshot[Version]):
+    """The facts of a version, which it keeps as they are; `scans` are counted on."""
 
-    def __init__(self, state: State, scans: Scans | None = None) -> None:
+    def __init__(self, state: Version, scans: Scans | None = None) -> None:
         super().__init__(state)
         self._scans: Scans = Counter() if scans is None else scans
+
+    def table(self, name: str) -> ReadableTable:
+        """The table of a relation, for readers of storage schemes."""
+        return self._state.tables[name]
 
     def scan(self, name: str, which: Which = "all", *, expanded: bool = True) -> Iterator[Batch]:
         columns = self._renamed_columns(name) if expanded else None
@@ -292,7 +304,8 @@ class Snapshot(BaseSnapshot[State]):
 
         Rows that could be derived twice have to be remembered; where every binding is a row of its own, none are.
         """
-        state, facts, solutions = self._state, self._facts, Solutions(Table(query.answer.arity), None)
+        state, facts, dictionary = self._state, self._facts, Extension(self._state.dictionary)
+        solutions = Solutions(Table(query.answer.arity), None, None, dictionary)
         if not query.answer.columns:
             return evaluate(query, state, facts, run)
 
@@ -302,14 +315,15 @@ class Snapshot(BaseSnapshot[State]):
                 run.derived(n)
                 push(batch[:, :n].copy())
 
-            store = EvaluationContext(state.tables, state.dictionary, Buffers(), Jobs(run))
+            store = EvaluationContext(state.tables, dictionary, Buffers(), Jobs(run))
             evaluation = _Evaluation(state, facts, store, {}, Counter())
             (rule,) = query.rules
             evaluation.send(rule, sink)
             solutions.undefined = evaluation.undefined
 
         def remember() -> Iterator[Batch]:
-            found = evaluate(query, state, facts, run)
+            with watched(run):
+                found = evaluate(query, state, facts, run, dictionary=dictionary)
             solutions.undefined = found.undefined
             return rows_of(found.table)
 

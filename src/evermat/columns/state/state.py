@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 
@@ -17,8 +18,10 @@ from evermat.columns.schemes.lifecycle import copied_facts, expand, give_rows
 from evermat.columns.schemes.policy import AUTO_SCHEMES, Decision
 from evermat.columns.state.datasets import CountedSet, GrowingSet
 from evermat.columns.state.stratum import StratumRules
+from evermat.columns.state.version import Version
 from evermat.columns.storage.arrays import Batch, Rows
 from evermat.columns.storage.dictionary import Dictionary
+from evermat.columns.storage.latch import Latch
 from evermat.columns.storage.table import EXPLICIT, MATERIALISED, NORMAL, Table
 from evermat.engine import BaseState, Run
 from evermat.language import Program, Stratum, changed_rules, shared_relations
@@ -44,7 +47,12 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         self.schemes: str = schemes if kept is None else kept.schemes
         self.dictionary: Dictionary = Dictionary() if kept is None else kept.dictionary
         self._dead = 0  # rows in no set when the last update began
-        self.tables = {name: Table(relation.arity) for name, relation in program.relations.items()}
+        self.latch: Latch = Latch() if kept is None else kept.latch
+        self._current: Callable[[], Version | None] = lambda: (
+            None
+        )  # the version that the facts are now, if a reader holds it
+        self._held: Version | None = None
+        self.tables = {name: Table(relation.arity, latch=self.latch) for name, relation in program.relations.items()}
         if kept is not None:
             self.tables |= {name: kept.tables[name] for name in shared_relations(self.program, kept.program)}
         self.representatives = None
@@ -158,6 +166,42 @@ class State(BaseState[GrowingSet, CountedSet, StratumRules, Representatives]):
         stored = sum(pairs.nbytes for rules in self.strata for pairs in rules.closed_pairs)
         tables = sum(t.nbytes for t in self.tables.values())
         return tables + stored + sum(c.nbytes for kind in counters for c in kind.values())
+
+    # ── Readers ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def version(self) -> Version:
+        """The facts as the last update left them, for readers; valid as long as it is referred to."""
+        version = self._held or self._current()
+        if version is None:
+            with self.latch.lock:
+                version = self._held or self._current()
+                if version is None:
+                    version = Version(self)
+                    self.latch.pin(version)
+                    self._current = ref(version)
+        return version
+
+    def hold(self) -> None:
+        """Gives readers this version until an update of this state begins: the tables may become those of another one meanwhile."""
+        version = self.version()
+        with self.latch.lock:
+            version.capture(self.tables)
+            self._held = version
+
+    def begin_update(self) -> None:
+        """An update of this state begins: no other one has its tables."""
+        self.latch.begin()
+        self._held = None
+
+    def leave_to_readers(self, changed: Collection[str]) -> None:
+        """Ahead of changing E and I for good: versions that readers hold keep some relations as they are. The caller holds the latch."""
+        self._current = lambda: None
+        for version in self.latch.pinned():
+            version.capture(changed)
+            for name in changed:
+                table = self.tables[name]
+                if version.tables.refer_to(table, name):
+                    table.copy_states()
 
     # ── Storage schemes ──────────────────────────────────────────────────────────────────────────────────────────
 

@@ -104,22 +104,55 @@ class Update(BaseUpdate[State, StratumRules, ChangeSet, Listed]):
 
         return EqualityUpdate(self, stratum)
 
+    @property
+    def counted_names(self) -> set[str]:
+        """The relations whose counters were touched."""
+        touched = {id(counted) for counted, _, _ in self.journal.entries}
+        kinds = (self.state.nonrecursive_counter.counters, self.state.recursive_counter.counters)
+        return {name for counters in kinds for name, one in counters.items() if id(one) in touched}
+
     def counted(self, name: str) -> Rows:
         """The rows of a relation whose counters were touched."""
         own = (self.state.nonrecursive_counter.counters[name], self.state.recursive_counter.counters[name])
         touched = [rows for counted, rows, _ in self.journal.entries if counted in own]
         return np.unique(np.concatenate(touched)) if touched else NO_ROWS
 
-    def commit(self, lost: Listed, gained: Listed) -> None:
-        """Changes I, E and counters for good, given the `result`."""
-        with uninterrupted():
-            for dataset, deleted, inserted in self.changes(lost, gained):
-                for name in list(deleted.names):
-                    dataset.remove(name, deleted.rows(name))
-                for name in list(inserted.names):
-                    rows = inserted.rows(name)
+    def commit(
+        self,
+        lost: Listed,
+        gained: Listed,
+        counted: Mapping[str, int] | None = None,
+        write: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Changes I, E, counters and names for good, given the `result`.
+
+        Args:
+            lost: the facts that I loses.
+            gained: those that it gains.
+            counted: how many expanded facts relations have more then, if that is known.
+            write: makes the update durable. What can fail, as memory may be short, is done ahead of it.
+        """
+        changes = [
+            (dataset, {name: old.rows(name) for name in old.names}, {name: new.rows(name) for name in new.names})
+            for dataset, old, new in self.changes(lost, gained)
+        ]
+        changed = {name for _, deleted, inserted in changes for name in (*deleted, *inserted)}
+        with self.state.latch.lock:
+            self.state.leave_to_readers(changed)
+        write()
+        with uninterrupted(), self.state.latch.lock:
+            self.state.leave_to_readers(changed)  # to those who have come meanwhile
+            for dataset, deleted, inserted in changes:
+                for name, rows in deleted.items():
+                    dataset.remove(name, rows)
+                for name, rows in inserted.items():
                     self.state.tables[name].set_bits(rows, dataset.bit)
                     dataset.sizes[name] += len(rows)
+            if self.state.representatives is not None:
+                self.state.representatives.commit(counted)
+            for pairs in self._kept:
+                pairs.settle()
+            # What readers see does not change from here on.
             for pairs in self._kept:
                 pairs.end(keep=True)
             self._settle_counters()

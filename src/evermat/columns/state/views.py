@@ -27,7 +27,7 @@ _NEVER: Truth = np.zeros(STATES, np.uint8)
 class View(ABC):
     """Facts that can be read; see `algebra.View`."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, Any]  # of tables, or of what a reader has captured of them
 
     @abstractmethod
     def select(self, name: str) -> Selection:

@@ -20,6 +20,7 @@ from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Touched, Weights
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import Table
+from evermat.core import ask_for, check_stop
 from evermat.engine import Journal, Run
 
 
@@ -144,13 +145,22 @@ class EmptySet(Restricted):
         """It is empty."""
 
 
+def _ascending(rows: Rows) -> Rows:
+    """The rows, sorted and each once; often they are so already, and there may be millions."""
+    check_stop()
+    if (rows[1:] > rows[:-1]).all():
+        return rows
+    ask_for(2 * rows.nbytes)
+    return np.unique(rows)
+
+
 class ChangedRows(Listed):
     """Facts that are inserted or deleted: few, and only ever listed or compared with others."""
 
     @classmethod
     def of(cls, facts: View) -> ChangedRows:
         """The facts of a view, each once."""
-        return cls(facts.tables, {name: [np.unique(facts.rows(name))] for name in list(facts.names)})
+        return cls(facts.tables, {name: [_ascending(facts.rows(name))] for name in list(facts.names)})
 
     def put(self, name: str, rows: Rows) -> None:
         self._found.pop(name, None)

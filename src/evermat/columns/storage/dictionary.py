@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,13 +27,19 @@ _BYTES_OF_AN_ID = 32  # where its text ends, and two places by which it is found
 _TAKEN = 1 << 18  # symbols that are taken over at a time
 _PIECE = 1 << 20  # symbols that are encoded between two looks at limits
 _MANY = 1 << 17  # symbols that Arrow sorts
+_COPIES = 3  # of symbols that are encoded: each by itself, all together, and where they are kept
 _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
 
 class Dictionary:
-    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither ever changes."""
+    """Symbols ↔ ids 0, 1, 2 … in the order in which they were first seen; neither ever changes.
+
+    Any number of threads may use it: ids are given to a piece of texts at a time, under a lock, and whatever else only grows is extended likewise.
+    Symbols are looked up and decoded meanwhile: of arrays that are replaced, the number of symbols is read first.
+    """
 
     def __init__(self, symbols: Iterable[str] = ()) -> None:
+        self._growing, self._listing = Lock(), Lock()
         self._count = 0
         # As `kernels.string_hash` has it. What lies before `_ends[_count]` never changes.
         self._pool = np.empty(1 << 10, np.uint8)
@@ -49,6 +56,10 @@ class Dictionary:
     def __len__(self) -> int:
         return self._count
 
+    def __reduce__(self) -> Any:
+        """A copy for another process is made of its symbols."""
+        return Dictionary, (self._list(),)
+
     @property
     def texts(self) -> tuple[npt.NDArray[np.uint8], Numbers]:
         """The bytes of all symbols one after the other, and where each begins. Not to be changed by the caller."""
@@ -64,6 +75,12 @@ class Dictionary:
         lengths = np.diff(self._ends[: self._count + 1])
         return int(lengths[chosen].sum()) + _BYTES_OF_AN_ID * int(np.count_nonzero(chosen))
 
+    def lengths(self, ids: list[int]) -> Numbers:
+        """How many bytes each of some symbols has."""
+        first = np.array(ids)
+        lengths: Numbers = self._ends[first + 1] - self._ends[first]
+        return lengths
+
     def take_over(self, other: Dictionary, chosen: Mask) -> None:
         """Encodes some symbols of another dictionary, in their order."""
         for first in range(0, len(chosen), _TAKEN):
@@ -77,7 +94,8 @@ class Dictionary:
     def lookup(self, symbol: str) -> int:
         """Id of a symbol, -1 if it has none."""
         text = np.frombuffer(symbol.encode(), np.uint8)
-        return int(texts.find_text(text, self._pool, self._ends, self._slots))
+        count = self._count
+        return int(texts.find_text(text, self._pool, self._ends, count, self._slots))
 
     def symbol(self, number: int) -> str:
         """The symbol with this id."""
@@ -87,7 +105,9 @@ class Dictionary:
 
     def encode(self, symbols: Iterable[str]) -> Ids:
         """Ids of the symbols; new ones get the next ids in order of appearance."""
-        encoded = [symbol.encode() for symbol in symbols]
+        listed = symbols if isinstance(symbols, list | tuple) else list(symbols)
+        ask_for(_COPIES * sum(map(len, listed)))
+        encoded = [symbol.encode() for symbol in listed]
         offsets = starts_of(np.fromiter(map(len, encoded), np.int64, len(encoded)))
         return self._encode(np.frombuffer(b"".join(encoded), np.uint8), offsets)
 
@@ -99,13 +119,14 @@ class Dictionary:
         done = 0
         while done < n:
             end = min(done + _PIECE, n)
-            done, self._count = texts.encode_texts(
-                data, offsets, done, end, self._pool, self._ends, self._count, self._slots, out, scratch
-            )
+            with self._growing:
+                done, self._count = texts.encode_texts(
+                    data, offsets, done, end, self._pool, self._ends, self._count, self._slots, out, scratch
+                )
+                if done < end:
+                    self._make_room(int(offsets[done + 1] - offsets[done]))
             if done == end:
                 check_stop()
-            else:
-                self._make_room(int(offsets[done + 1] - offsets[done]))
         return out
 
     def _make_room(self, length: int) -> None:
@@ -191,49 +212,53 @@ class Dictionary:
 
     def rank(self) -> Ids:
         """The position of each id's symbol in the order of UTF-8 bytes. Not to be changed by the caller."""
-        if self._rank is None or len(self._rank) != len(self):
-            order = self._order()
-            rank = np.empty(len(order), np.int32)
-            rank[order] = np.arange(len(order), dtype=np.int32)
+        rank, count = self._rank, len(self)
+        if rank is None or len(rank) < count:
+            order = self._order(count)
+            rank = np.empty(count, np.int32)
+            rank[order] = np.arange(count, dtype=np.int32)
             rank.flags.writeable = False
             self._rank = rank
-        return self._rank
+        return rank
 
-    def _order(self) -> npt.NDArray[Any]:
-        """All ids in the order of their symbols."""
-        if len(self) < _MANY:
+    def _order(self, count: int) -> npt.NDArray[Any]:
+        """The ids of the first symbols in the order of these."""
+        if count < _MANY:
             # Python compares strings by code point, which is the order of their UTF-8 bytes.
-            return np.array(sorted(range(len(self)), key=self._list().__getitem__), np.int64)
+            return np.array(sorted(range(count), key=self._list().__getitem__), np.int64)
         import pyarrow.compute as pc  # noqa: PLC0415  (loaded only where it is used)
 
-        ask_for(16 * len(self))
-        symbols = self._whole()
+        ask_for(16 * count)
+        symbols = self._whole().slice(0, count)
         return awaited(lambda: pc.sort_indices(symbols).to_numpy())
 
     def hashes(self) -> Words:
         """For each id a hash of its symbol, the same in every process. Not to be changed by the caller."""
-        known = len(self._hashes)
-        if known < self._count:
-            self._hashes = lengthened(self._hashes, self._count)
-            texts.hash_texts(self._pool, self._ends, known, self._count, self._hashes)
+        if len(self._hashes) < self._count:
+            with self._listing:
+                known, count = len(self._hashes), self._count
+                hashes = lengthened(self._hashes, count)
+                texts.hash_texts(self._pool, self._ends, known, count, hashes)
+                self._hashes = hashes
         return self._hashes
 
     def _list(self) -> list[str]:
         """All symbols by id; extended when asked for, as a dictionary that only encodes needs no list."""
-        known = len(self._symbols)
-        if known < self._count:
-            ends = self._ends[known : self._count + 1]
-            raw = self._pool[ends[0] : ends[-1]].tobytes()
-            positions = (ends - ends[0]).tolist()
-            self._symbols += [raw[start:end].decode() for start, end in watched_each(pairwise(positions))]
+        if len(self._symbols) < self._count:
+            with self._listing:
+                ends = self._ends[len(self._symbols) : self._count + 1]
+                raw = self._pool[ends[0] : ends[-1]].tobytes()
+                positions = (ends - ends[0]).tolist()
+                self._symbols += [raw[start:end].decode() for start, end in watched_each(pairwise(positions))]
         return self._symbols
 
     def _whole(self) -> pa.Array:
         """All symbols as one Arrow array, which shares our memory."""
         import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
 
-        ends = pa.py_buffer(self._ends[: self._count + 1])
-        return pa.LargeStringArray.from_buffers(self._count, ends, pa.py_buffer(self._pool))
+        count = self._count
+        ends = pa.py_buffer(self._ends[: count + 1])
+        return pa.LargeStringArray.from_buffers(count, ends, pa.py_buffer(self._pool))
 
 
 def _distinct(codes: npt.NDArray[np.integer], size: int) -> npt.NDArray[np.integer]:

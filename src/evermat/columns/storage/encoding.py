@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
+_PIECE = 1 << 14  # rows that are encoded at a time
 _KINDS: dict[Type, Any] = {Type.FLOAT: np.float64, Type.UNSIGNED: np.uint64}
 
 
@@ -64,10 +65,13 @@ def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:
 def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictionary: Dictionary) -> Batch:
     """Rows of values of the right types, as a batch [arity, n]."""
     listed = rows if isinstance(rows, list) else list(rows)
+    ask_for(8 * len(types) * len(listed))
     out = np.empty((len(types), len(listed)), np.int64)
-    for i, type_ in enumerate(types):
-        column = [row[i] for row in listed]
-        out[i] = dictionary.encode(column) if type_ in _BY_ID else _as_integers(column, type_)  # type: ignore[arg-type]
+    for first in range(0, len(listed), _PIECE):
+        check_stop()
+        some = listed[first : first + _PIECE]
+        for to, column, type_ in zip(out[:, first : first + _PIECE], zip(*some, strict=True), types, strict=True):
+            to[:] = dictionary.encode(column) if type_ in _BY_ID else _as_integers(column, type_)
     return out
 
 

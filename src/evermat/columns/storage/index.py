@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +20,10 @@ import numpy.typing as npt
 from evermat.columns.kernels import hash_join as kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, grown, lengthened
-from evermat.columns.storage.table import Table
 from evermat.core import ask_for, check_stop
+
+if TYPE_CHECKING:
+    from evermat.columns.storage.readable_table import ReadableTable
 
 CHUNK = 1 << 16
 #: recent rows are merged when they are this fraction of all that a merge has to read, or at least so many
@@ -46,7 +50,11 @@ class _Bulk:
 
 @dataclass
 class _Recent:
-    """The rows from `base` on. Its arrays are extended or replaced; a join reads them again for each chunk."""
+    """The rows from `base` on.
+
+    Its arrays are extended or replaced by longer ones, links ahead of the heads that lead to them: a join reads them again for each chunk,
+    heads first.
+    """
 
     base: int
     heads: npt.NDArray[np.int32]
@@ -79,141 +87,166 @@ class _Buffers:
 _buffers = _Buffers()
 
 
-class Index:
-    """An index on `columns` of `table`, in this order.
+class _Groups:
+    """The groups of a table's rows and the rows of each group, for keys that are group numbers or for keys that are hashed.
 
-    Invariants: rows below `_bulk.end` are in the bulk, rows `_bulk.end` … `_seen` in the chains, the others not yet
-    in the index; `_recent.base == _bulk.end`. Groups are 0 … `_groups`; with direct keys that bounds the keys seen.
+    Invariants: rows below `bulk.end` are in the bulk, rows `bulk.end` … `seen` in the chains, the others not yet
+    here; `recent.base == bulk.end`. Groups are 0 … `count`; with direct keys that bounds the keys seen.
+
+    Readers use it while it grows: what belongs together is replaced by one assignment, and `seen` follows what it announces.
     """
 
-    def __init__(self, table: Table, columns: tuple[int, ...]) -> None:
-        if not columns:
-            raise ValueError("an index needs at least one column")
-        self.table = table
-        self.columns = columns
-        self._column_array: Numbers = np.array(columns, np.int64)
-        self._direct = len(columns) == 1
-        self._least = 0
-        self._most = -1
-        self._clear()
-
-    def _clear(self) -> None:
-        self._groups = 0
-        self._seen = 0
-        self._bulk = _Bulk(np.zeros(1, np.int32), np.zeros(kernels.PADDING, np.int32), 0)
-        self._recent = _Recent(0, np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    def __init__(self, *, direct: bool) -> None:
+        self.direct = direct
+        self.count = 0
+        self.seen = 0
+        empty = np.zeros(0, np.int32)
+        self.tiers = (
+            _Bulk(np.zeros(1, np.int32), np.zeros(kernels.PADDING, np.int32), 0),
+            _Recent(0, np.zeros(1, np.int32), empty, empty),
+        )
         # Never without slots: a search ends at an empty one.
-        self._samples = np.zeros(32, np.int32)
-        self._slots = np.zeros(64, np.uint32)
-        self._slot_bits = 6
+        self.hash: tuple[Rows, npt.NDArray[np.uint32], int] = (np.zeros(32, np.int32), np.zeros(64, np.uint32), 6)
 
     @property
     def nbytes(self) -> int:
-        bulk, recent = self._bulk, self._recent
-        arrays = (bulk.starts, bulk.segments, recent.heads, recent.links, recent.row_groups, self._samples)
-        return sum(array.nbytes for array in arrays) + self._slots.nbytes
+        (bulk, recent), (samples, slots, _) = self.tiers, self.hash
+        arrays = (bulk.starts, bulk.segments, recent.heads, recent.links, recent.row_groups, samples)
+        return sum(array.nbytes for array in arrays) + slots.nbytes
 
-    # ── Catching up with the table ───────────────────────────────────────────────────────────────────────────────
-
-    def refresh(self) -> None:
-        """Takes in the rows appended since the last use."""
-        end = self.table.count
-        if end == self._seen:
-            return
-        if len(self.columns) == 1:
-            self._choose_groups(end)
-        bulk = self._bulk
-        threshold = max(MERGE_AT_LEAST, MERGE_FRACTION * (bulk.end + self._groups))
-        merge = end - bulk.end >= threshold
-        self._find_groups(end, merge)
+    def extend(self, table: ReadableTable, columns: Numbers, end: int, most: int) -> None:
+        """Takes in the rows up to `end`; `most` is the greatest value of a direct key."""
+        bulk, recent = self.tiers
+        merge = end - bulk.end >= max(MERGE_AT_LEAST, MERGE_FRACTION * (bulk.end + self.count))
+        self._find(table, columns, end, most, merge)
         if merge:
             self._merge(end)
         else:
-            recent = self._recent
-            kernels.chain_rows(recent.row_groups, self._seen, end, recent.base, recent.heads, recent.links)
-        self._seen = end
+            kernels.chain_rows(recent.row_groups, self.seen, end, recent.base, recent.heads, recent.links)
+        self.seen = end
 
-    def _choose_groups(self, end: int) -> None:
-        """Decides whether keys are their own groups, and rebuilds the index if that changes.
-
-        It changes back from hashed to direct only when there are a quarter more rows, as rebuilding costs all.
-        """
-        least, most = kernels.span_of_column(self.table.rows, self.columns[0], self._seen, end)
-        self._least = min(self._least, least)
-        self._most = max(self._most, most)
-        dense = self._least >= 0 and self._most < max(DIRECT_ALWAYS, DIRECT_PER_ROW * end)
-        if dense == self._direct:
-            return
-        if dense and end < (1 + MERGE_FRACTION) * self._bulk.end + MERGE_AT_LEAST:
-            return
-        self._clear()
-        self._direct = dense
-
-    def _find_groups(self, end: int, merge: bool) -> None:
+    def _find(self, table: ReadableTable, columns: Numbers, end: int, most: int, merge: bool) -> None:
         """Groups of the rows not yet seen, into `row_groups`; room for the groups and, for chains, the rows."""
-        recent, rows, first = self._recent, self.table.rows, self._seen
+        recent, rows, first = self.tiers[1], table.rows, self.seen
         size = end - recent.base
         recent.row_groups = grown(recent.row_groups, size)
         if size > len(recent.links) and not merge:
             recent.links = lengthened(recent.links, len(recent.row_groups))
-        if self._direct:
-            recent.row_groups[first - recent.base : size] = rows[first:end, self.columns[0]]
-            self._groups = self._most + 1
+        if self.direct:
+            recent.row_groups[first - recent.base : size] = rows[first:end, int(columns[0])]
+            self.count = most + 1
         else:
             while first < end:
-                limit = min(len(self._samples), int(MAX_LOAD * len(self._slots)))
-                first, self._groups = kernels.assign_groups(
-                    rows, self._column_array, first, end, self._samples, self._groups, limit,
-                    self._slots, self._slot_bits, scratch(), recent.row_groups, recent.base,
+                samples, slots, bits = self.hash
+                limit = min(len(samples), int(MAX_LOAD * len(slots)))
+                first, self.count = kernels.assign_groups(
+                    rows, columns, first, end, samples, self.count, limit,
+                    slots, bits, scratch(), recent.row_groups, recent.base,
                 )  # fmt: skip
                 if first < end:
-                    self._grow_hash()
+                    self._grow_hash(rows, columns)
         if not merge:
-            recent.heads = grown(recent.heads, self._groups)
+            recent.heads = grown(recent.heads, self.count)
 
-    def _grow_hash(self) -> None:
-        capacity = max(64, 2 * self._groups)
+    def _grow_hash(self, rows: npt.NDArray[np.int32] | Numbers, columns: Numbers) -> None:
+        capacity = max(64, 2 * self.count)
         bits = math.ceil((capacity + 1) / MAX_LOAD - 1).bit_length()
         ask_for(4 << bits)
-        self._samples = lengthened(self._samples, capacity)
-        self._slot_bits, self._slots = bits, np.zeros(1 << bits, np.uint32)
-        kernels.fill_group_slots(
-            self.table.rows, self._column_array, self._samples, self._groups, self._slots, self._slot_bits
-        )
+        samples, slots = lengthened(self.hash[0], capacity), np.zeros(1 << bits, np.uint32)
+        kernels.fill_group_slots(rows, columns, samples, self.count, slots, bits)
+        self.hash = samples, slots, bits
 
     def _merge(self, end: int) -> None:
-        ask_for(4 * (end + self._groups))
-        old, recent = self._bulk, self._recent
+        ask_for(4 * (end + self.count))
+        old, recent = self.tiers
         # Groups that only older rows have may lie beyond those of the newer ones.
-        starts = np.zeros(self._groups + 2, np.int32)
+        starts = np.zeros(self.count + 2, np.int32)
         segments = np.empty(end + kernels.PADDING, np.int32)
         kernels.merge_rows(
             old.starts, old.segments, len(old.starts) - 1, recent.row_groups, recent.base, end - recent.base,
             starts, segments,
         )  # fmt: skip
-        self._bulk = _Bulk(starts[:-1], segments, end)
         empty = np.zeros(0, np.int32)
-        self._recent = _Recent(end, np.zeros(self._groups, np.int32), empty, empty)
+        self.tiers = _Bulk(starts[:-1], segments, end), _Recent(end, np.zeros(self.count, np.int32), empty, empty)
+
+
+class Keys:
+    """What indexes on the same columns of the same rows share: rows are taken in as they are asked for, by one thread at a time."""
+
+    def __init__(self, columns: tuple[int, ...]) -> None:
+        self.columns: Numbers = np.array(columns, np.int64)
+        self.groups = _Groups(direct=len(columns) == 1)
+        self._least = 0
+        self._most = -1
+        self._building = Lock()
+
+    @property
+    def nbytes(self) -> int:
+        return self.groups.nbytes
+
+    def refresh(self, table: ReadableTable) -> None:
+        """Takes in the rows that a table has, or had when a reader captured it, in addition."""
+        with self._building:
+            groups, end = self.groups, table.count
+            if end <= groups.seen:
+                return
+            if len(self.columns) == 1:
+                groups = self._chosen(groups, table, end)
+            groups.extend(table, self.columns, end, self._most)
+            self.groups = groups
+
+    def _chosen(self, groups: _Groups, table: ReadableTable, end: int) -> _Groups:
+        """The groups to extend: others that are empty, if it changes whether keys are their own groups.
+
+        It changes back from hashed to direct only when there are a quarter more rows, as rebuilding costs all.
+        """
+        least, most = kernels.span_of_column(table.rows, int(self.columns[0]), groups.seen, end)
+        self._least = min(self._least, least)
+        self._most = max(self._most, most)
+        dense = self._least >= 0 and self._most < max(DIRECT_ALWAYS, DIRECT_PER_ROW * end)
+        if dense == groups.direct:
+            return groups
+        if dense and end < (1 + MERGE_FRACTION) * groups.tiers[0].end + MERGE_AT_LEAST:
+            return groups
+        return _Groups(direct=dense)
+
+
+class Index:
+    """An index on `columns` of `table`, in this order.
+
+    What a reader has captured of a table is read through the index of the table itself: rows that it does not have are left out.
+    """
+
+    def __init__(self, table: ReadableTable, columns: tuple[int, ...], keys: Keys | None = None) -> None:
+        if not columns:
+            raise ValueError("an index needs at least one column")
+        self.table, self.columns = table, columns
+        self._keys = Keys(columns) if keys is None else keys
+
+    def refresh(self) -> None:
+        """Takes in the rows appended since the last use."""
+        self._keys.refresh(self.table)
 
     # ── Use ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _groups_of(self, keys: Batch, n: int | None, lo: int, hi: int) -> Rows | None:
-        """The group of each of n keys, -1 where there is none; None if there are no keys or no rows in lo … hi."""
+    def _groups_of(self, keys: Batch, n: int | None, lo: int, hi: int) -> tuple[Rows, _Groups] | None:
+        """The group of each of n keys, -1 where there is none, and what has their rows; None if there are no keys or no rows in lo … hi."""
         keys = as_batch(keys)
         n = keys.shape[1] if n is None else n
         if n == 0 or lo >= hi:
             return None
-        if self._seen < hi:  # rows beyond `hi` would only have to be skipped
+        if self._keys.groups.seen < hi:  # rows beyond `hi` would only have to be skipped
             self.refresh()
+        groups = self._keys.groups
         out = np.empty(n, np.int32)
-        if self._direct:
-            kernels.groups_direct(keys, n, self._groups, out)
+        if groups.direct:
+            kernels.groups_direct(keys, n, groups.count, out)
         else:
+            samples, slots, bits = groups.hash
             kernels.groups_hashed(
-                keys, n, self.table.rows, self._column_array, self._samples, self._slots, self._slot_bits,
-                scratch(), out,
-            )  # fmt: skip
-        return out
+                keys, n, self.table.rows, hi, self._keys.columns, samples, slots, bits, scratch(), out
+            )
+        return out, groups
 
     def join(
         self,
@@ -232,11 +265,13 @@ class Index:
         the iterator runs. States are read as the chunks are made.
         """
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        groups = self._groups_of(keys, n, lo, hi)
-        return iter(()) if groups is None else self._join(groups, view, lo, hi, chunk)
+        found = self._groups_of(keys, n, lo, hi)
+        return iter(()) if found is None else self._join(found[0], *found[1].tiers, view, lo, hi, chunk)
 
-    def _join(self, groups: Rows, view: Truth | None, lo: int, hi: int, chunk: int) -> Iterator[tuple[Rows, Rows]]:
-        bulk, recent, table, n = self._bulk, self._recent, self.table, len(groups)
+    def _join(
+        self, groups: Rows, bulk: _Bulk, recent: _Recent, view: Truth | None, lo: int, hi: int, chunk: int
+    ) -> Iterator[tuple[Rows, Rows]]:
+        table, n = self.table, len(groups)
         cursor = np.zeros(5, np.int64)
         buffers = out_i, out_row = _buffers.acquire(chunk)
         try:
@@ -271,10 +306,10 @@ class Index:
     ) -> Numbers:
         """Number of rows in lo … hi with each key that satisfy the view, counted up to `most`."""
         hi = self.table.count if hi is None else min(hi, self.table.count)
-        groups = self._groups_of(keys, n, lo, hi)
-        if groups is None:
+        found = self._groups_of(keys, n, lo, hi)
+        if found is None:
             return np.zeros(keys.shape[1] if n is None else n, np.int64)
-        bulk, recent = self._bulk, self._recent
+        groups, (bulk, recent) = found[0], found[1].tiers
         out = np.empty(len(groups), np.int64)
         done = 0
         while done < len(groups):

@@ -19,6 +19,7 @@ from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, zeros_in_
 
 if TYPE_CHECKING:
     from evermat.columns.storage.counter import Counter
+    from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.table import Table
 
 Bounds: TypeAlias = Numbers
@@ -67,8 +68,8 @@ class Membership(Protocol):
         Returns the first tuple that is not done, less than 0 if its values do not fit, else because something is full; and the number of rows.
         """
 
-    def find(self, table: Table, batch: Batch, n: int, out: Rows, /) -> None:
-        """Writes the row of each of n tuples to `out`, -1 if it is absent."""
+    def find(self, table: ReadableTable, batch: Batch, n: int, out: Rows, /) -> None:
+        """Writes the row of each of n tuples to `out`, -1 if it is absent; the table may be one that was captured when it had fewer rows."""
 
     def is_full(self, count: int) -> bool:
         """Whether it has no room for more than so many tuples."""
@@ -114,8 +115,8 @@ class HashedRows:
             self.low, self.high, self._slots, self._bits, bits, tuples.scratch(), out,
         )  # fmt: skip
 
-    def find(self, table: Table, batch: Batch, n: int, out: Rows) -> None:
-        tuples.find_hashed(batch, n, table.rows, self._slots, self._bits, tuples.scratch(), out)
+    def find(self, table: ReadableTable, batch: Batch, n: int, out: Rows) -> None:
+        tuples.find_hashed(batch, n, table.rows, table.count, self._slots, self._bits, tuples.scratch(), out)
 
     def is_full(self, count: int) -> bool:
         return count >= self._most
@@ -194,9 +195,8 @@ class DirectRows(_Dense):
             self.low, self.high, self._positions, bits, tuples.scratch(), out,
         )  # fmt: skip
 
-    def find(self, table: Table, batch: Batch, n: int, out: Rows) -> None:
-        del table
-        dense.find_direct(batch, n, self.low, self.high, self._positions, out)
+    def find(self, table: ReadableTable, batch: Batch, n: int, out: Rows) -> None:
+        dense.find_direct(batch, n, table.count, self.low, self.high, self._positions, out)
 
     @property
     def arrays(self) -> tuple[Bounds, Bounds, npt.NDArray[Any]]:

@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from evermat.columns.storage.arrays import Batch, Mask, Rows, Truth
-from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES, Table
+from evermat.columns.storage.readable_table import ReadableTable
+from evermat.columns.storage.table import ADDED, DELETED, MATERIALISED, STATES
 
 
 class Selection(NamedTuple):
@@ -40,7 +41,7 @@ class Selection(NamedTuple):
         return self.hi <= self.lo
 
 
-def contains(table: Table, batch: Batch, n: int, selection: Selection) -> Mask:
+def contains(table: ReadableTable, batch: Batch, n: int, selection: Selection) -> Mask:
     """Which tuples are among the selected rows."""
     lo, hi, truth, _ = selection
     if lo == 0 and hi >= table.count:
@@ -52,7 +53,7 @@ def contains(table: Table, batch: Batch, n: int, selection: Selection) -> Mask:
     return present
 
 
-def count_rows(table: Table, selection: Selection, *, stop_at_first: bool) -> int:
+def count_rows(table: ReadableTable, selection: Selection, *, stop_at_first: bool) -> int:
     """How many rows are selected, or 1 if any is."""
     lo, hi, truth, _ = selection
     if truth is None:

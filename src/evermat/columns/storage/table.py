@@ -8,7 +8,6 @@ unless it says otherwise. The module is one class, whose invariants hold between
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from evermat.columns.kernels import dense_set as dense
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
+from evermat.columns.storage.latch import Latch
 from evermat.columns.storage.membership import (
     INT32,
     INT64,
@@ -31,6 +31,7 @@ from evermat.columns.storage.membership import (
     most_tallies,
     possible_tuples,
 )
+from evermat.columns.storage.readable_table import ReadableTable
 from evermat.core import ask_for, check_stop
 
 #: what outlives an update. Where equal terms are represented by one, given facts are distinguished from their normal forms, which are then E.
@@ -44,7 +45,7 @@ FREE = [1 << i for i in range(3, 14)]
 if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
     from evermat.columns.storage.counter import Counter
-    from evermat.columns.storage.index import Index
+    from evermat.columns.storage.index import Index, Keys
 
 
 STATES = 1 << 16
@@ -57,51 +58,45 @@ class TableFullError(MemoryError):
     """A relation has more facts than a row id can number."""
 
 
-class Table:
-    """The facts of one relation.
+_UNSHARED = Latch()
+
+
+class Table(ReadableTable):
+    """The facts of one relation, for its one writer. Others read what they have captured of it; see `frozen_table`.
 
     Invariants: rows 0 … count are pairwise distinct tuples and never move or change; `rows` and `state` are
     replaced when the table grows or widens, so they are fetched again after every operation that may append.
     Exactly one representation of membership (see `membership`) is in use, and covers all rows.
-    With a `scheme` the rows are not the relation's facts but its inputs, from which these follow; see `columns.schemes`.
     """
 
-    def __init__(self, arity: int, *, dense: bool = True) -> None:
-        self.arity = arity
+    def __init__(self, arity: int, *, dense: bool = True, latch: Latch = _UNSHARED) -> None:
+        self.arity, self.latch = arity, latch
         self.scheme: Scheme | None = None
         self.count = 0
+        # New with every set of rows, and ahead of what finds them: by this, readers know whether it finds their rows.
+        self.indexed: dict[tuple[int, ...], Keys] = {}
+        self._indexes: dict[tuple[int, ...], Index] = {}
         self.rows: npt.NDArray[np.int32] | Numbers = np.empty((16, arity), np.int32)
         self.state: npt.NDArray[np.uint16] = np.zeros(16, np.uint16)
-        self._indexes: dict[tuple[int, ...], Index] = {}
         self._form = Form.BITMAP if dense else Form.HASH
-        self._members: Membership = HashedRows(self)
+        self.members: Membership = HashedRows(self)
         self._next_try = 64  # number of facts at which to look again whether a tally is possible
         self._next_look = 1  # number of facts at which to look again whether they are dense
 
     def clear(self) -> None:
         """Becomes empty. Row numbers and indexes that were taken from it are not valid any more."""
-        self.__init__(self.arity, dense=self._form is not Form.HASH)  # type: ignore[misc]
-
-    def __len__(self) -> int:
-        return self.count
-
-    @property
-    def wide(self) -> bool:
-        return self.rows.dtype == np.int64
+        self.__init__(self.arity, dense=self._form is not Form.HASH, latch=self.latch)  # type: ignore[misc]
 
     @property
     def nbytes(self) -> int:
         """Bytes in use: rows and states as far as they are filled, membership and indexes in full."""
         rows = self.count * (self.arity * self.rows.itemsize + self.state.itemsize)
-        return rows + self._members.nbytes + sum(index.nbytes for index in self._indexes.values())
+        return rows + self.members.nbytes + sum(keys.nbytes for keys in list(self.indexed.values()))
 
     def index(self, columns: tuple[int, ...]) -> Index:
-        """The index on these columns, built when first asked for."""
         found = self._indexes.get(columns)
         if found is None:
-            from evermat.columns.storage.index import Index  # noqa: PLC0415  (indexes are over tables)
-
-            found = self._indexes[columns] = Index(self, columns)
+            found = self._indexes[columns] = super().index(columns)
         return found
 
     def adopt(self, rows: npt.NDArray[np.int32] | Numbers, state: npt.NDArray[np.uint16], like: Table) -> None:
@@ -116,6 +111,7 @@ class Table:
 
     def forget_indexes(self) -> None:
         """Indexes are built again when they are asked for: a table that is not needed goes at once, without those that refer to it."""
+        self.indexed.clear()
         self._indexes.clear()
 
     # ── Finding and appending ────────────────────────────────────────────────────────────────────────────────────
@@ -138,33 +134,23 @@ class Table:
         return out
 
     def find(self, batch: Batch, n: int | None = None) -> Rows:
-        """Row of each tuple, -1 where it is absent."""
         batch = as_batch(batch)
         n = batch.shape[1] if n is None else n
         self._need_rows()
         out = np.empty(n, np.int32)
-        self._members.find(self, batch, n, out)
+        self.members.find(self, batch, n, out)
         return out
 
-    def contains(self, batch: Batch, view: Truth | None = None, n: int | None = None) -> Mask:
-        """Whether each tuple is in the table, with a state that satisfies the view."""
-        batch = as_batch(batch)
-        n = batch.shape[1] if n is None else n
+    def _test(self, batch: Batch, n: int) -> Mask | None:
         self.end_tally()
-        if view is None and isinstance(self._members, Bitmap):
-            return self._members.contains(batch, n)
-        rows = self.find(batch, n)
-        present = rows >= 0
-        if view is not None and self.count:
-            present &= view[self.state[rows]] != 0  # for -1 this reads the last state; it is absent anyway
-        return present
+        return self.members.contains(batch, n) if isinstance(self.members, Bitmap) else None
 
     def _append(self, batch: Batch, n: int, bits: int, out: Rows) -> None:
         """Appends absent tuples and writes the rows of all to `out`, if it has room; there must not be a tally."""
         start = 0
         while start < n:
             end = min(start + PIECE, n)
-            at, self.count = self._members.insert(self, batch, start, end, bits, out)
+            at, self.count = self.members.insert(self, batch, start, end, bits, out)
             if at == end:
                 if (start := end) < n:
                     check_stop()
@@ -178,7 +164,7 @@ class Table:
     def direct(self, more: int) -> tuple[Any, ...] | None:
         """Arrays for kernels that find rows of dense facts without the table, with room for so many new ones; None if facts are not dense."""
         self._need_rows(at_all_times=False)
-        members = self._members
+        members = self.members
         if not isinstance(members, DirectRows) or self.wide or not self._has_room(more):
             return None
         return self.rows, self.state, self.count, *members.arrays
@@ -186,13 +172,12 @@ class Table:
     def look_for_dense_facts(self) -> None:
         """Lists the rows of all possible tuples, if the facts are dense: they may not have been when there were few."""
         self._need_rows()
-        if not isinstance(self._members, DirectRows) and self.count >= self._next_look:
+        if not isinstance(self.members, DirectRows) and self.count >= self._next_look:
             self._next_look = 2 * self.count
             self._try_dense()
 
     def direct_rows(self) -> tuple[Any, Any, Any] | None:
-        """Bounds of values, and the rows of all tuples within them, for kernels that find dense facts without the table; None if facts are not dense."""
-        return self._members.arrays if isinstance(self._members, DirectRows) else None
+        return self.members.arrays if isinstance(self.members, DirectRows) else None
 
     def tally(self, batch: Batch, n: int, owner: Counter) -> int:
         """Counts the tuples for `owner`, appending absent ones with state 0, as long as that is done best by a tally.
@@ -210,10 +195,10 @@ class Table:
 
     def _tally_of(self, owner: Counter) -> Tally | None:
         """A tally, where the facts are dense and a list of rows would not lie in a near cache."""
-        if isinstance(self._members, Tally) and self._members.owner is owner:
-            return self._members
+        if isinstance(self.members, Tally) and self.members.owner is owner:
+            return self.members
         self.end_tally()
-        is_bitmap = isinstance(self._members, Bitmap)
+        is_bitmap = isinstance(self.members, Bitmap)
         if self._form is not Form.BITMAP or self.wide or (not is_bitmap and self.count < self._next_try):
             return None
         self._next_try = 2 * self.count
@@ -225,8 +210,8 @@ class Table:
                 self._use_hash(self.count)
         if not dense.FAR < size <= most_tallies(self.count) or int(low.min(initial=0)) < 0:
             return None
-        self._members.release()
-        self._members = tally = Tally(self, high, owner)
+        self._release_members()
+        self.members = tally = Tally(self, high, owner)
         return tally
 
     def _widen_tally(self, tally: Tally, batch: Batch, n: int) -> bool:
@@ -240,9 +225,9 @@ class Table:
 
     def end_tally(self) -> None:
         """Gives the counts of a tally, if there is one, to their owner and continues with a bitmap."""
-        tally = self._members
+        tally = self.members
         if isinstance(tally, Tally):
-            self._members = Bitmap.of_tally(tally)
+            self.members = Bitmap.of_tally(tally)
             tally.owner.take_tally(self.rows, self.count, tally.high, tally.counts)
 
     def _make_room(self, more: int, *, stay_hashed: bool) -> None:
@@ -250,7 +235,7 @@ class Table:
         wanted = self.count + more
         if self.count == len(self.rows):
             self._reserve(max(wanted, 2 * self.count))
-        if self._members.is_full(self.count) and (stay_hashed or not self._try_dense()):
+        if self.members.is_full(self.count) and (stay_hashed or not self._try_dense()):
             self._use_hash(wanted)  # at least doubled, being a power of two
 
     def expect(self, more: int, greatest: tuple[int, ...]) -> None:
@@ -258,7 +243,7 @@ class Table:
         self.end_tally()
         if len(self.rows) < self.count + more:
             self._reserve(self.count + more)
-        if not self._members.is_dense:
+        if not self.members.is_dense:
             low, high = self._range()
             self._use_dense(np.minimum(low, 0), np.maximum(high, greatest), self.count + more)
 
@@ -274,16 +259,14 @@ class Table:
             raise TableFullError(f"more than {_MAX_ROWS} facts in one relation")
         capacity = min(max(capacity, 64), _MAX_ROWS)
         ask_for(self.count * (self.arity * self.rows.itemsize + self.state.itemsize))
-        rows = np.empty((capacity, self.arity), self.rows.dtype)
+        rows, state = np.empty((capacity, self.arity), self.rows.dtype), np.empty(capacity, np.uint16)
         rows[: self.count] = self.rows[: self.count]
-        self.rows = rows
-        state = np.empty(capacity, np.uint16)
         state[: self.count] = self.state[: self.count]
-        self.state = state
+        self.rows, self.state = rows, state  # both or, if memory is short, neither
 
     def _make_fit(self, batch: Batch, start: int, n: int) -> None:
         """Changes the representation so that it can hold the values of the tuples start … n."""
-        if self._members.is_dense:
+        if self.members.is_dense:
             if not self._use_dense(*self._ample_range(batch, start, n)):
                 self._use_hash(self.count)
         else:
@@ -294,8 +277,8 @@ class Table:
 
         A column that outgrew its range gets more than it needs, so that rebuilding is rare.
         """
-        known = self._members.high
-        low, high = self._members.low.copy(), known.copy()
+        known = self.members.high
+        low, high = self.members.low.copy(), known.copy()
         tuples.range_of_batch(batch, start, n, low, high)
         spare = np.where(known < 1024, known + 1, known // 8)
         return low, np.where(high > known, np.maximum(high, known + spare), high)
@@ -308,8 +291,8 @@ class Table:
 
     def _range(self) -> tuple[Numbers, Numbers]:
         """The least and the greatest value of each column, or what a representation allows for."""
-        if self._members.is_dense:
-            return self._members.low, self._members.high
+        if self.members.is_dense:
+            return self.members.low, self.members.high
         low = np.full(self.arity, INT64.max, np.int64)
         high = np.full(self.arity, INT64.min, np.int64)
         tuples.range_of_rows(self.rows, 0, self.count, low, high)
@@ -325,20 +308,29 @@ class Table:
         if not (self.wide or all(int(h) <= INT32.max for h in high)):
             return False
         ask_for(possible_tuples(high) // 8 if self._form is Form.BITMAP else 4 * possible_tuples(high))
-        self._members.release()
-        self._members = (Bitmap if self._form is Form.BITMAP else DirectRows).of(self, high)
+        self._release_members()
+        self.members = (Bitmap if self._form is Form.BITMAP else DirectRows).of(self, high)
         return True
 
     def _use_hash(self, capacity: int) -> None:
-        ask_for(HashedRows.size_for(max(capacity, self.count)) - self._members.nbytes)
-        self._members.release()
-        self._members = HashedRows(self, capacity)
+        ask_for(HashedRows.size_for(max(capacity, self.count)) - self.members.nbytes)
+        self._release_members()
+        self.members = HashedRows(self, capacity)
+
+    def _release_members(self) -> None:
+        """Frees the memory of a representation ahead of building another, unless readers may need it, or an update that fails then."""
+        if not self.latch.shared:
+            self.members.release()
+
+    def find_rows(self) -> None:
+        """Will find rows from now on."""
+        self._need_rows()
 
     def _need_rows(self, *, at_all_times: bool = True) -> None:
         """Gives up the bitmap, which does not know rows, for good: a caller that asks for rows once will ask again."""
         self.end_tally()
         if self._form is Form.BITMAP:
-            members = self._members
+            members = self.members
             is_bitmap = isinstance(members, Bitmap)
             if at_all_times or is_bitmap:
                 self._form = Form.ROWS
@@ -353,9 +345,16 @@ class Table:
         rows = np.empty((len(self.rows), self.arity), np.int64)
         rows[: self.count] = self.rows[: self.count]
         self.rows = rows
-        if not self._members.is_dense:
-            self._members.low.fill(INT64.min)
-            self._members.high.fill(INT64.max)
+        if not self.members.is_dense:
+            self.members.low.fill(INT64.min)
+            self.members.high.fill(INT64.max)
+
+    def copy_states(self) -> None:
+        """Leaves the array of states to those who have captured it."""
+        ask_for(self.count * self.state.itemsize)
+        state = np.empty(len(self.state), np.uint16)
+        state[: self.count] = self.state[: self.count]
+        self.state = state
 
     # ── States ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -379,42 +378,3 @@ class Table:
     def set_bits_between(self, first: int, end: int, bits: int) -> None:
         """Puts the rows first … end into the datasets `bits`."""
         self.state[first : min(end, self.count)] |= np.uint16(bits)
-
-    def filter(self, rows: Rows, view: Truth | None) -> Rows:
-        """Those of the rows that satisfy the view, in order; the argument itself if there is no view."""
-        if view is None:
-            return rows
-        rows = as_rows(rows)
-        out = np.empty(len(rows), np.int32)
-        return out[: row_kernels.filter_rows(self.state, rows, view, out)]
-
-    def scan(self, view: Truth | None, first: int = 0, end: int | None = None, chunk: int = 1 << 17) -> Iterator[Rows]:
-        """The rows first … end that satisfy the view, ascending, in chunks (each a new array).
-
-        `end` is fixed at the first step; states are read as the chunks are made.
-        """
-        end = self.count if end is None else min(end, self.count)
-        while first < end:
-            if view is None:
-                stop = min(end, first + chunk)
-                yield np.arange(first, stop, dtype=np.int32)
-                first = stop
-                continue
-            out = np.empty(min(chunk, end - first), np.int32)
-            first, m = row_kernels.scan_rows(self.state, first, end, view, out)
-            if m:
-                yield out[:m]
-
-    # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def gather(self, column: int, rows: Rows, out: Batch, to: int) -> None:
-        """out[to, i] = the column's value in row rows[i]."""
-        row_kernels.gather_rows(self.rows, column, rows, out, to)
-
-    def take(self, rows: Rows) -> Batch:
-        """The tuples of the rows, as a batch."""
-        rows = as_rows(rows)
-        out = np.empty((self.arity, len(rows)), np.int64)
-        for column in range(self.arity):
-            row_kernels.gather_rows(self.rows, column, rows, out, column)
-        return out
