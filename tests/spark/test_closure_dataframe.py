@@ -17,11 +17,13 @@ import pytest
 import evermat
 from evermat.columns.schemes.interval_scheme import ClosedRelation
 from evermat.columns.schemes.union_scheme import UnionOfRelations
+from evermat.columns.state.update import Update
 from evermat.columns.storage.selection import KEPT, domain_of
 from evermat.spark import closure_dataframe, dataframes
 from evermat.spark.closure_dataframe import expand_sent, expanded_frame
 from evermat.testing import state_of
 from tests.support.environment import LASTING, LONG
+from tests.support.frozen_tables import FrozenTables
 from tests.support.schemes import use_schemes
 
 pytestmark = pytest.mark.spark
@@ -117,11 +119,12 @@ def materialised(seed: int, monkeypatch: pytest.MonkeyPatch) -> evermat.Material
 
 
 def table_of(facts: Any) -> Any:
-    return facts._engine.state.tables[facts._relation.name]
+    rows = facts._rows()
+    return rows._reading.table(rows.relation.name)
 
 
 def frame_of(spark: Any, facts: Any) -> Any:
-    return expanded_frame(spark, facts._relation, table_of(facts), facts._dictionary)
+    return expanded_frame(spark, facts._rows().relation, table_of(facts), facts._rows().dictionary)
 
 
 def rows_of(frame: Any) -> Counter[tuple[Any, ...]]:
@@ -132,13 +135,13 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | float) else int(value)
 
 
-def without_spark(facts: Any) -> Counter[tuple[Any, ...]]:
-    """What tasks and the driver would produce."""
-    closures, others = closure_dataframe._leaves(table_of(facts).scheme)
+def without_spark(facts: Any, table: Any = None) -> Counter[tuple[Any, ...]]:
+    """What tasks and the driver would produce from a table, or that of the facts."""
+    closures, others = closure_dataframe._leaves((table_of(facts) if table is None else table).scheme)
     found: Counter[tuple[Any, ...]] = Counter()
-    for batch in closure_dataframe._listed_facts(closures, others, facts._relation, facts._dictionary):
+    for batch in closure_dataframe._listed_facts(closures, others, facts._rows().relation, facts._rows().dictionary):
         found.update(zip(*(column.to_pylist() for column in batch.columns), strict=True))
-    for flipped, expansion in closure_dataframe._expansions(closures, facts._relation, facts._dictionary):
+    for flipped, expansion in closure_dataframe._expansions(closures, facts._rows().relation, facts._rows().dictionary):
         sent = pickle.loads(pickle.dumps(expansion))
         for number in range(len(sent.shares)):
             for batch in sent.batches(number):
@@ -162,6 +165,9 @@ class Squares:
 
     def leaves(self) -> tuple[Squares]:
         return (self,)
+
+    def frozen(self, rows: Any, freeze: Any) -> Squares:
+        return self
 
     def as_closure(self) -> None:
         return None
@@ -226,7 +232,7 @@ def test_a_third_scheme_needs_no_change_here(monkeypatch: pytest.MonkeyPatch) ->
     assert isinstance(table_of(m["closed"]).scheme, ClosedRelation)
     assert isinstance(table_of(m["near"]).scheme, UnionOfRelations)
     assert isinstance(table_of(m["all"]).scheme, UnionOfRelations)
-    table_of(m["s"]).scheme = Squares(6)
+    state_of(m).tables["s"].scheme = Squares(6)
     squares = {(x, x * x) for x in range(6)}
     expected = {"s": squares, "near": squares | {*edges}, "all": squares | {*m["closed"]} | {(7, 49)}}
     for name, facts in expected.items():
@@ -255,12 +261,35 @@ def test_every_fact_is_produced_once(monkeypatch: pytest.MonkeyPatch, seed: int)
         assert without_spark(m[name]) == Counter(set(m[name])), name
 
 
+@pytest.mark.parametrize("seed", range(25 if LONG else 3))
+def test_frozen_tables_have_what_was_committed(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """Also those that are captured in the middle of an update, and read after it."""
+    m = materialised(seed, monkeypatch)
+    frozen, expected = [], []
+    commit = Update.commit
+
+    def committing(update: Update, *result: Any) -> None:
+        frozen.append(FrozenTables(state_of(m).tables))
+        commit(update, *result)
+
+    monkeypatch.setattr(Update, "commit", committing)
+    for change in range(3):
+        expected.append({name: Counter(m[name]) for name in (*CLOSURES, *UNIONS)})
+        m.update(random_facts(100 * seed + change + 1), random_facts(seed))
+    assert expected[0] != expected[1]
+    for tables, facts in zip(frozen, expected, strict=True):
+        for name, counted in facts.items():
+            assert without_spark(m[name], tables.by_name[name]) == counted, name
+
+
 def test_shares_are_balanced(monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     monkeypatch.setattr(closure_dataframe, "_SHARE", 500)
     m = chain(100)
     closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
-    ((flipped, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    ((flipped, expansion),) = closure_dataframe._expansions(
+        closures, m["p"]._rows().relation, m["p"]._rows().dictionary
+    )
     assert not flipped and len(expansion.shares) == 10
     assert sum(share.pairs for share in expansion.shares) == 4950
     assert all(350 <= share.pairs <= 650 for share in expansion.shares)
@@ -275,7 +304,7 @@ def test_long_texts_make_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"{i}" * 100 for i in range(10)]
     m = program.materialise({"e": list(pairwise(texts))})
     closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
-    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._rows().relation, m["p"]._rows().dictionary)
     assert expansion.chunk == 10
     assert without_spark(m["p"]) == Counter(set(m["p"]))
 
@@ -289,7 +318,7 @@ def test_every_fact_is_a_row(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         facts = m[name]
         assert len(facts)
         frame = frame_of(spark, facts)
-        assert frame.schema == dataframes.to_frame(spark, facts.to_arrow(), facts._relation).schema
+        assert frame.schema == dataframes.to_frame(spark, facts.to_arrow(), facts._rows().relation).schema
         wanted.update((name, str(x), str(y)) for x, y in facts)
         texts.append(frame.selectExpr(f"'{name}'", "string(x)", "string(y)"))
     assert rows_of(reduce(lambda one, other: one.union(other), texts)) == wanted
@@ -377,7 +406,7 @@ def test_pieces_become_what_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     use_schemes(monkeypatch)
     m = chain(20)
     closures, _ = closure_dataframe._leaves(table_of(m["p"]).scheme)
-    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._relation, m["p"]._dictionary)
+    ((_, expansion),) = closure_dataframe._expansions(closures, m["p"]._rows().relation, m["p"]._rows().dictionary)
     sent = pickle.dumps(expansion, protocol=5)
     pieces = [(0, place, sent[place * 100 :][:100]) for place in range(-(-len(sent) // 100))]
     random.Random(1).shuffle(pieces)

@@ -84,7 +84,9 @@ try:
             assert set(m.query("p(1, x)")) == {(2,), (3,)}
             if where == "pivot":
                 continue
+            derived, views = m["p"].to_spark(spark).where("x = 1"), m.create_views(spark, "before_")
             change = m.update(insert={"e": spark.sql("select 3 x, 4 y")}, delete={"e": [(1, 2)]}, algorithm="dred-c")
+            assert derived.count() == 2 and spark.table(views["p"]).count() == 3
             assert set(change.inserted["p"]) == {(2, 4), (3, 4)} and set(change.deleted["p"]) == {(1, 2), (1, 3)}
             assert set(m["far"]) == set() and (2, 4) in m["p"] and (1, 2) not in m["p"]
             assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(2, 3), (2, 4), (3, 4)}

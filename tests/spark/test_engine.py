@@ -90,7 +90,10 @@ def test_files_that_vanish_are_missed(spark: Any, tmp_path: Path) -> None:
         shutil.rmtree(folder)
         with pytest.raises(evermat.ResourceError) as error:
             m.update(insert={"road": [("b", 1.5)]})
-        assert str(error.value).startswith("error[E620]: Spark could not load road: FileNotFoundError: ")
+        assert str(error.value) == (
+            f"error[E600]: cannot write `{folder.parent}`: No such file or directory\n"
+            "  = note: it is needed to exchange facts"
+        )
         folder.mkdir()
         with pytest.raises(evermat.ResourceError) as error:
             m.query("town(x)")

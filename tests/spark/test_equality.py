@@ -203,13 +203,15 @@ def test_literals_of_different_value(either: Engine) -> None:
     text = ".prefix e: <http://e/> y = z :- e:age(x, y), e:age(x, z)."
     age, one, other = "<http://e/age>", *(f'"{n}"^^<http://www.w3.org/2001/XMLSchema#integer>' for n in ("1", "01"))
     message = r'E382.*"1" and "2" would be equal, but are literals of different values'
-    with pytest.raises(evermat.DataError, match=message):
+    with pytest.raises(evermat.DataError, match=message) as error:
         either.materialise(text, {age: [(A, '"1"'), (A, '"2"')]})
+    assert "follows from `" in str(error.value)
     m = either.materialise(text, {age: [(A, one), (A, other), (B, '"1"'), (C, '"2"')]})
     before = facts_of(m)
     assert m.names(one) == [other, one]
-    with pytest.raises(evermat.DataError, match=message):
+    with pytest.raises(evermat.DataError, match=message) as error:
         m.update(insert={SAME_AS: [(A, D), (B, C)]})
+    assert "follows from `" in str(error.value)
     assert facts_of(m) == before
     assert (m.names(A), m.names(one)) == ([A], [other, one])
     m.update(insert={SAME_AS: [(A, D)]}, delete={age: [(A, other)]})

@@ -30,6 +30,7 @@ path(x, z) :- path(x, y), edge(y, z).
 def both(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a command in memory and on Spark; both must end alike."""
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     monkeypatch.setattr("evermat.cli.progress._LINE_SECONDS", 1e9)
 
     def run(*arguments: object, output: Path | None = None) -> Done:
@@ -116,6 +117,7 @@ def test_formats_and_folders(both: Any) -> None:
 
 def test_a_uri(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     Path("in").mkdir()
     Path("in/edge.facts").write_text("a\tb\nb\tc\n", encoding="utf-8")
     program = write_program()
@@ -136,6 +138,7 @@ def test_a_uri(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyP
 
 def test_states_are_the_same(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     Path("edge.facts").write_text("a\tb\nb\tc\n", encoding="utf-8")
     Path("more.tsv").write_text("+\tedge\tc\td\n-\tedge\ta\tb\n", encoding="utf-8")
     for engine in ("memory", "spark"):
@@ -148,6 +151,7 @@ def test_states_are_the_same(spark: Any, evermat_command: Evermat, monkeypatch: 
 
 def test_stats(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     Path("edge.facts").write_text("a\tb\n", encoding="utf-8")
     assert evermat_command("run", write_program(), "--engine", "spark", "--stats", "stats.json").code == 0
     stats = json.loads(Path("stats.json").read_text(encoding="utf-8"))
@@ -160,6 +164,7 @@ def test_nothing_is_left_behind(
     spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     scratch = tmp_path / "scratch"
     for content, code in (("a\tb\n", 0), ("a\n", 3)):
         Path("edge.facts").write_text(content, encoding="utf-8")
@@ -171,6 +176,7 @@ def test_a_task_whose_result_is_missing_is_noticed(
     spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     monkeypatch.setattr("evermat.spark.input.plan.Outcome.of", classmethod(lambda cls, row: cls(1, "", "", 0, 0)))
     Path("edge.facts").write_text("a\tb\n", encoding="utf-8")
     done = evermat_command("run", write_program(), "--engine", "spark")
@@ -182,6 +188,7 @@ TABLE = CLOSURE.replace(".input edge", '.input edge(IO=table, name="{name}")')
 
 def test_tables(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'").createOrReplaceTempView("edges")
     assert evermat_command("run", write_program(TABLE.format(name="edges")), "--engine", "spark") == (0, "", "")
     assert Path("path.csv").read_text(encoding="utf-8") == "a\tb\na\tc\nb\tc\n"
@@ -197,6 +204,7 @@ def test_tables(spark: Any, evermat_command: Evermat, monkeypatch: pytest.Monkey
 
 def test_databases(spark: Any, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.spark.session", lambda **_: nullcontext(spark))
+    monkeypatch.setattr("evermat.spark.stores_classes", lambda _: False)  # the session goes on
     url = "jdbc:derby:memory:evermat;create=true"
     rows = spark.sql("SELECT 'a' x, 'b' y UNION ALL SELECT 'b', 'c'")
     rows.write.jdbc(

@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import evermat
@@ -124,6 +125,27 @@ def test_limits(where: str, limits: dict[str, Any], message: str, spark: Any, tm
     assert caught.value.problems[0].message == message
     assert time.monotonic() - begun < 30
     assert list((tmp_path / "scratch").iterdir()) == []
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+
+
+# One task looks at ten thousand million pairs, and finds nothing.
+HEAVY = """
+.decl a(x:number)
+.decl b(x:number)
+.decl r(x:number)
+r(x) :- a(x), b(y), x + y < 0 - 1.
+"""
+
+
+@pytest.mark.parametrize("where", PLACES if LONG else PLACES[:1])
+def test_a_limit_ends_a_task_that_is_busy(where: str, spark: Any) -> None:
+    numbers = pa.table({"x": range(100_000)})
+    begun = time.monotonic()
+    with pytest.raises(evermat.LimitError, match=r"the limit of 4\.0 seconds is reached"):
+        evermat.Program.parse(HEAVY).materialise(
+            {"a": numbers, "b": numbers}, engine=spark, place=where, limit_seconds=4.0
+        )
+    assert time.monotonic() - begun < 30
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
 

@@ -32,7 +32,7 @@ from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
 from evermat.runtime import materialise, placement, spark_engine
 from evermat.runtime.inputs import FactSources
-from evermat.spark.engine import connected_components, equality_state, fact_sets, rules, transfer
+from evermat.spark.engine import connected_components, fact_sets, rename_jobs, rules, transfer
 from evermat.spark.engine.closure_access import ClusterAccess
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
 from evermat.spark.engine.job_runner import Cluster, Stage
@@ -59,10 +59,12 @@ class InProcessCluster(Cluster):
         check: Callable[[], None] = lambda: None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        self.rng, self.scratch, self.buckets = rng, scratch, buckets
-        self.check, self.progress = check, progress
-        self.jobs, self._known, self._has_failed = 0, set(), False
-        self.folder = scratch.folder("facts")
+        self.rng = rng
+        nothing: Any = None  # in the place of the session
+        super().__init__(nothing, scratch, buckets, check, progress)
+
+    def _own_session(self, spark: Any) -> Any:
+        return spark
 
     def close(self) -> None:
         """There is no session."""
@@ -70,7 +72,7 @@ class InProcessCluster(Cluster):
     def execute(
         self, what: str, tasks: int, stages: Sequence[Stage], look: Callable[[], None] = lambda: None
     ) -> list[Any]:
-        self.jobs += 1
+        self.count_job()
         self._look = look
         inputs = [[pa.record_batch({"id": pa.array([number], pa.int64())})] for number in range(tasks)]
         try:
@@ -88,10 +90,10 @@ class InProcessCluster(Cluster):
         found: list[list[pa.RecordBatch]] = [[] for _ in inputs]
         for number in self.rng.sample(range(len(inputs)), len(inputs)):
             if self.rng.random() < 0.2:
-                before = set(self.folder.iterdir())
+                before = _written_by(stage)
                 self._run_task(packed, number, inputs[number])
-                for file in set(self.folder.iterdir()) - before:
-                    file.unlink()
+                for file in _written_by(stage) - before:
+                    Path(file).unlink()
             found[number] = self._run_task(packed, number, inputs[number])
         return found
 
@@ -166,7 +168,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (rules, "_SMALL", 0),  # many tasks divide the work
             (rules, "_PER_TASK", few),  # even more tasks
             (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
-            (equality_state, "_SMALL", 0),  # many tasks rename terms
+            (rename_jobs, "_SMALL", 0),  # many tasks rename terms
             (fact_sets, "_MOST_FILES", 2),  # files are put together all the time
             (derive, "_FLUSH", few),  # a task sends the same head more than once
             (worker, "_PACKED", few),
@@ -218,8 +220,8 @@ def assert_files_right(m: Materialisation) -> None:
     sets_of_facts = {state.given, state.explicit, state.materialised}
     if passing_of(m) is not None:
         sets_of_facts |= {passing_of(m).inserted, passing_of(m).gained, passing_of(m).met}
-    if state.representatives is not None:
-        sets_of_facts.add(state.representatives._named)
+    if state.version.expansion is not None:
+        sets_of_facts |= set(state.version.expansion._named.values())
     for held in sets_of_facts:
         for name in m.program.relations:
             added, gone = held.files(name)
@@ -243,6 +245,12 @@ def _rows(m: Materialisation, name: str, files: Sequence[FactFile]) -> list[tupl
             assert set(buckets_of(batch, shape, buckets, state_of(m).dictionary).tolist()) <= {file.bucket}
             found += [tuple(batch[:, i].tolist()) for i in range(batch.shape[1])]
     return found
+
+
+def _written_by(stage: Stage) -> set[str]:
+    """The files in the folder of a job, if this is the stage that has one: jobs of other threads have others."""
+    folder = getattr(stage, "folder", None)
+    return set() if folder is None else _files(Path(folder))
 
 
 def _files(folder: Path) -> set[str]:

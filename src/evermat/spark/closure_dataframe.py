@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from evermat.columns import Batch, ClosedRelation, Dictionary, Leaf, Scheme, Table
+    from evermat.columns import Batch, ClosedRelation, Dictionary, Leaf, ReadableTable, Scheme
     from evermat.language import Relation, Type
 
 _PAIRS = 1 << 17  # of a batch
@@ -141,7 +141,7 @@ def expand_sent(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 # --- in the driver -----------------------------------------------------------------------------------------
 
 
-def expanded_frame(spark: SparkSession, relation: Relation, table: Table, dictionary: Dictionary) -> DataFrame:
+def expanded_frame(spark: SparkSession, relation: Relation, table: ReadableTable, dictionary: Dictionary) -> DataFrame:
     """The current facts of a relation that is stored by a scheme, as the DataFrame that `dataframes.to_frame` returns.
 
     Facts that are not pairs of a closure, such as rows of tables or of any other scheme, come from the driver.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
@@ -24,7 +25,7 @@ from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import ArrowFileFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
-from evermat.spark.jobs import essential
+from evermat.spark.jobs import essential, is_connect
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ _DRIVER_HELP = (
     "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
 )
 _SHOWN = 10  # errors of one frame that are reported
+# What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
+_viewed: dict[tuple[str, str], DataFrame] = {}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -46,8 +49,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def is_dataframe(facts: object) -> bool:
     """Whether an object is a DataFrame of Spark, classic or Connect; without an imported pyspark there is none."""
-    module = sys.modules.get("pyspark.sql")
-    return module is not None and isinstance(facts, module.DataFrame)
+    module = sys.modules.get("pyspark.sql")  # another thread may be importing it right now: then there is none yet
+    return isinstance(facts, getattr(module, "DataFrame", ()))
 
 
 def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
@@ -214,7 +217,8 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
 
     # PySpark writes the stack trace of every exception to it; created otherwise, it would not take what PySpark passes.
     log = PySparkLogger.getLogger("SQLQueryContextLogger")
-    was_disabled, log.disabled = log.disabled, True
+    own = threading.get_ident()
+    log.addFilter(silence := lambda record: record.thread != own)
     try:
         made = frame()
         _ = made.schema
@@ -226,7 +230,7 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
         # The Java stack trace would reveal secrets, and does not help.
         raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
     finally:
-        log.disabled = was_disabled
+        log.removeFilter(silence)
     return made
 
 
@@ -294,5 +298,7 @@ def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str,
         taken.add(name.lower())
         quoted = "`" + name.replace("`", "``") + "`"
         frame.createOrReplaceTempView(quoted)
+        if is_connect(frame.sparkSession):
+            _viewed[frame.sparkSession.session_id, name.lower()] = frame
         views[relation] = name if _PLAIN_NAME.fullmatch(name) else quoted
     return views

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
@@ -10,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
@@ -18,6 +20,9 @@ from evermat.spark.scratch import no_exchange
 _Result = TypeVar("_Result")
 
 _DESCRIPTION = "spark.job.description"  # a property of the thread
+_configuring = threading.Lock()
+#: for each session the settings that are changed: by how many blocks, and the value before
+_changed: WeakKeyDictionary[Any, dict[str, tuple[int, str | None]]] = WeakKeyDictionary()
 _GLANCE = 0.1  # seconds between two looks at a job
 _REPORT = 0.5  # seconds between two reports: each asks the JVM about every stage
 _FAREWELL = 5.0  # seconds for a cancelled job to end
@@ -50,16 +55,25 @@ def named(spark: Any, text: str) -> Iterator[None]:
 
 @contextmanager
 def configured(spark: Any, settings: Mapping[str, str]) -> Iterator[None]:
-    """Changes settings of a session within the block."""
-    before = {name: spark.conf.get(name, None) for name in settings}
+    """Changes settings of a session within the block. Of blocks of several threads that overlap, the last one to end changes them back."""
+    with _configuring:
+        changed = _changed.setdefault(spark, {})
+        for name in settings:
+            blocks, before = changed.get(name) or (0, spark.conf.get(name, None))
+            changed[name] = blocks + 1, before
     try:
         for name, value in settings.items():
             spark.conf.set(name, value)
         yield
     finally:
-        with suppress(Exception):  # the JVM may have ended: an exception of the block matters more
-            for name, old in before.items():
-                spark.conf.unset(name) if old is None else spark.conf.set(name, old)
+        with _configuring:
+            for name in settings:
+                blocks, before = changed.pop(name)
+                if blocks > 1:
+                    changed[name] = blocks - 1, before
+                    continue
+                with suppress(Exception):  # the JVM may have ended: an exception of the block matters more
+                    spark.conf.unset(name) if before is None else spark.conf.set(name, before)
 
 
 def run_named(
@@ -111,7 +125,7 @@ def run_watched(
         except BaseException as error:  # noqa: BLE001  # the waiting thread raises it
             ended.set_exception(error)
 
-    tasks = _Tasks(context) if context is not None and progress is not None else None
+    tasks = _Tasks(context, tag) if context is not None and progress is not None else None
     thread = InheritableThread(target=run, session=spark, name="evermat-spark", daemon=True)
     thread.start()
     try:
@@ -134,20 +148,20 @@ def run_watched(
 
 
 class _Tasks:
-    """The number of finished tasks, in all jobs since this was created."""
+    """The number of finished tasks, in all jobs with a tag."""
 
-    def __init__(self, context: Any) -> None:
-        self._tracker = context.statusTracker()
-        self._foreign = set(self._tracker.getActiveJobsIds())
+    def __init__(self, context: Any, tag: str) -> None:
+        self._tracker, self._context, self._tag = context.statusTracker(), context, tag
 
     def text(self) -> str:
         """`3 of 8 tasks`, or nothing if no job runs."""
         done = total = 0
         try:
+            own = set(self._context._jsc.sc().statusTracker().getJobIdsForTag(self._tag))  # noqa: SLF001
             stages = {
                 stage
                 for job in self._tracker.getActiveJobsIds()
-                if job not in self._foreign and (known := self._tracker.getJobInfo(job)) is not None
+                if job in own and (known := self._tracker.getJobInfo(job)) is not None
                 for stage in known.stageIds
             }
             for stage in stages:

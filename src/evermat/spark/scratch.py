@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 from uuid import uuid4
 
-from evermat.core import Problem, ResourceError
+from evermat.core import Problem, ResourceError, this_process
 from evermat.core import error_catalogue as errors
 
 
@@ -27,6 +27,7 @@ class Scratch:
 
     def __init__(self, within: Path | None = None) -> None:
         self.path = temporary_folder("evermat-", within)
+        self._process = this_process()
 
     def folder(self, name: str) -> Path:
         """A new folder; the name only helps people who list it."""
@@ -44,7 +45,9 @@ class Scratch:
             raise no_exchange(self.path, error.strerror or str(error)) from error
 
     def close(self) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Deletes the folder, unless this is a child of the process that made it."""
+        if not self._process.is_parent:
+            shutil.rmtree(self.path, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -80,22 +79,21 @@ class Pairs:
             Target(name, shape, combined("-", ARRIVED, into.expression(name)))
             for name, shape in zip(names, shapes, strict=True)
         ]
-        path = Path(cluster.folder) / f"graph-{uuid4().hex}.npz"
         what = f"close {', '.join(names)[:60]}"
-        try:
+        with cluster.results() as folder:
+            path = Path(folder) / "graph.npz"
             graph = self._written(path, shapes[0])
             stays = all(shape.home == (int(member.flipped),) for shape, member in zip(shapes, members, strict=True))
             if stays:  # facts are in the bucket of their source
                 home = Shape((shapes[0].texts[int(members[0].flipped)],), (0,))
-                here = ExpandLocallyTask(graph, tuple(targets), home, str(cluster.folder), cluster.buckets)
+                here = ExpandLocallyTask(graph, tuple(targets), home, folder, cluster.buckets)
                 found, figures = context.execute(what, cluster.buckets, [here], len(targets))
                 context.report(figures, "closure")
             else:
                 channels = [Channel(shape, number) for number, shape in enumerate(shapes)]
                 first = ExpandClosureTask(tuple(channels), cluster.buckets, cluster.buckets, graph)
                 found = context.run(Job(what, targets, channels, tasks=cluster.buckets, first=first), "closure")
-        finally:
-            path.unlink(missing_ok=True)
+            path.unlink()
         return dict(zip(names, found, strict=True))
 
     def _written(self, path: Path, shape: Shape) -> GraphFile:

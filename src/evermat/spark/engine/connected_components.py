@@ -151,7 +151,7 @@ class _Stars:
 
     def _run_watched(self, action: Callable[[], _Result]) -> _Result:
         cluster = self._cluster
-        cluster.jobs += 1
+        cluster.count_job()
         check, what = cluster.checking(self._run.look), f"find {self._what}"
         return run_named(cluster.session, what, action, cluster.scratch.path, progress=cluster.progress, check=check)
 

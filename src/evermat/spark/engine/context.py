@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evermat.engine import Jobs
+from evermat.engine import Jobs, Run
 from evermat.spark.engine.job_runner import Cluster, Found, Job, Stage, total_rows
 from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
@@ -21,6 +21,7 @@ class EngineContext:
     """The cluster that runs jobs, the shapes of facts, and the run that records figures.
 
     Invariant: `shapes` has every relation that a set or a rule of the state mentions; a file stays in its bucket.
+    One thread uses it at a time: a reader has a context of its own, see `beside`.
     """
 
     def __init__(self, cluster: Cluster, shapes: dict[str, Shape], jobs: Jobs) -> None:
@@ -28,6 +29,12 @@ class EngineContext:
         self.undefined: Counter[int] = Counter()  # bindings dropped, by the position of the rule
         self.sizes: FactSet | None = None  # the set whose counts are the sizes of relations
         self.sent = self.sent_bytes = 0  # facts that tasks have sent to other tasks
+
+    def beside(self, run: Run, sizes: FactSet) -> EngineContext:
+        """A context for reading beside this one: with a run and figures of its own, on the same cluster."""
+        made = EngineContext(self.cluster, dict(self.shapes), Jobs(run))
+        made.sizes = sizes
+        return made
 
     def size(self, name: str) -> int:
         """Estimated number of facts of a relation."""

@@ -6,7 +6,7 @@ Proofs are not searched here: B/F≈ checks a few facts at a time, and every ste
 from __future__ import annotations
 
 from evermat.columns import UnionFind
-from evermat.engine import NormalRules
+from evermat.engine import DifferentValuesError, NormalRules
 from evermat.spark.engine.equality_state import Representatives
 from evermat.spark.engine.fact_sets import FactSet, View
 from evermat.spark.engine.rules import Bag, Rules
@@ -70,6 +70,13 @@ class Again(Known):
         rules = NormalRules(stratum.written, union_find.normal)
         super().__init__(representatives, union_find, held, held | below, rules, stratum)
         self._update, self._stratum = update, stratum
+
+    def merge(self, delta: View) -> View | None:
+        try:
+            return super().merge(delta)
+        except DifferentValuesError:
+            self.adopt()  # why that follows is asked of the facts of the update
+            raise
 
     def adopt(self) -> None:
         """Replaces the old materialisation and its renaming by the new ones."""

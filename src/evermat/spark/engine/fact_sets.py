@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from evermat.language import Stratum
@@ -121,22 +122,24 @@ class _Restricted(View):
         return sum(self._view.count(name) for name in names if (name in self._relations) == self._inside)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, eq=False)
 class _Parts:
-    """The facts of one relation in a set: the added ones without the removed ones, which are among them."""
+    """The facts of one relation in a set: the added ones without the removed ones, which are among them. Sets share it."""
 
     added: tuple[FactFile, ...] = ()
     removed: tuple[FactFile, ...] = ()
-    known: Expression | None = None  # the same object until the facts change, so that tasks read it once
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return total_rows(self.added) - total_rows(self.removed)
 
+    @cached_property
     def expression(self) -> Expression | None:
-        if self.known is None and self.rows:
-            self.known = combined("-", Files(self.added), files_of(self.removed))
-        return self.known
+        """The same object until the facts change, so that tasks read it once."""
+        return combined("-", Files(self.added), files_of(self.removed)) if self.rows else None
+
+
+_NOTHING = _Parts()
 
 
 class FactSet(View):
@@ -148,23 +151,21 @@ class FactSet(View):
         self._parts: dict[str, _Parts] = {}
 
     def expression(self, name: str) -> Expression | None:
-        parts = self._parts.get(name)
-        return None if parts is None else parts.expression()
+        return self._parts.get(name, _NOTHING).expression
 
     @property
     def names(self) -> Iterable[str]:
         return [name for name, parts in self._parts.items() if parts.rows]
 
     def count(self, name: str) -> int:
-        parts = self._parts.get(name)
-        return 0 if parts is None else parts.rows
+        return self._parts.get(name, _NOTHING).rows
 
     def _counts(self, names: Iterable[str]) -> int:
         return sum(map(self.count, names))
 
     def files(self, name: str) -> tuple[tuple[FactFile, ...], tuple[FactFile, ...]]:
         """The files of added and of removed facts of a relation."""
-        parts = self._parts.get(name, _Parts())
+        parts = self._parts.get(name, _NOTHING)
         return parts.added, parts.removed
 
     def add(self, facts: View | Bag | Counting) -> FactSet:
@@ -194,13 +195,14 @@ class FactSet(View):
 
     def append(self, name: str, files: Sequence[FactFile]) -> None:
         """Adds files with facts that are not in the set; many small files are compacted."""
-        parts, buckets = self._parts.setdefault(name, _Parts()), self.context.cluster.buckets
-        parts.added, parts.known = (*parts.added, *files), None
-        if len(parts.added) > _MOST_FILES * buckets:
-            half = total_rows(parts.added) / buckets / 2
-            large = [file for file in parts.added if file.rows > half]
-            if small := [file for file in parts.added if file.rows <= half]:
-                parts.added = (*large, *self.context.compact(name, small))
+        before, removed = self.files(name)
+        added, buckets = (*before, *files), self.context.cluster.buckets
+        if len(added) > _MOST_FILES * buckets:
+            half = total_rows(added) / buckets / 2
+            large = [file for file in added if file.rows > half]
+            if small := [file for file in added if file.rows <= half]:
+                added = (*large, *self.context.compact(name, small))
+        self._parts[name] = _Parts(added, removed)
 
     def replace(self, facts: View) -> bool:
         """Replaces all facts by others, and returns whether there are any."""
@@ -224,27 +226,28 @@ class FactSet(View):
         new = self.context.evaluate("commit insertions", added)
         removed_now = self.context.evaluate("commit deletions", removed)
         for name in names:
-            parts = self._parts.setdefault(name, _Parts())
-            parts.removed = tuple(removed_now[name].facts) if name in removed_now else ()
-            parts.known = None
+            removed_files = tuple(removed_now[name].facts) if name in removed_now else ()
+            self._parts[name] = _Parts(self.files(name)[0], removed_files)
             if name in new:
                 self.append(name, new[name].facts)
-            self._drop_removed(name, parts)
+            self._drop_removed(name)
 
     def remove(self, facts: FactSet) -> None:
         """Removes facts that are in the set. Only `change` may add any of them again."""
         for name in facts.names:
-            parts = self._parts[name]
-            parts.removed, parts.known = (*parts.removed, *facts.only_added(name)), None
-            self._drop_removed(name, parts)
-            if len(parts.removed) > _MOST_FILES * self.context.cluster.buckets:
-                parts.removed, parts.known = tuple(self.context.compact(name, parts.removed)), None
+            added, removed = self.files(name)
+            self._parts[name] = _Parts(added, (*removed, *facts.only_added(name)))
+            self._drop_removed(name)
+            added, removed = self.files(name)
+            if len(removed) > _MOST_FILES * self.context.cluster.buckets:
+                self._parts[name] = _Parts(added, tuple(self.context.compact(name, removed)))
 
-    def _drop_removed(self, name: str, parts: _Parts) -> None:
+    def _drop_removed(self, name: str) -> None:
         """Rewrites the facts of a relation without removed ones, if these are many."""
-        if 2 * total_rows(parts.removed) > total_rows(parts.added):
-            found = self.context.evaluate("rewrite a set", {name: parts.expression()})
-            parts.added, parts.removed, parts.known = tuple(found[name].facts) if name in found else (), (), None
+        added, removed = self.files(name)
+        if 2 * total_rows(removed) > total_rows(added):
+            found = self.context.evaluate("rewrite a set", {name: self.expression(name)})
+            self._parts[name] = _Parts(tuple(found[name].facts)) if name in found else _NOTHING
 
     def only_added(self, name: str) -> tuple[FactFile, ...]:
         """The files of a relation of which no facts were removed."""
@@ -256,17 +259,16 @@ class FactSet(View):
         """Replaces the facts of some relations by those of another set, in the same files."""
         for name in names:
             if name in other._parts:
-                self._parts[name] = replace(other._parts[name])
+                self._parts[name] = other._parts[name]
 
     def copy(self) -> FactSet:
         made = FactSet(self.name, self.context)
-        made.share(self, self._parts)
+        made.take_over(self)
         return made
 
     def take_over(self, other: FactSet) -> None:
         """Replaces all facts by those of another set."""
-        self._parts = {}
-        self.share(other, other._parts)
+        self._parts = dict(other._parts)
 
     def drop(self, names: Iterable[str]) -> None:
         """Removes all facts of some relations."""

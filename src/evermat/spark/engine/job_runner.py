@@ -1,20 +1,28 @@
-"""The driver's side of jobs over buckets: one job computes any number of targets, and reports their files."""
+"""The driver's side of jobs over buckets: one job computes any number of targets, and reports their files.
+
+Several threads may run jobs at once. The files of a job are in a folder of their own: if it fails, the folder is deleted, and with it what tasks
+wrote of which the driver has no report.
+"""
 
 from __future__ import annotations
 
+import shutil
+import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 
 from evermat.columns import Batch, Dictionary
-from evermat.core import Problem, ResourceError, allow_pandas, check_stop
+from evermat.core import Problem, Process, ResourceError, allow_pandas, check_stop, this_process
 from evermat.core import error_catalogue as errors
+from evermat.spark.engine.frame_pins import FramePins
 from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GroupTask, InputFile, LoadTask
 from evermat.spark.engine.tasks.merge import MergeTask, Target
 from evermat.spark.engine.tasks.serialization import (
@@ -94,16 +102,54 @@ class Cluster:
         check: Callable[[], None] = check_stop,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        allow_pandas()
-        self.session = spark.newSession()
-        for name, value in _SETTINGS.items():
-            self.session.conf.set(name, value)
+        self.session = self._own_session(spark)
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress
         self.jobs = 0
-        self._known: set[str] = set()  # paths of files that are referred to
-        self._has_failed = False
+        self._counting = threading.Lock()
+        self._failed: set[Path] = set()  # folders of failed jobs, whose cancelled tasks may have run on for a while
         self.folder = scratch.folder("facts")
+        self.frame_pins = FramePins()
+
+    def _own_session(self, spark: SparkSession) -> SparkSession:
+        allow_pandas()
+        session = spark.newSession()
+        for name, value in _SETTINGS.items():
+            session.conf.set(name, value)
+        return session
+
+    @contextmanager
+    def results(self) -> Iterator[str]:
+        """A new folder for the files of a job, which are adopted within the block; if it raises an error they are deleted.
+
+        Raises:
+            ResourceError: it cannot be made.
+        """
+        self.frame_pins.release()
+        for left in list(self._failed):
+            self._discard(left)
+        folder = self.folder / f"job-{uuid4().hex[:12]}"
+        with self.scratch.writing():
+            folder.mkdir()
+        try:
+            yield str(folder)
+        except BaseException:
+            self._discard(folder)
+            raise
+        with suppress(OSError):  # it has files
+            folder.rmdir()
+
+    def _discard(self, folder: Path) -> None:
+        """Deletes the folder of a failed job; later again, if a task has written to it meanwhile."""
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            self._failed.add(folder)
+        else:
+            self._failed.discard(folder)
+
+    def count_job(self) -> None:
+        with self._counting:
+            self.jobs += 1
 
     def write(
         self, shape: Shape, facts: Batch, dictionary: Dictionary, amounts: Amounts | None = None
@@ -121,10 +167,9 @@ class Cluster:
             ResourceError: Spark failed, the scratch folder is full, or the driver does not see the executors' files.
         """
         channels, targets = tuple(job.channels), tuple(job.targets)
-        merge_task = MergeTask(targets, channels, str(self.folder), self.buckets, receives=bool(channels))
-        stages: list[Stage] = [merge_task]
+        stages: list[Stage] = []
         if any(channel.groups is not None for channel in channels):
-            stages.insert(0, GroupTask(channels, self.buckets))
+            stages.append(GroupTask(channels, self.buckets))
         if job.first is not None:
             stages.insert(0, job.first)
         elif job.inputs:
@@ -132,10 +177,12 @@ class Cluster:
         elif channels:
             stages.insert(0, DeriveTask(channels, self.buckets, job.tasks, tuple(job.derivations)))
         tasks = job.tasks if channels else self.buckets
-        return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
+        with self.results() as folder:
+            stages.append(MergeTask(targets, channels, folder, self.buckets, receives=bool(channels)))
+            return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
 
     def gather(self, rows: Iterable[Any], targets: int) -> tuple[list[Found], Figures]:
-        """Collects the outcomes of tasks with so many targets."""
+        """Collects the outcomes of tasks with so many targets, within the block of their `results`."""
         found = [Found() for _ in range(targets)]
         figures = Figures()
         for row in rows:
@@ -157,20 +204,13 @@ class Cluster:
 
         `look` is called again and again meanwhile, and raises to stop the job: limits and signals hold for the caller.
         """
-        self.jobs += 1
-        if self._has_failed:  # cancelled tasks may have run on for a while
-            self._sweep()
+        self.count_job()
         frame = self.session.range(0, tasks, 1, tasks)
         for stage in stages[:-1]:
             frame = frame.mapInArrow(stage.__call__, SENT).repartitionById(self.buckets, "bucket")
         frame = frame.mapInArrow(stages[-1].__call__, OUTCOME)
         check = self.checking(look)
-        try:
-            return run_named(self.session, what, frame.collect, self.scratch.path, progress=self.progress, check=check)
-        except BaseException:
-            self._has_failed = True
-            self._sweep()
-            raise
+        return run_named(self.session, what, frame.collect, self.scratch.path, progress=self.progress, check=check)
 
     def checking(self, look: Callable[[], None]) -> Callable[[], None]:
         """A check that also calls `look`."""
@@ -188,28 +228,24 @@ class Cluster:
                 with suppress(Exception):  # the server may have ended already
                     end()
 
-    def _sweep(self) -> None:
-        """Deletes files that the driver does not know: they are from tasks of a failed job."""
-        with suppress(OSError):  # the folder may be the reason of the failure
-            for path in self.folder.iterdir():
-                if str(path) not in self._known:
-                    _remove(str(path), self._known)
-
     def adopt(self, file: FactFile) -> FactFile:
         """Has a file that a task has written deleted when nothing refers to it any more."""
         try:
             Path(file.path).stat()
         except OSError as error:
             raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path})) from error
-        self._known.add(file.path)
-        weakref.finalize(file, _remove, file.path, self._known)
+        weakref.finalize(file, _remove, Path(file.path), self.folder, this_process())
         return file
 
 
-def _remove(path: str, known: set[str]) -> None:
-    known.discard(path)
+def _remove(path: Path, root: Path, process: Process) -> None:
+    """Deletes a file, and the folder of its job if it was the last one there; not in a process that was forked from that of the cluster."""
+    if process.is_parent:
+        return
     with suppress(OSError):
-        Path(path).unlink()
+        path.unlink()
+        if path.parent != root:
+            path.parent.rmdir()
 
 
 def total_rows(files: Sequence[FactFile]) -> int:

@@ -99,12 +99,13 @@ def _restore(context: EngineContext, relations: Sequence[Stored]) -> list[Restor
     count = min(len(sources), cluster.buckets)
     opening = OpenTask(tuple(relations), sources, cluster.buckets, count)
     names = ", ".join(stored.relation.name for stored in relations)
-    stages: list[Stage] = [opening, RestoreTask(opening, str(cluster.folder))]
-    rows = cluster.execute(f"open {names[:60]}", count, stages, context.jobs.run.look)
-    found, _ = cluster.gather(rows, 2 * len(relations))  # before errors are raised, so that unneeded files are deleted
-    for row in rows:
-        if row["what"] == "problem":
-            raise _error(bytes(row["payload"]))
+    with cluster.results() as folder:
+        stages: list[Stage] = [opening, RestoreTask(opening, folder)]
+        rows = cluster.execute(f"open {names[:60]}", count, stages, context.jobs.run.look)
+        for row in rows:
+            if row["what"] == "problem":
+                raise _error(bytes(row["payload"]))
+        found, _ = cluster.gather(rows, 2 * len(relations))
     made = []
     for explicit, materialised in zip(found[::2], found[1::2], strict=True):
         apart = {file.bucket for file in materialised.facts}
@@ -293,8 +294,9 @@ def describe(context: EngineContext, wanted: Sequence[Described], most_together:
     for together in _portions([described.most for described in wanted], most_together):
         some = tuple(wanted[i] for i in together)
         names = ", ".join(described.relation.name for described in some)
-        task = DescribeTask(some, str(cluster.folder))
-        found, _ = context.execute(f"describe {names[:60]}", cluster.buckets, [task], len(some))
+        with cluster.results() as folder:
+            task = DescribeTask(some, folder)
+            found, _ = context.execute(f"describe {names[:60]}", cluster.buckets, [task], len(some))
         yield [one.facts for one in found]
 
 

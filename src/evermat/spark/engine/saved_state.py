@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 
 from evermat.algebra import Counters
 from evermat.columns import saved_numbers
-from evermat.core import StateError
 from evermat.engine import Difference, SavedRows, saved_rows
 from evermat.language import Program, Type
 from evermat.spark.engine.context import EngineContext
@@ -105,21 +104,11 @@ def _restored(
     counters: Mapping[str, Counters],
 ) -> dict[str, Restored]:
     """The facts of all relations of a version, and the wanted counters."""
-
-    def stored() -> list[Stored]:
-        return [
-            _stored(store, number, program, name, shapes[name], counters.get(name, Counters.NONE))
-            for name in program.relations
-        ]
-
-    wanted = stored()
-    while True:
-        try:
-            return dict(zip(program.relations, restore(context, wanted), strict=True))
-        except StateError:
-            before, wanted = wanted, stored()  # a vacuum may have replaced files by others
-            if [one.files for one in before] == [one.files for one in wanted]:
-                raise
+    wanted = [
+        _stored(store, number, program, name, shapes[name], counters.get(name, Counters.NONE))
+        for name in program.relations
+    ]
+    return dict(zip(program.relations, restore(context, wanted), strict=True))
 
 
 def _stored(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -69,13 +68,16 @@ def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
 def frame_of(
     view: View, relation: Relation, spark: SparkSession, columns: Sequence[int] = (), names: Expression | None = None
 ) -> DataFrame:
-    """The facts of a relation as a DataFrame over the current files, which it keeps; expanded in `columns` if there are `names`."""
+    """The facts of a relation as a DataFrame over the current files; expanded in `columns` if there are `names`.
+
+    The files are kept as long as it exists, a DataFrame that is derived from it, or a view.
+    """
     context, expression = view.context, view.expression(relation.name)
     shape, buckets = context.shapes[relation.name], context.cluster.buckets
     facts = Files(()) if expression is None else expression
     showing = ScanTask(relation, shape, facts, buckets, tuple(columns), names)
     frame = from_tasks(spark, relation, showing.__call__, buckets)
-    weakref.finalize(frame, lambda _files: None, (expression, names))  # files are deleted when nothing refers to them
+    context.cluster.frame_pins.keep(frame, (expression, names))
     return frame
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,9 +15,11 @@ from evermat.plan import pivots
 from evermat.spark.engine.closure_access import ClusterAccess
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.equality_state import Representatives
+from evermat.spark.engine.expansion import Expansion
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
 from evermat.spark.engine.job_runner import Cluster
 from evermat.spark.engine.rules import Rules
+from evermat.spark.engine.snapshot import Version
 from evermat.spark.engine.tasks.serialization import Shape
 
 if TYPE_CHECKING:
@@ -61,10 +64,12 @@ class StratumRules(BaseStratumRules[Rules]):
 class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
     """All facts of a program, in files.
 
-    Invariant: a file is written once and never changed; it is deleted when no set, counter or expression refers to it any more.
+    Invariant: a file is written once and never changed; it is deleted when no set, counter, expression or version refers to it any more.
+    Readers take `version` and nothing else of it, beside an update too, whose commit replaces that by one assignment.
     """
 
     context: EngineContext
+    version: Version
     schemes = "plain"
     sums_counts = True
     checks_equality = False  # each step of a search for proofs would be a job, or several: recomputing takes less
@@ -95,6 +100,7 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         self.strata = [StratumRules(stratum, self.context, self.representatives) for stratum in program.strata]
         if kept is not None:
             self._take_over(kept, shared)
+        self.publish()
 
     def _take_over(self, kept: State, shared: Sequence[str]) -> None:
         """Shares the facts and counters of a state; counters stay valid for strata that are the same."""
@@ -110,6 +116,24 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         ):
             counter.files = {name: files for name, files in others.files.items() if name in shared}
         self.share_counters(kept)
+
+    def publish(self, change: tuple[Expansion, View, View] | None = None) -> None:
+        """Makes the facts as they are now the version that is read from now on, by one assignment.
+
+        `change` has the expansion before an update, and what the update has deleted from expanded facts and inserted.
+        """
+        explicit = self.explicit.copy()
+        given = explicit if self.given is self.explicit else self.given.copy()
+        materialised = self.materialised.copy()
+        names = self.representatives
+        expansion = None if names is None else names.expansion(materialised, frozen=True)
+        if expansion is not None and change is not None:
+            expansion.count_on(*change)
+        undefined = Counter(self.context.undefined)
+        self.version = Version(
+            self.program, self.context, self.dictionary, given, explicit, materialised, expansion, undefined
+        )
+        self.cluster.frame_pins.release()
 
     def changed_rules(self, kept: State) -> tuple[Rules, Rules]:
         """The rules of `kept` that were removed from the program, and those that were added."""
@@ -134,7 +158,8 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
     @property
     def nbytes(self) -> int:
         """Bytes of all files of facts and amounts."""
-        sets = [files for s in (self.given, self.explicit, self.materialised) for n in s.names for files in s.files(n)]
+        now = self.version  # whose files exist as long as this refers to them
+        sets = [files for s in (now.given, now.explicit, now.materialised) for n in s.names for files in s.files(n)]
         counts = [*self.nonrecursive_counter.files.values(), *self.recursive_counter.files.values()]
         paths = {file.path for files in [*sets, *counts] for file in files}
         return sum(Path(path).stat().st_size for path in paths)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 _SPOKEN_BY_JAVA = ("py4j.", "pyspark.errors.exceptions.captured")
 
 _running: Running | None = None
+_blocks = 0  # of `session`, that use a JVM which one of them has started: the last one to end stops it
+#: held while Spark starts: another thread gets a session of the same one. `close_session` never waits for it: it may be called at any time
+_opening = threading.Lock()
 
 
 @contextmanager
@@ -37,8 +41,12 @@ def session(
     Raises:
         ResourceError: as `open_session`, or an exception of Spark ends the block.
     """
-    before = _running
-    spark = open_session(master=master, memory=memory, conf=conf, name=name)
+    global _blocks  # noqa: PLW0603
+    with _opening:
+        opens = _running is None or _blocks > 0
+        spark = _opened(master, memory, conf, name)
+        shares = opens and _running is not None
+        _blocks += shares
     well = False
     try:
         yield spark
@@ -54,8 +62,11 @@ def session(
             raise ResourceError(Problem(errors.SPARK_FAILED, details)) from None
         raise
     finally:
-        if _running is not before:
-            close_session(well=well)
+        if shares:
+            with _opening:
+                _blocks -= 1
+                if not _blocks:
+                    close_session(well=well)
 
 
 def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], name: str = "evermat") -> SparkSession:
@@ -69,6 +80,12 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
         ProgramError: the master or a setting is misspelled.
         ResourceError: Spark cannot be started, or there is no cluster at that address.
     """
+    with _opening:
+        return _opened(master, memory, conf, name)
+
+
+def _opened(master: str | None, memory: int, conf: Mapping[str, str], name: str) -> SparkSession:
+    """As `open_session`; one thread at a time."""
     global _running  # noqa: PLW0603
     check_master(master)
     check_settings(conf)
@@ -96,9 +113,11 @@ def open_session(*, master: str | None, memory: int, conf: Mapping[str, str], na
         raise
 
 
-def stores_classes() -> bool:
-    """Whether closing the session takes longer this once, so that later ones start faster."""
-    return _running is not None and _running.archive is not None and _running.archive.missing
+def stores_classes(spark: SparkSession) -> bool:
+    """Whether closing a session stops Spark, and takes longer this once so that later ones start faster."""
+    return (
+        _running is not None and _running.spark is spark and _running.archive is not None and _running.archive.missing
+    )
 
 
 def close_session(*, well: bool = False) -> None:
@@ -113,10 +132,19 @@ def close_session(*, well: bool = False) -> None:
     atexit.unregister(close_session)
 
 
+def _forget() -> None:
+    global _running, _blocks, _opening
+    _running, _blocks, _opening = None, 0, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)  # the JVM is the parent's
+
+
 def _active() -> Any:
     """The existing SparkSession of this process, or None; PySpark is not loaded for that."""
     module = sys.modules.get("pyspark.sql")
-    return None if module is None else module.SparkSession._instantiatedSession  # noqa: SLF001
+    made = getattr(module, "SparkSession", None)  # while another thread imports the module it may not be there yet
+    return None if made is None else made._instantiatedSession  # noqa: SLF001
 
 
 def _another(conf: Mapping[str, str]) -> SparkSession:

@@ -60,20 +60,22 @@ def saturate_by_pivot(
     names = list(stratum.relations)
     read = _read(stratum)
     expressions = {name: e for name in {*names, *read} if (e := state.materialised.expression(name)) is not None}
-    closing = PivotTask(
-        program=_only(state.program, rules, expressions.keys() | set(names) | read),
-        shapes=dict(state.context.shapes),
-        expressions=expressions,
-        delta={name: e for name in names if (e := delta.expression(name)) is not None},
-        counted=counted,
-        room=_ROOM if run.limits.facts is None else min(_ROOM, run.limits.facts),
-        rounds=None if run.limits.rounds is None else max(run.limits.rounds - run.rounds, 0),
-        folder=str(state.cluster.folder),
-        buckets=state.cluster.buckets,
-        tasks=1 if whole else state.cluster.buckets,
-    )
-    rows = state.cluster.execute(f"close {', '.join(names)[:60]}", closing.tasks, [closing], run.look)
-    found, figures = state.cluster.gather(rows, len(names))
+    cluster, tasks = state.cluster, 1 if whole else state.cluster.buckets
+    with cluster.results() as folder:
+        closing = PivotTask(
+            program=_only(state.program, rules, expressions.keys() | set(names) | read),
+            shapes=dict(state.context.shapes),
+            expressions=expressions,
+            delta={name: e for name in names if (e := delta.expression(name)) is not None},
+            counted=counted,
+            room=_ROOM if run.limits.facts is None else min(_ROOM, run.limits.facts),
+            rounds=None if run.limits.rounds is None else max(run.limits.rounds - run.rounds, 0),
+            folder=folder,
+            buckets=cluster.buckets,
+            tasks=tasks,
+        )
+        rows = cluster.execute(f"close {', '.join(names)[:60]}", tasks, [closing], run.look)
+        found, figures = cluster.gather(rows, len(names))
     left = FactSet("left", state.context)
     for name, one in zip(names, found, strict=True):
         if one.facts:
