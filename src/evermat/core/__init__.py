@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from evermat.core.arguments import (
         check_facts,
         check_function,
+        check_position,
         check_type,
         count_argument,
+        integer_argument,
         memory_argument,
         memory_size,
+        path_argument,
         path_arguments,
         seconds_argument,
         wrong_argument,
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
         KEPT_COUNTERS,
         MATERIALISE_ALGORITHMS,
         PLACEMENTS,
+        SAVED_POSITIONS,
         SCHEME_POLICIES,
         UPDATE_ALGORITHMS,
         WHICH,
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
         KeptCounters,
         MaterialiseAlgorithm,
         Placement,
+        SavedPositions,
         SchemePolicy,
         UpdateAlgorithm,
         Which,
@@ -55,6 +60,7 @@ if TYPE_CHECKING:
     )
     from evermat.core.deferred_signals import (
         Deliver,
+        await_completion,
         completing,
         held_back,
         holds_back,
@@ -70,6 +76,7 @@ if TYPE_CHECKING:
         Problem,
         ProgramError,
         ResourceError,
+        SandboxError,
         StateError,
         collected_errors,
         count_of,
@@ -80,12 +87,37 @@ if TYPE_CHECKING:
     from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems, reported
+    from evermat.core.process import Process, this_process
     from evermat.core.pull_iterator import pulled
+    from evermat.core.sandbox import (
+        check_input,
+        check_output,
+        check_own_files,
+        is_sandboxed,
+        is_uri,
+        library_input,
+        make_folder,
+        named_at,
+        open_input,
+        open_output,
+        refuse_input,
+        replace_output,
+        sandboxed,
+    )
     from evermat.core.source import GENERATED, Source, Span
-    from evermat.core.standard_streams import open_standard_streams, standard_input, standard_output
+    from evermat.core.standard_streams import (
+        awaiting_reader,
+        awaits_reader_since,
+        open_standard_streams,
+        standard_input,
+        standard_output,
+    )
     from evermat.core.timing import PhaseTimer
+    from evermat.core.traceback_trim import public_class, without_internals
     from evermat.core.watch import (
+        LOOK_EVERY,
         Guard,
+        Watch,
         ask_for,
         awaited,
         check_stop,
@@ -94,8 +126,10 @@ if TYPE_CHECKING:
         noticed_at,
         passed_limit,
         register_stop_check,
+        unwatched,
         watched,
         watched_each,
+        within_limits,
     )
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

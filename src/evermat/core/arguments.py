@@ -10,6 +10,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from os import PathLike
+from pathlib import Path
 from typing import Any, cast
 
 from evermat.core.error_catalogue import COMMAND_LINE
@@ -45,6 +46,20 @@ def check_facts(name: str, value: object) -> None:
     check_type(name, value, Mapping, "a mapping from relations to facts")
 
 
+def integer_argument(name: str, value: Any, use: str = "an integer") -> int:
+    """An integer, also one of numpy, as an int; anything else is a `TypeError`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise wrong_type(name, value, use)
+    return operator.index(value)
+
+
+def check_position(name: str, value: Any) -> None:
+    """Raises a `TypeError` if an argument is neither None nor the name of a stream and a position in it."""
+    is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(text, str) for text in value)
+    if value is not None and not is_pair:
+        raise TypeError(f"`{name}` is {value!r}: use a tuple of two texts, the name of a stream and its position")
+
+
 def count_argument(name: str, value: Any, least: int = 0) -> int | None:
     """A number of things as an int; None is no number.
 
@@ -55,9 +70,7 @@ def count_argument(name: str, value: Any, least: int = 0) -> int | None:
     if value is None:
         return None
     use = f"an integer that is at least {least}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise wrong_type(name, value, use)
-    count = operator.index(value)
+    count = integer_argument(name, value, use)
     if count < least:
         raise wrong_argument(f"`{name}` is {count}: use {use}")
     return count
@@ -107,6 +120,12 @@ def memory_size(text: str) -> int:
     if size <= 0:
         raise wrong_argument(f"`{text}` is not a size of memory: write a number with k, m, g or t behind it")
     return size
+
+
+def path_argument(name: str, value: Any) -> Path:
+    """A path; a `TypeError` if it is none."""
+    check_type(name, value, (str, PathLike), "a path")
+    return Path(value)
 
 
 def path_arguments(name: str, given: Any) -> list[str | PathLike[str]]:

@@ -26,6 +26,7 @@ Entailment: TypeAlias = Literal["rdfs", "owl2rl"]
 EqualityMode: TypeAlias = Literal["auto", "rewrite", "axiomatise", "off"]
 Inconsistency: TypeAlias = Literal["refuse", "allow"]
 EngineName: TypeAlias = Literal["spark", "memory"]
+SavedPositions: TypeAlias = Literal["refuse", "keep", "reset"]
 Which: TypeAlias = Literal["all", "asserted", "inferred"]
 AnswerFormat: TypeAlias = Literal["table", "csv", "jsonl", "parquet"]
 ChangesFormat: TypeAlias = Literal["tsv", "jsonl", "parquet"]
@@ -143,6 +144,15 @@ INCONSISTENCIES = Choices(
     Inconsistency,
     {"refuse": "it is an error", "allow": "it is a fact of the relation `inconsistent`"},
 )
+SAVED_POSITIONS = Choices(
+    "positions",
+    SavedPositions,
+    {
+        "refuse": "a state that has positions is an error",
+        "keep": "the state keeps them",
+        "reset": "they are removed, and streams take their files again",
+    },
+)
 WHICH = Choices(
     "facts", Which, {"all": "all facts", "asserted": "explicit facts", "inferred": "facts that are only derived"}
 )
@@ -172,6 +182,7 @@ CHOICES = {
     "entailment": ENTAILMENTS,
     "equality": EQUALITY_MODES,
     "inconsistency": INCONSISTENCIES,
+    "positions": SAVED_POSITIONS,
     "facts": WHICH,
     "engine": ENGINES,
     "answer_format": ANSWER_FORMATS,

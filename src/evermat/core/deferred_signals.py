@@ -6,8 +6,11 @@ that handles signals by exceptions also registers a check, which long jobs call 
 
 from __future__ import annotations
 
+import atexit
+import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,6 +21,7 @@ from evermat.core.watch import unwatched
 Deliver: TypeAlias = Callable[[], None]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_EVERY = 0.02  # seconds
 _sections = 0  # of the main thread that hold signals back, one within the other
 
 
@@ -46,6 +50,7 @@ def held_back() -> Iterator[Deliver]:
             if callable(handler):
                 handler(code, frame)
             elif handler == signal.SIG_DFL:
+                await_completion()
                 signal.signal(code, signal.SIG_DFL)
                 signal.raise_signal(code)
 
@@ -68,20 +73,30 @@ def uninterrupted() -> Iterator[None]:
         yield
 
 
-_completing = 0
+_completing: list[tuple[int, int]] = []  # process and thread of each block that was entered and not left
 
 
 @contextmanager
 def completing() -> Iterator[None]:
-    """The process is not ended within the block by who gives up waiting for it: what it does must be complete or undone."""
-    global _completing  # noqa: PLW0603
-    _completing += 1
+    """The process is not ended within the block, in whatever thread: what it does must be complete or undone."""
+    own = os.getpid(), threading.get_ident()
+    _completing.append(own)
     try:
         yield
     finally:
-        _completing -= 1
+        _completing.remove(own)
 
 
 def is_completing() -> bool:
-    """Whether some thread is in such a block now."""
-    return _completing > 0
+    """Whether another thread of this process is in such a block; those of the process that it was forked from do not matter."""
+    own, me = os.getpid(), threading.get_ident()
+    return any(process == own and thread != me for process, thread in [*_completing])
+
+
+def await_completion() -> None:
+    """Returns when no other thread is in such a block."""
+    while is_completing():
+        time.sleep(_LOOK_EVERY)
+
+
+atexit.register(await_completion)  # for daemon threads, which the end of the interpreter would cut

@@ -149,6 +149,28 @@ BAD_KEEP = _kind(
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
 NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
+DOTS_IN_OUTPUT = _kind(
+    283,
+    "the name `{name}` of this output contains `..`",
+    "it may lie outside of the output directory, and is then refused with `--sandbox`",
+    warning=True,
+)
+NESTED_UPDATE = _kind(
+    290,
+    "a materialisation cannot be changed while this thread changes it",
+    "what an update reads or calls may read the materialisation, and sees it as it was before",
+)
+CLOSED = _kind(291, "this {what} is closed", "{why}")
+RELATION_REMOVED = _kind(292, "the program has no relation `{name}` any more", "a change of rules has removed it")
+FORKED = _kind(
+    293,
+    "a materialisation cannot be used in a process that was forked from the one that made it",
+    "locks and files belong to that process: open the state directory again, or start processes by `spawn`",
+)
+NO_STATE = _kind(
+    294, "this materialisation has no state directory", "`refresh` takes over versions that others write to a state"
+)
+OUTSIDE = _kind(295, "the sandbox does not let `{path}` be {what}: {why}", "{rule}")
 
 # --- 300-399: the data is wrong -----------------------------------------------------------------------------
 # {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.
@@ -212,6 +234,11 @@ MORE_DATA_ERRORS = _kind(329, "and {more}: only the first {limit} of `{path}` ar
 NO_SUCH_RELATION = _kind(330, "the program has no relation `{name}`")
 ROW_COLUMNS = _kind(331, "row {row} of the facts for `{relation}` has {found}, not {expected}")
 ROW_VALUE = _kind(332, "{value} in row {row}, column `{column}` of the facts for `{relation}` is not a {type}")
+TEXT_NOT_UTF8 = _kind(
+    333,
+    "byte {byte} of the text in {where} is not valid UTF-8",
+    "symbols, terms and the names of relations are UTF-8 texts",
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -258,7 +285,7 @@ MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is fo
 DIFFERENT_VALUES = _kind(
     382,
     "{first} and {second} would be equal, but are literals of different values",
-    "the facts and rules are inconsistent; nothing was changed",
+    "{why}; nothing was changed",
 )
 NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "create it by `spark.readStream`")
 STREAM_COLUMNS = _kind(
@@ -279,6 +306,9 @@ LIMIT_REACHED = _kind(
     400,
     "the limit of {limit} {what} is reached",
     "nothing was written, because the result is incomplete: raise the limit",
+)
+LIMIT_AFTER_WRITING = _kind(
+    401, "the limit of {limit} {what} is reached", "{written}; what comes after that is missing"
 )
 
 # --- 500-599: the state is locked or damaged ----------------------------------------------------------------

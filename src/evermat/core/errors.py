@@ -130,6 +130,14 @@ class ArgumentError(ProgramError, ValueError):
     """An argument of a call, or of the command line, has a value that it cannot have, or needs another argument."""
 
 
+class SandboxError(ProgramError):
+    """A program, data or a state names a file that the sandbox does not allow."""
+
+    def at(self, source: Source, span: Span | None) -> SandboxError:
+        """The same error, at a place if it has none yet."""
+        return SandboxError(p if p.source else replace(p, source=source, span=span) for p in self.problems)
+
+
 class DataError(EvermatError):
     """The data is wrong; nothing was changed."""
 

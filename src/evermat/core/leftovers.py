@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
 _paths: dict[Path, None] = {}
+os.register_at_fork(after_in_child=_paths.clear)  # they are the parent's
 
 
 def register_leftover(path: Path) -> None:

@@ -10,17 +10,21 @@ from pathlib import Path
 _PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 
 
-_statm: tuple[int, int] | None = None  # of which process, and the open file
+_statm: dict[
+    int, int
+] = {}  # the open file, by the process that it is about: one that was opened before a fork is about the other process
 
 
 def resident_bytes() -> int:
     """Memory in use by this process now (the peak, where the system tells only that)."""
-    global _statm  # noqa: PLW0603
     process = os.getpid()
     try:
-        if _statm is None or _statm[0] != process:  # a file that was opened before a fork is about the other process
-            _statm = process, os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-        return int(os.pread(_statm[1], 64, 0).split()[1]) * _PAGE
+        if (file := _statm.get(process)) is None:
+            opened = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+            file = _statm.setdefault(process, opened)
+            if file != opened:  # another thread was faster
+                os.close(opened)
+        return int(os.pread(file, 64, 0).split()[1]) * _PAGE
     except OSError:
         return peak_bytes()
 

@@ -1,7 +1,7 @@
 """Standard input, output and error, which the process that starts this one may have closed.
 
 Python has None in the place of a closed stream, and gives its number to the next file that is opened: what a library then prints goes into that
-file. `open_standard_streams` repairs both. `standard_input` and `standard_output` are for code that runs in any process.
+file. `open_standard_streams` repairs both. It also records when this process waits for who reads its output: a reader may never come. `standard_input` and `standard_output` are for code that runs in any process.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import errno
 import io
 import os
 import sys
-from contextlib import suppress
-from typing import Any, BinaryIO, TextIO, cast
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO, cast
 
 _CLOSED = "it is closed"
 _MODES = (
@@ -44,11 +47,45 @@ class _Closed(io.RawIOBase):
         raise OSError(errno.EBADF, _CLOSED)
 
 
-class _Lossy(io.TextIOWrapper):
-    """Standard error of a process that has to end as it would end if this could be written: what cannot be is dropped.
+_waits_since: float | None = None  # the main thread
 
-    Errors are dropped here and not below the buffer: the exception of a signal that arrives there would have the buffer write its text twice.
+
+@contextmanager
+def awaiting_reader() -> Iterator[None]:
+    """The block writes to a pipe or a terminal, whose reader may keep it waiting."""
+    global _waits_since  # noqa: PLW0603
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, _waits_since = _waits_since, time.monotonic()
+    try:
+        yield
+    finally:
+        _waits_since = before
+
+
+def awaits_reader_since() -> float | None:
+    """Since when the main thread has been waiting for a reader, by the clock `time.monotonic`."""
+    return _waits_since
+
+
+class _Awaiting(io.BufferedWriter):
+    """An output that records when it waits for its reader.
+
+    Nothing in Python is below the buffer: the exception of a signal that arrives there would have the buffer write its text twice.
     """
+
+    def write(self, data: Any) -> int:
+        with awaiting_reader():
+            return super().write(data)
+
+    def flush(self) -> None:
+        with awaiting_reader():
+            super().flush()
+
+
+class _Lossy(io.TextIOWrapper):
+    """Standard error of a process that has to end as it would end if this could be written: what cannot be is dropped."""
 
     def write(self, text: str) -> int:
         with suppress(OSError):
@@ -67,13 +104,21 @@ def open_standard_streams() -> None:
             os.fstat(number)
         except OSError:
             os.set_inheritable(os.open(os.devnull, mode), True)  # the lowest free number is this one
-    stdin, stdout, stderr = cast("tuple[TextIO | None, ...]", (sys.stdin, sys.stdout, sys.stderr))
+    stdin, stdout, stderr = cast("tuple[io.TextIOWrapper | None, ...]", (sys.stdin, sys.stdout, sys.stderr))
     if stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(_Closed(0)), encoding="utf-8")
-    if stdout is None:  # without a buffer: Python would write what is left in it when it ends, and complain again
+    if stdout is not None:
+        sys.stdout = io.TextIOWrapper(
+            _Awaiting(io.FileIO(1, "w", closefd=False)),
+            encoding=stdout.encoding,
+            errors=stdout.errors,
+            line_buffering=stdout.line_buffering,
+            write_through=stdout.write_through,
+        )
+    else:  # without a buffer: Python would write what is left in it when it ends, and complain again
         sys.stdout = io.TextIOWrapper(cast(BinaryIO, _Closed(1)), encoding="utf-8", write_through=True)
     encoding = "utf-8" if stderr is None else stderr.encoding
-    file = io.BufferedWriter(io.FileIO(2, "w", closefd=False))
+    file = _Awaiting(io.FileIO(2, "w", closefd=False))
     sys.stderr = _Lossy(file, encoding=encoding, errors="backslashreplace", line_buffering=True)
 
 

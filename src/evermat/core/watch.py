@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextvars import ContextVar, copy_context
 from threading import Event, Thread
 from typing import Protocol, TypeVar
 
 from evermat.core import error_catalogue as errors
+from evermat.core.arguments import memory_argument, seconds_argument
 from evermat.core.errors import LimitError, Problem
 from evermat.core.memory import resident_bytes
 
@@ -80,7 +81,7 @@ def ask_for(size: int) -> None:
 def awaited(compute: Callable[[], _Item]) -> _Item:
     """The result of a long call that does not ask itself, and does not hold the interpreter: it is left to itself if the job is to stop.
 
-    It must change nothing, and is done by a thread of its own.
+    It must change nothing, and is done by a thread of its own, for the same job.
     """
     found: list[_Item] = []
     failed: list[BaseException] = []
@@ -93,7 +94,7 @@ def awaited(compute: Callable[[], _Item]) -> _Item:
             failed.append(error)
         done.set()
 
-    Thread(target=run, name="evermat-call", daemon=True).start()
+    Thread(target=copy_context().run, args=(run,), name="evermat-call", daemon=True).start()
     while not done.wait(LOOK_EVERY):
         check_stop()
     if failed:
@@ -112,6 +113,19 @@ def watched(watch: Watch) -> Iterator[None]:
         with suppress(ValueError):
             _active.remove(watch)
         _current.reset(token)
+
+
+def within_limits(limit_seconds: float | None, memory: int | str | None) -> AbstractContextManager[None]:
+    """Has the block stop at the limits that a caller passes.
+
+    Raises:
+        ArgumentError: one has a value that it cannot have.
+        TypeError: one is of another type.
+    """
+    seconds, size = seconds_argument("limit_seconds", limit_seconds), memory_argument("memory", memory)
+    if seconds is None and size is None:
+        return nullcontext()  # the caller may end its own watch within the block
+    return watched(Guard(seconds, size))
 
 
 def passed_limit(resident: int | None = None) -> LimitError | None:

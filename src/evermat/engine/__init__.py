@@ -8,6 +8,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.engine import saved_rows
+    from evermat.engine.different_values import DifferentValuesError
     from evermat.engine.journal import Journal
     from evermat.engine.rules import BaseRules, BaseStratumRules, NormalRules, limited_to
     from evermat.engine.run import Jobs, Limits, Progress, Run

@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from evermat.algebra import TooManyInstancesError
-from evermat.core import Deliver, Guard, LimitError, count_argument, limit_error, memory_argument, seconds_argument
+from evermat.core import (
+    Deliver,
+    Guard,
+    LimitError,
+    count_argument,
+    limit_error,
+    memory_argument,
+    seconds_argument,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,10 +104,27 @@ class BaseState(ABC, Generic[FactsT, CounterT, StratumRulesT, RepresentativesT])
 StateT = TypeVar("StateT", bound=BaseState[Any, Any, Any, Any])
 
 
-class BaseSnapshot(Generic[StateT]):
-    """The facts of a state as they are now: valid until the next update is committed."""
+class _Readable(Protocol):
+    """What readers need of a state, or of a version of it."""
 
-    def __init__(self, state: StateT) -> None:
+    @property
+    def dictionary(self) -> Any: ...
+    @property
+    def given(self) -> Any: ...
+    @property
+    def materialised(self) -> Any: ...
+    @property
+    def representatives(self) -> Any: ...
+    def count_facts_of(self, name: str, /) -> int: ...
+
+
+ReadableT = TypeVar("ReadableT", bound=_Readable)
+
+
+class BaseSnapshot(Generic[ReadableT]):
+    """The facts of a state, for readers."""
+
+    def __init__(self, state: ReadableT) -> None:
         self._state, self._facts = state, state.materialised
 
     @property

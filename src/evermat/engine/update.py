@@ -139,6 +139,8 @@ class BaseUpdate(ABC, Generic[StateT, StratumRulesT, SetT, ListedT]):
         if self.journal.entries:
             self.journal.undo()
             self.state.refresh_rules()
+            if self.state.representatives is not None:
+                self.state.representatives.union_find.remember()
 
     def __enter__(self) -> Self:
         return self

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         MAX_NUMBER,
         MAX_UNSIGNED,
         MIN_NUMBER,
+        NEGATION,
         RANGES,
         Type,
         evaluate,
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
         format_float,
         holds,
         parse_float,
+        parse_integer,
     )
     from evermat.language.compile import compile_program, read_source
-    from evermat.language.literal_values import INTEGER_RANGES, canonical_term
+    from evermat.language.literal_values import NAME_REST, NAME_START, literal_value
     from evermat.language.model import (
         Apply,
         Atom,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         shared_relations,
         variables_of,
     )
+    from evermat.language.number_values import INTEGER_RANGES
     from evermat.language.patterns.closures import Closure, Copy, Member, find_copies
     from evermat.language.patterns.equality import (
         AXIOMATISE,

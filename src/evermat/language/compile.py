@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 
 from evermat.core import Problem, Problems, ProgramError, Source, Span
 from evermat.core import error_catalogue as errors
@@ -23,18 +25,22 @@ from evermat.language.syntax.ast import Clause, Literal, TypeDeclaration, Unread
 from evermat.language.syntax.parser import parse
 from evermat.language.terms import Value
 
+_STANDARD_INPUT = "-"
+
 
 def read_source(path: str | Path) -> Source:
-    """The text of a program in a file.
+    """The text of a program in a file, or `-` for standard input.
 
     Raises:
         ProgramError: the file cannot be read.
     """
+    standard = str(path) == _STANDARD_INPUT
     try:
-        data = Path(path).read_bytes()
+        data = sys.stdin.buffer.read() if standard else Path(path).read_bytes()
     except (OSError, ValueError) as error:  # the latter for a name that no file can have
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise ProgramError(Problem(errors.UNREADABLE, {"path": str(path), "why": why})) from None
+    path = "<stdin>" if standard else path
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -53,16 +59,26 @@ def compile_program(source: Source) -> Program:
         ProgramError: with all errors of the text.
     """
     problems = Problems(source)
-    with _collector_paused():
+    with collector_paused():
         program = typed_program(source, problems)  # without what is wrong: the rest is checked all the same
         finished = finish(program, problems)
         problems.raise_if_any()
         return finished
 
 
+_pause = Lock()  # held by the thread that has paused the collector; no other waits for it
+
+
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """A large program is many small objects that all stay: looking for garbage among them costs a quarter."""
+def collector_paused() -> Iterator[None]:
+    """A large program is many small objects that all stay: looking for garbage among them costs a quarter.
+
+    The collector is the process's. A pause that began in another thread is used as long as it lasts, and not made longer: else there would be no
+    end of it while threads compile one program after the other.
+    """
+    if not _pause.acquire(blocking=False):
+        yield
+        return
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -70,6 +86,7 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
+        _pause.release()
 
 
 def finish(program: Program, problems: Problems) -> Program:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evermat.core import Source, Span
-from evermat.language.builtins import ANY, FUNCTIONS, Type, format_float
+from evermat.language.builtins import ANY, FUNCTIONS, NEGATION, Type, format_float
 from evermat.language.terms import Value, quote
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class Apply:
     def __str__(self) -> str:
         if len(self.arguments) == 2 and FUNCTIONS[self.function].operator:
             return f"({self.arguments[0]} {self.function} {self.arguments[1]})"
-        name = "-" if self.function == "neg" else self.function
+        name = "-" if self.function == NEGATION else self.function
         return f"{name}({', '.join(map(str, self.arguments))})"
 
 

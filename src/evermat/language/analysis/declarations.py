@@ -228,6 +228,8 @@ class Names(Uses):
         rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
         if delimiter is not None and len(delimiter) != 1:
             self._bad(values["delimiter"], "a delimiter is one character")
+        if directive.keyword == ".output" and "filename" in values and ".." in values["filename"].value.split("/"):
+            self.problems.add(errors.DOTS_IN_OUTPUT, values["filename"].span, name=values["filename"].value)
         return Io(
             relation,
             medium=medium,

@@ -16,7 +16,17 @@ from evermat.core import error_catalogue as errors
 from evermat.language import model
 from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import FlatLiteral, FlatRule, Grouping
-from evermat.language.builtins import AGGREGATES, ANY, FUNCTIONS, NUMERIC, RANGES, TESTS, Type, fault_of_pattern
+from evermat.language.builtins import (
+    AGGREGATES,
+    ANY,
+    FUNCTIONS,
+    NEGATION,
+    NUMERIC,
+    RANGES,
+    TESTS,
+    Type,
+    fault_of_pattern,
+)
 from evermat.language.model import ANYTHING, Relation
 from evermat.language.syntax.ast import Atom, Call, Cast, Compare, Expression, Literal, Not, Var, Wildcard
 from evermat.language.terms import literal_term
@@ -209,7 +219,7 @@ class _Inference:
             found = str(len(arguments))
             self.problems.add(errors.FUNCTION_ARITY, call.span, name=call.function, expected=expected, found=found)
             return self._new()
-        operator = "-" if call.function == "neg" else call.function
+        operator = "-" if call.function == NEGATION else call.function
         shared = self._new(function.shared, _Reason("it takes part in `{}`", (operator,), call.span))
         for position, (argument, node) in enumerate(zip(call.arguments, arguments, strict=True)):
             possible = function.parameter(position)

@@ -24,28 +24,31 @@ class Rejected(Exception):  # noqa: N818
     """A token cannot stand where it stands."""
 
 
-class Automaton:
-    """Reads one statement after the other: `start`, `feed` for each token, `finish`."""
+class Tables:
+    """What the automaton does in each of its states; all parses, in any thread, read the same."""
 
     def __init__(self, lark: Lark) -> None:
         configuration = lark.parse_interactive().parser_state.parse_conf
         callbacks = configuration.callbacks
-        self._first = configuration.start_state
-        self._last = configuration.end_state
+        self.first = configuration.start_state
+        self.last = configuration.end_state
         # For each state and terminal: the state to shift to, or (rule's length, callback, rule's name) to reduce.
-        self._actions: dict[Any, dict[str, tuple[Any, ...]]] = {
+        self.actions: dict[Any, dict[str, tuple[Any, ...]]] = {
             state: {
                 name: (target,) if action is Shift else (len(target.expansion), callbacks[target], target.origin.name)
                 for name, (action, target) in actions.items()
             }
             for state, actions in configuration.states.items()
         }
-        self._states: list[Any] = []
-        self._values: list[Any] = []
 
-    def start(self) -> None:
-        self._states = [self._first]
-        self._values = []
+
+class Automaton:
+    """Reads one statement: `feed` for each token, then `finish`."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._actions, self._last = tables.actions, tables.last
+        self._states: list[Any] = [tables.first]
+        self._values: list[Any] = []
 
     def feed(self, token: Token) -> None:
         """Takes the next token.
@@ -110,9 +113,9 @@ def lark_parser() -> Lark:
 
 
 @cache
-def automaton() -> Automaton:
-    """The automaton; it keeps nothing between statements."""
-    return Automaton(lark_parser())
+def parse_tables() -> Tables:
+    """The tables of the grammar."""
+    return Tables(lark_parser())
 
 
 @cache

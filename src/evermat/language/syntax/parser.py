@@ -14,9 +14,8 @@ from lark.exceptions import UnexpectedToken
 
 from evermat.core import Problems, Source, Span
 from evermat.core import error_catalogue as errors
-from evermat.language.syntax import parse_tables
 from evermat.language.syntax.ast import Clause, Node, Statement
-from evermat.language.syntax.parse_tables import Rejected, lark_parser, lexer
+from evermat.language.syntax.parse_tables import Automaton, Rejected, lark_parser, lexer, parse_tables
 from evermat.language.syntax.syntax_errors import report
 from evermat.language.syntax.tokens import Token, Tokens
 from evermat.language.syntax.tree_builder import SyntaxProblem, span_of
@@ -58,8 +57,7 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
 def _read_statement(lark: Lark, tokens: Tokens) -> Any:
     """One statement. A clause ends with its dot, a directive where the next token cannot belong to it."""
     tokens.begin_statement()
-    automaton = parse_tables.automaton()
-    automaton.start()
+    automaton = Automaton(parse_tables())
     brackets = signs = 0  # open ones, and those in a row
     while True:
         token = tokens.peek()

@@ -8,6 +8,7 @@ from lark import Transformer
 
 from evermat.core import Kind, Span
 from evermat.core import error_catalogue as errors
+from evermat.language.builtins import NEGATION
 from evermat.language.syntax import ast
 from evermat.language.syntax.tokens import Token
 from evermat.language.terms import SAME_AS, BadEscapeError, literal_term, unescape
@@ -226,4 +227,4 @@ def _signed(sign: str, operand: ast.Expression, start: int) -> ast.Expression:
         return ast.Call(sign, [operand], span)
     if isinstance(operand, ast.Literal) and operand.kind in ("integer", "float"):
         return ast.Literal(operand.kind, -operand.value, span)  # type: ignore[operator]
-    return ast.Call("neg", [operand], span)
+    return ast.Call(NEGATION, [operand], span)
