@@ -12,7 +12,7 @@ from evermat.runtime import Engine
 
 def engine_of(m: Materialisation) -> Any:
     """The engine that holds the facts."""
-    return m._engine  # noqa: SLF001
+    return m._versions.pin().engine  # noqa: SLF001
 
 
 def state_of(m: Materialisation) -> Any:
@@ -22,7 +22,7 @@ def state_of(m: Materialisation) -> Any:
 
 def passing_of(m: Materialisation) -> Any:
     """What the last update of a stream has inserted last, because the next one deletes it."""
-    return m._passing  # noqa: SLF001
+    return m._versions._passing  # noqa: SLF001
 
 
 def held_facts(m: Materialisation, which: Which = "all") -> dict[str, set[tuple[Any, ...]]]:

@@ -114,6 +114,58 @@ def test_misspelt_names_are_program_errors_and_value_errors(argument: str, name:
         assert " not known: use '" in message(error.value)
 
 
+@pytest.mark.parametrize(
+    ("argument", "name", "meant"),
+    [
+        ("algorithm", "seminave", "seminaive"),
+        ("counters", "nonrecursiv", "nonrecursive"),
+        ("schemes", "plane", "plain"),
+        ("place", "clustr", "cluster"),
+        ("engine", "memroy", "memory"),
+        ("equality", "rewrit", "rewrite"),
+        ("entailment", "owlrl", "owl2rl"),
+        ("inconsistency", "alow", "allow"),
+    ],
+)
+def test_the_name_that_was_meant(argument: str, name: str, meant: str) -> None:
+    call: Any = evermat.Program.parse if argument in evermat.ProgramOptions.__annotations__ else PROGRAM.materialise
+    with pytest.raises(evermat.ProgramError) as error:
+        call(**{argument: name})
+    assert str(error.value).endswith(f"did you mean `{meant}`?")
+
+
+@pytest.mark.parametrize("memory", ["4x", "", 0, -1, "0g"])
+def test_limits_wherever_the_command_line_has_them(memory: Any, tmp_path: Path) -> None:
+    m = made()
+    m.save(tmp_path / "state")
+    (tmp_path / "o.nt").write_text("")
+    calls: list[Any] = [
+        lambda **limits: evermat.Program.parse("", **limits),
+        lambda **limits: evermat.Program.read(None, **limits),
+        lambda **limits: evermat.translate(tmp_path / "o.nt", **limits),
+        lambda **limits: evermat.query(tmp_path / "state", "a(x)", **limits),
+        lambda **limits: evermat.versions(tmp_path / "state", **limits),
+        lambda **limits: m.query("a(x)", **limits),
+        lambda **limits: m.query_batches("a(x)", **limits),
+        lambda **limits: m.update(**limits),
+        lambda **limits: m.stream([], **limits),
+        lambda **limits: m.update_files([], **limits),
+        lambda **limits: m.write_outputs(tmp_path, **limits),
+        lambda **limits: m.export(tmp_path / "x.nt", **limits),
+        lambda **limits: PROGRAM.materialise(**limits),
+    ]
+    for call in calls:
+        with pytest.raises(evermat.ArgumentError):
+            call(memory=memory)
+        with pytest.raises(evermat.ArgumentError):
+            call(limit_seconds=-1)
+        call(memory="400g", limit_seconds=100)
+    (tmp_path / "o.nt").write_text("<a:a> <a:b> <a:c> .\n" * 100_000)
+    for call in calls[2:3]:
+        with pytest.raises(evermat.LimitError):
+            call(memory="1k")
+
+
 # --- what only Spark or an ontology honours --------------------------------------------------------------------
 
 

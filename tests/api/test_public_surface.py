@@ -402,3 +402,17 @@ def test_the_blocks_about_states_and_streams_run(tmp_path: Path, monkeypatch: py
     folder = next(block for block in streams if "FolderStream" in block)
     exec(folder.replace('"changes/", m', '"changes/", m, once=True'), names)
     assert ("b", "c") in evermat.open("state")["path"]
+
+
+def test_the_blocks_about_threads_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, as they stand."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    blocks = _blocks("docs/threads.md")
+    assert len(blocks) >= 4
+    for block in blocks:
+        exec(block, names)
+    assert names["writer"].ident is not None
+    assert set(names["live"]["path"]) == {(1, 2), (2, 3), (1, 3)}
+    for reader in ("live", "reader", "m"):
+        names[reader].close()

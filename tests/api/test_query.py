@@ -191,16 +191,10 @@ def test_nothing_changes_by_asking() -> None:
     m.update(insert={"edge": [("d", "e")]}, delete={"edge": [("a", "b")]})
     before = everything(m)
     for text in ANSWERS:
-        if not re.search(r'"new"|cat|match', text):
-            m.query(text)
+        m.query(text)
     with pytest.raises(ProgramError):
         m.query("nope(x)")
-    assert everything(m) == before
-    for text in ANSWERS:
-        m.query(text)
-    after = everything(m)
-    assert after.pop("symbols") > before.pop("symbols")  # what a query computes
-    assert after == before
+    assert everything(m) == before  # what a query computes belongs to its answer
 
 
 # --- the oracle ----------------------------------------------------------------------------------------------

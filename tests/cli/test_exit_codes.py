@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,23 @@ def test_folders(folder: Path, evermat_command: Evermat) -> None:
     (folder / "in" / "edge.facts").write_text("7\t8\n")
     assert evermat_command("run", "closure.dl", "-F", "in", "-D", "made/out").code == 0
     assert (folder / "made" / "out" / "path.csv").read_text() == "7\t8\n"
+
+
+def standard_input(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+
+
+def test_a_program_on_standard_input(folder: Path, evermat_command: Evermat, monkeypatch: pytest.MonkeyPatch) -> None:
+    standard_input(monkeypatch, CLOSURE)
+    assert evermat_command("run", "-") == (0, "path\t6\n", "")
+    standard_input(monkeypatch, ".decl a(x:number)\na(y).\n")
+    assert evermat_command("check", "-").err.startswith("error[E221]: `y` in a fact is not a value\n --> <stdin>:2:3\n")
+    standard_input(monkeypatch, ".decl a(x:number)\n.input a(IO=stdin)\n")
+    done = evermat_command("run", "-")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "error[E200]: facts and program cannot both come from standard input: put the program into a file\n"
+    )
 
 
 def test_results_go_to_stdout_and_warnings_to_stderr(folder: Path, evermat_command: Evermat) -> None:

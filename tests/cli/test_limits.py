@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench import limits
+from evermat.core.watch import current_watch, passed_limit
+from tests.support.commands import Evermat
 from tests.support.environment import LASTING
 
 SECONDS = 5.0  # of which some pass before the work begins, on a machine that is busy
@@ -42,3 +44,11 @@ def test_cut(name: str, tmp_path: Path) -> None:
 
 def test_some_work_is_always_cut() -> None:
     assert CASES.keys() >= ALWAYS
+
+
+def test_no_limit_of_a_command_outlives_it(tmp_path: Path, evermat_command: Evermat) -> None:
+    (tmp_path / "p.dl").write_text(".decl a(x:number)\na(1).\n.output a\n")
+    arguments = ["--engine", "memory", "--memory", "100g", "--limit-seconds", "100", "--state", tmp_path / "s"]
+    assert evermat_command("run", tmp_path / "p.dl", "-D", tmp_path, *arguments).code == 0
+    assert current_watch() is None
+    assert passed_limit(1 << 60) is None

@@ -118,3 +118,14 @@ def test_every_row_of_the_table_is_tried() -> None:
         "export",
         "translate",
     } & refusing
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "meant"),
+    [("--place", "clustr", "cluster"), ("--algorithm", "seminaiv", "seminaive"), ("--schemes", "plan", "plain"),
+     ("--engine", "memroy", "memory"), ("--entailment", "owlrl", "owl2rl"), ("--equality", "of", "off"), ("--export-facts", "inferrd", "inferred")],
+)  # fmt: skip
+def test_the_choice_that_was_meant(option: str, name: str, meant: str, folder: Path, evermat_command: Evermat) -> None:
+    done = evermat_command("run", "p.dl", option, name)
+    assert (done.code, done.err.rstrip().endswith(f". Did you mean `{meant}`?")) == (2, True), done.err
+    assert "mean" not in evermat_command("run", "p.dl", option, "xyz").err

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,6 +17,7 @@ import pytest
 
 import evermat
 from tests.support.commands import Evermat
+from tests.support.states import tree
 
 CLOSURE = """\
 .decl edge(x:symbol, y:symbol)
@@ -80,6 +82,13 @@ def test_every_file_is_an_update(folder: Path, evermat_command: Evermat) -> None
     assert len(facts()["path"]) == 6
     # What both did together: a → b went and came back.
     assert (folder / "out.txt").read_text() == "+\tedge\tc\td\n+\tpath\ta\td\n+\tpath\tb\td\n+\tpath\tc\td\n"
+
+
+def test_one_fact_is_not_called_facts(folder: Path, evermat_command: Evermat) -> None:
+    (folder / "c.txt").write_text("+\tedge\ta\tc\n")
+    assert (
+        evermat_command("update", "--state", "state", "c.txt").err == "version 2: c.txt: 1 fact inserted, 0 deleted\n"
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["dred", "dred-c", "bf", "bf-c", "remat", "auto"])
@@ -193,6 +202,32 @@ def test_log_and_vacuum(folder: Path, evermat_command: Evermat) -> None:
         "error[E506]: version 1 is no longer kept: the state has only version 2\n",
     )
     assert len(facts()["path"]) == 6
+
+
+def test_no_version_at_all_cannot_be_kept(folder: Path, evermat_command: Evermat) -> None:
+    """Nothing is computed or written."""
+    (folder / "c.txt").write_text("+\tedge\tc\td\n")
+    (folder / "src").mkdir()
+    (folder / "src" / "c.txt").write_text("+\tedge\tc\td\n")
+    (folder / "path.csv").unlink()
+    before = tree(folder / "state")
+    commands = (
+        ("run", "closure.dl", "--state", "state", "--engine", "memory"),
+        ("run", "closure.dl", "--state", "new", "--engine", "memory"),
+        ("update", "--state", "state", "c.txt"),
+        ("stream", "--state", "state", "--source", "src", "--once"),
+        ("vacuum", "--state", "state"),
+    )
+    for command, keep in product(commands, ["0", "0d", "-1", "soon"]):
+        assert evermat_command(*command, f"--keep={keep}") == (
+            2,
+            "",
+            f"error[E274]: `{keep}` does not say how many versions to keep\n"
+            "  = note: write a number from 1 on, or an age: `12h`, `30d`, `4w`\n",
+        )
+        assert tree(folder / "state") == before
+        assert not (folder / "new").exists()
+        assert not (folder / "path.csv").exists()
 
 
 def test_one_writer_at_a_time(folder: Path, evermat_command: Evermat) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from evermat import DataError, Program
+from tests.io.relations import not_utf8
 
 PROGRAM = Program.parse("""
     .decl edge(x:number, y:symbol)
@@ -224,3 +225,18 @@ def test_what_are_no_facts_at_all(given: Any) -> None:
         match=f"the facts for `edge` are of type {type(given).__name__}: give rows, Arrow, pandas, polars or a Spark",
     ):
         PROGRAM.materialise({"edge": given})
+
+
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_texts_are_utf_8(dictionary: bool) -> None:
+    with pytest.raises(DataError) as caught:
+        PROGRAM.materialise({"name": pa.table({"x": not_utf8(dictionary=dictionary)})})
+    assert str(caught.value).startswith(
+        "error[E333]: byte 2 of the text in row 2, column 1 (`x`) is not valid UTF-8\n --> the facts for `name`\n"
+    )
+
+
+def test_a_wrong_text_that_no_row_has_does_no_harm() -> None:
+    texts = not_utf8(dictionary=True)
+    used = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int32()), texts.dictionary)
+    assert facts("name", pa.table({"x": used})) == {("a",), ("c",)}

@@ -12,7 +12,11 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.core import Guard, awaited, check_stop, resident_bytes, watched, watched_each
+from evermat.columns.evaluation import expressions
+from evermat.core import Guard, awaited, check_stop, limit_error, resident_bytes, watched, watched_each
+from evermat.engine import Run
+from evermat.runtime.persistence import StateBinding
+from evermat.store import Store
 
 AB = ".decl a(x:number)\n.decl b(x:number)\n.decl r(x:number)\n"
 NUMBERS = pa.table({"x": np.arange(100_000)})
@@ -137,3 +141,77 @@ def test_items_are_watched() -> None:
 
     with watched(Guard(seconds=0.1)), pytest.raises(evermat.LimitError):
         sum(watched_each(endless()))
+
+
+EQUAL = """
+.pragma "equality" "rewrite"
+.decl e(x:term, y:term)
+.decl p(x:term, z:term)
+x = y :- e(z, x), e(z, y).
+p(x, z) :- e(x, y), e(y, z).
+"""
+JOIN = ".decl e(x:symbol, y:symbol)\n.decl p(x:symbol, z:symbol)\np(x, z) :- e(x, y), e(y, z)."
+
+
+def passed(*_arguments: object) -> None:
+    raise limit_error("seconds", LIMIT)
+
+
+@pytest.mark.parametrize("text", [JOIN, EQUAL])
+def test_nothing_stops_an_update_that_is_durable(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    m = evermat.Program.parse(text).materialise({"e": [("<x:a>", "<x:b>"), ("<x:b>", "<x:c>")]})
+    m.save(tmp_path / "state")
+    commit = StateBinding.commit
+
+    def committed(self: StateBinding, *arguments: object) -> None:
+        commit(self, *arguments)  # type: ignore[arg-type]
+        for name in ("look", "ask"):
+            monkeypatch.setattr(Run, name, passed)
+
+    monkeypatch.setattr(StateBinding, "commit", committed)
+    change = m.update({"e": [("<x:a>", "<x:d>"), ("<x:d>", "<x:e>")]}, limit_seconds=60)
+    monkeypatch.undo()
+    assert m.version == 2
+    assert ("<x:a>", "<x:d>") in change.inserted["e"]
+    with evermat.open(tmp_path / "state") as other:
+        for name in ("e", "p"):
+            assert set(other[name]) == set(m[name])
+
+
+def test_a_limit_leaves_changes_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compaction comes after the version that it follows."""
+    m = evermat.Program.parse(JOIN).materialise({"e": [("a", "b")]})
+    m.save(tmp_path / "state")
+    monkeypatch.setattr(Store, "needs_snapshot", lambda *_: True)
+    compact, asked = Store.compact, []
+
+    def compacted(self: Store, *arguments: object) -> None:
+        asked.append(self)
+        monkeypatch.setattr(Guard, "passed", lambda *_: limit_error("seconds", LIMIT))
+        check_stop()
+        compact(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Store, "compact", compacted)
+    m.update({"e": [("b", "c")]})
+    monkeypatch.undo()
+    assert asked
+    assert m.version == 2
+    with evermat.open(tmp_path / "state") as other:
+        assert set(other["p"]) == {("a", "c")}
+
+
+@pytest.mark.parametrize("name", ["match", "contains"])
+def test_texts_are_tested_in_pieces(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch is asked for each of them, and for their memory."""
+    monkeypatch.setattr(expressions, "_LONG", 100)
+    program = evermat.Program.parse(f'.decl a(x:symbol)\n.decl r(x:symbol)\nr(x) :- a(x), {name}("a*b", x).')
+    if name == "contains":
+        program = evermat.Program.parse('.decl a(x:symbol)\n.decl r(x:symbol)\nr(x) :- a(x), contains("ab", x).')
+    texts = [f"{'a' * length}{'b' * (length % 2)}" for length in [*range(1, 60), 500, 501]]
+    asked: list[int] = []
+    monkeypatch.setattr(expressions, "ask_for", asked.append)
+    m = program.materialise({"a": [(text,) for text in texts]})
+    assert {text for (text,) in m["r"]} == {text for text in texts if "b" in text}
+    assert sum(asked) == 6 * sum(map(len, texts))
+    assert len(asked) >= sum(map(len, texts)) // 200
+    assert sorted(asked)[-3] <= 6 * 200

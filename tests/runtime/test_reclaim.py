@@ -317,6 +317,66 @@ def test_the_limits_of_the_update_hold(always: None, monkeypatch: pytest.MonkeyP
     assert set(m["e"]) == {("a", "b"), ("b", "c")}
 
 
+def test_what_never_fits_is_tried_less_and_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reclaim, "LEAST_ROWS", 10)
+    monkeypatch.setattr(reclaim, "LONGEST_PAUSE", 32)
+    m = evermat.Program.parse(JOIN).materialise()
+
+    def tried(updates: range) -> list[int]:
+        changes = [m.update({"e": [(f"{i}", "b")]}, {"e": [(f"{i - 1}", "b")]}) for i in updates]
+        return [i for i, change in zip(updates, changes, strict=True) if "reclaimed" in change.stats]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("evermat.runtime.memory_engine.bytes_needed", lambda _state: 1 << 60)
+        first, *others = tried(range(150))
+    assert [number - first for number in others] == [3, 8, 17, 34, 67, 100, 133]
+    assert tried(range(150, 180))[0] == first + 166
+
+
+@pytest.mark.parametrize("text", [JOIN, EQUALITY], ids=["join", "equality"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "e(<u:{i}>, x)",
+        "e(x, y), !e(<u:{i}>, x)",
+        "e(x, y), x = <u:{i}>",
+        "e(x, y), x != <u:{i}>, y != <v:{i}>",
+        "x = <u:{i}>",
+        "n = count : {{ e(<u:{i}>, _) }}",
+        "n = count : {{ e(x, _), x != <u:{i}> }}",
+    ],
+)
+def test_queries_leave_no_symbols(text: str, query: str) -> None:
+    if text is JOIN:
+        query = query.replace("<", '"').replace(">", '"')
+    term = "<x:{}>".format
+    m = evermat.Program.parse(text).materialise({"e": [(term("a"), term("b")), (term("b"), term("c"))]})
+    symbols = len(state_of(m).dictionary)
+    for number in range(20):
+        text = query.format(i=number)
+        answer = m.query(text)
+        batches = list(m.query_batches(text))
+        assert sum(batch.num_rows for batch in batches) == len(answer) == sum(row in answer for row in answer)
+        assert (f"<w:{number}>", term("b")) not in m["e"]
+    assert len(state_of(m).dictionary) == symbols
+
+
+def test_computed_symbols_belong_to_the_answer() -> None:
+    m = evermat.Program.parse(JOIN).materialise({"e": [("a", "b"), ("b", "c")]})
+    answers = [m.query(f'e(x, _), z = cat(x, "-{i}"), z > "a-"') for i in range(30)]
+    assert len(state_of(m).dictionary) == 3
+    m.update({"e": [(f"new {i}", "a-7") for i in range(100)]})
+    for number, answer in enumerate(answers):
+        expected = {("a", f"a-{number}"), ("b", f"b-{number}")}
+        assert set(answer) == expected
+        assert set(zip(*answer.to_arrow().to_pydict().values(), strict=True)) == expected
+        assert ("a", f"a-{number}") in answer
+        assert ("a", f"a-{number + 1}") not in answer
+        assert ("new 1", "a-7") not in answer
+    assert set(m.query('e("new 7", x), x = cat("a", "-7")')) == {("a-7",)}
+    assert set(m.query('z = min cat(x, "!") : { e(x, _) }')) == {("a!",)}
+
+
 def _raise_limit(_self: Run) -> None:
     raise LimitError(Problem(LIMIT_REACHED, {"what": "seconds", "limit": "1"}))
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import Materialisation
+from evermat.engine import Run
 from evermat.runtime.query import query_version
 from evermat.store import Store
 from evermat.store.formats.format_2 import Reader
@@ -142,7 +143,7 @@ class Pair:
             assert facts_at(self.paths[0], number) == self.recorded[number]
         self.assert_changes_alike()
         for text in QUERIES[:2]:
-            answer, right = (query_version(path, None, text) for path in self.paths)
+            answer, right = (query_version(path, None, text, Run()) for path in self.paths)
             if answer.columns:
                 assert sorted(answer) == sorted(right), text
             else:
@@ -352,7 +353,7 @@ def test_a_query_loads_only_what_it_needs(folder: Path, monkeypatch: pytest.Monk
         ("e(x, y)", {"e"}),
     ]:
         read.clear()
-        list(query_version(pair.paths[0], None, text))
+        list(query_version(pair.paths[0], None, text, Run()))
         assert set(read) == expected
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import evermat
 from evermat import Materialisation
+from evermat.engine import Run
 from evermat.runtime.query import query_version
 from tests.support.scheme_cases import EDGES, parsed, schemes_of
 from tests.support.schemes import use_schemes
@@ -223,7 +224,7 @@ def test_queries_that_make_no_sense_are_refused_at_once(small: Materialisation) 
 def test_what_had_no_value_is_counted(tmp_path: Path, small: Materialisation) -> None:
     small.save(tmp_path / "state")
     small.close()
-    answer = query_version(tmp_path / "state", None, "e(x, y), z = 6 / (x - 2)")
+    answer = query_version(tmp_path / "state", None, "e(x, y), z = 6 / (x - 2)", Run())
     assert sorted(answer) == sorted(small.query("e(x, y), z = 6 / (x - 2)"))
     assert answer.undefined == small.query("e(x, y), z = 6 / (x - 2)").undefined == 1
 
@@ -252,8 +253,8 @@ def test_an_answer_about_a_state_has_every_form(text: str, order: int, tmp_path:
     """Each form alone, and all of them one after the other, as of an answer that is in memory."""
     small.save(tmp_path / "state")
     small.close()
-    right, every = small.query(text), query_version(tmp_path / "state", None, text)
+    right, every = small.query(text), query_version(tmp_path / "state", None, text, Run())
     for form in [*FORMS.values()][::order]:
         wanted = form(right)
-        assert form(query_version(tmp_path / "state", None, text)) == wanted
+        assert form(query_version(tmp_path / "state", None, text, Run())) == wanted
         assert form(every) == wanted

@@ -1,36 +1,49 @@
 """A materialisation: what `Program.materialise` and `evermat.open` return.
 
-The module is long because the class is the public interface: most of its lines are the docstrings of which `docs/api.md` is made.
+What can be read of it, `runtime.snapshot` has; here is what changes it. The module is long because the class is the public interface: most of
+its lines are the docstrings of which `docs/api.md` is made.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Self, final
 
-from evermat.core import WHICH, Guard, UpdateAlgorithm, Which, check_facts, documented, path_arguments, watched
+from evermat.core import (
+    SAVED_POSITIONS,
+    Guard,
+    SavedPositions,
+    UpdateAlgorithm,
+    check_facts,
+    check_position,
+    documented,
+    path_argument,
+    path_arguments,
+    public_class,
+    sandboxed,
+    watched,
+    wrong_argument,
+)
 from evermat.engine import Limits, Run
-from evermat.language import Program, Queries, Query, revise
-from evermat.runtime import Answer, Engine, Relation, answer_query, materialisation_stats, stream_answer
+from evermat.runtime import Engine, Pin, Readable, VersionedEngine
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from evermat.io import Written
-    from evermat.reasoning import Passing
-    from evermat.runtime import AnyUpdate, Change, StateBinding, StreamedUpdate
+    from evermat.runtime import AnyUpdate, Change, Opened, StateBinding, StreamedUpdate
 
 
 @final
-class Materialisation(Mapping[str, Relation]):
+@public_class
+class Materialisation(Readable):
     """All consequences of a program and its explicit facts, by relation, kept true by updates.
+
+    It may be used from any threads. Each call reads the newest version, and only that; it never waits for an update. Updates, and whatever else
+    changes something, take turns. What they read or call may read the materialisation, and sees it as it was before; it cannot change it.
 
     >>> import evermat
     >>> program = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x + 1) :- a(x).")
@@ -45,48 +58,18 @@ class Materialisation(Mapping[str, Relation]):
         binding: StateBinding | None = None,
         opened: dict[str, Any] | None = None,
         skipped: Mapping[str, int] | None = None,
+        open_again: Callable[[], Opened] | None = None,
+        *,
+        live: bool = False,
+        sandbox: bool = False,
     ) -> None:
-        self._engine, self._binding = engine, binding
-        self._queries: Queries | None = None  # of the program, once one was asked
-        self._passing: Passing | None = None  # what the last update has inserted last, because the next one deletes it
-        self._positions: dict[str, str] = {}  # as long as no state directory keeps them
-        self._opened = opened  # the stats of the version that was opened
+        self._sandbox = sandbox
+        self._versions = VersionedEngine(engine, binding, opened, skipped, open_again, live=live)
         #: held while a batch of a stream is processed: several streams take turns, and so does a batch whose query was stopped
         self._turn = threading.Lock()
-        #: malformed statements of RDF files that were left out, by file
-        self.skipped: Mapping[str, int] = dict(skipped or {})
 
-    @property
-    def on_cluster(self) -> bool:
-        """Whether the facts are in files of a cluster rather than in this process."""
-        return self._engine.distributed
-
-    @property
-    def program(self) -> Program:
-        """The compiled program, after all changes of rules."""
-        return self._engine.program
-
-    def __getitem__(self, name: str) -> Relation:
-        relation = self.program.relations.get(name)
-        if relation is None or relation.hidden:
-            raise KeyError(name)
-        return Relation(relation, self._engine)
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name, relation in self.program.relations.items() if not relation.hidden)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def representative(self, term: str) -> str:
-        """The representative of a term: of all terms that are equal to it, the smallest by its text."""
-        union_find = self._engine.snapshot().union_find
-        return term if union_find is None else union_find.normal(term)
-
-    def names(self, term: str) -> list[str]:
-        """All terms that are equal to a term, itself included, sorted."""
-        union_find = self._engine.snapshot().union_find
-        return [term] if union_find is None else union_find.names_of(term)
+    def _pin(self) -> Pin:
+        return self._versions.pin()
 
     # --- updates ---------------------------------------------------------------------------------------------
     @documented
@@ -132,25 +115,15 @@ class Materialisation(Mapping[str, Relation]):
             ResourceError: the update could not be written, for example because the disk is full.
         """
         from evermat.reasoning import check_algorithm
-        from evermat.runtime import carry_out
 
         run = Run(Limits.checked(limit_rounds, limit_facts, limit_seconds, memory))
         check_algorithm(algorithm, ())
         for name, given in (("insert", insert), ("delete", delete)):
             check_facts(name, {} if given is None else given)
-        changes = [({} if insert is None else insert, {} if delete is None else delete)]
-        with self._writing(position):
-            engine, before = self._engine, None
-            if add_rules or remove_rules:
-                revision = revise(engine.program, add_rules, remove_rules)
-                engine, before = engine.revised(revision.program, run), engine
-                changes.append((revision.inserted, revision.deleted))
-                algorithm = "dred"
-            change = carry_out(engine, [changes], algorithm, run, before=before, binding=self._binding)
-            self._engine, self._passing = engine, None
-            if before is not None:
-                engine.run.leave()
-        return self._reclaimed(change, run)
+        check_position("position", position)
+        changes = [[({} if insert is None else insert, {} if delete is None else delete)]]
+        change, _ = self._versions.update(changes, algorithm, run, rules=(add_rules, remove_rules), position=position)
+        return change
 
     @documented
     def update_files(
@@ -193,55 +166,23 @@ class Materialisation(Mapping[str, Relation]):
         check_algorithm(algorithm, self.program.strata)
         updates, skipped = updates_of(map(Path, path_arguments("files", files))), dict[str, int]()
         options = RdfOptions(base=base, skip=skip_malformed)
-        with watched(Guard(limits.seconds, limits.memory)):
+        named = [path for update in updates for path in update if str(path) != "-"]
+        with sandboxed(named, on=self._sandbox), watched(Guard(limits.seconds, limits.memory)):
             found = read_change_files(updates, self.program, options, skipped)
 
         def carry_out_all() -> Iterator[Change]:
             for paths, update in zip(updates, found, strict=True):
-                change = self.update(
-                    update.insert,
-                    update.delete,
-                    algorithm,
-                    limit_rounds=limits.rounds,
-                    limit_facts=limits.facts,
-                    limit_seconds=limits.seconds,
-                    memory=limits.memory,
-                )
+                changes = [[(update.insert, update.delete)]]
+                change, version = self._versions.update(changes, algorithm, Run(limits))
                 names = list(map(str, paths))
                 change.stats.update(
-                    version=self.version,
+                    version=version,
                     files=names,
                     skipped={name: skipped[name] for name in names if name in skipped},
                 )
                 yield change
 
         return carry_out_all()
-
-    @contextmanager
-    def _writing(self, position: tuple[str, str] | None) -> Iterator[None]:
-        """An update, which becomes a version of the state directory if there is one."""
-        if self._binding is None:
-            yield
-            self._positions |= dict([] if position is None else [position])
-            return
-        self._binding.become_writer()
-        with self._binding.at(position):
-            yield
-        self._binding.tidy(self._engine)
-
-    def _reclaimed(self, change: Change, run: Run) -> Change:
-        """A change that is committed; after it what deleted facts have left behind is freed, if that is due."""
-        report = self._engine.reclaim(run)
-        if report is not None:
-            change.stats["reclaimed"] = report
-            if "skipped" not in report:
-                self._passing = None  # it is about rows that are not there any more
-        return change
-
-    @property
-    def positions(self) -> dict[str, str]:
-        """How far streams have been followed, by their names; a state directory keeps them with its versions."""
-        return dict(self._positions if self._binding is None else self._binding.positions)
 
     @documented
     def stream(
@@ -290,24 +231,18 @@ class Materialisation(Mapping[str, Relation]):
             ProgramError: as for `update`, at once.
         """
         from evermat.reasoning import FASTER, FEWER, check_algorithm
-        from evermat.runtime import Ahead, carry_out, follow_updates
+        from evermat.runtime import follow_updates
 
         limits = Limits.checked(limit_rounds, limit_facts, limit_seconds, memory)
         check_algorithm(algorithm, self.program.strata)
 
         def process(taken: Sequence[StreamedUpdate], ahead: Sequence[StreamedUpdate]) -> Change:
             position = next((one.position for one in reversed(taken) if one.position is not None), None)
-            changes = [[(one.insert, one.delete)] for one in taken]
-            look = None
-            if marking is not False:
-                upcoming = [[(one.insert, one.delete)] for one in ahead]
-                look = Ahead(self._passing, upcoming, FEWER if marking else FASTER)
-            run = Run(limits)
-            with self._writing(position):
-                change = carry_out(self._engine, changes, algorithm, run, binding=self._binding, ahead=look)
-                self._passing = None if look is None else look.found
+            changes, upcoming = ([[(one.insert, one.delete)] for one in updates] for updates in (taken, ahead))
+            look = None if marking is False else (upcoming, FEWER if marking else FASTER)
+            change, _ = self._versions.update(changes, algorithm, Run(limits), position=position, look=look)
             change.stats["updates"] = len(taken)
-            return self._reclaimed(change, run)
+            return change
 
         return follow_updates(updates, process, coalesce=coalesce)
 
@@ -334,7 +269,7 @@ class Materialisation(Mapping[str, Relation]):
         A batch that is wrong changes nothing and ends the query with its error; it comes again when the query is started again.
 
         Batches are processed in this process, by a thread of Spark's, and all rows of a batch come here. Several queries may follow streams for one
-        materialisation: their batches take turns. Do not use the materialisation otherwise while a batch is processed.
+        materialisation: their batches take turns, and their updates with all others.
 
         Args:
             frame: a streaming DataFrame, of `spark.readStream`.
@@ -399,227 +334,71 @@ class Materialisation(Mapping[str, Relation]):
         """
         from evermat.runtime import BatchProcessing, follow_files
 
+        if self._sandbox:
+            raise wrong_argument("files are not followed by Spark in a sandbox: use an `evermat.FolderStream`")
         processing = BatchProcessing(self._turn, checkpoint, available_now, interval, algorithm, marking, coalesce)
         return follow_files(self, spark, folder, processing, files_per_batch=files_per_batch, base=base)
 
     # --- the state directory -------------------------------------------------------------------------------
+    @documented
     def save(
         self,
         path: str | PathLike[str],
         *,
         keep: int | str | None = None,
-        positions: Literal["refuse", "keep", "reset"] = "refuse",
+        positions: SavedPositions = "refuse",
     ) -> None:
         """Writes all facts to a state directory, which belongs to this materialisation from then on: every update is a version of it.
 
         If the directory is a state already, this becomes its next version, whatever it held before. The state directory that this
         materialisation already has, because it was saved there or opened from there, holds every update: nothing is written, and `version` stays.
-        Only the lock is taken, so that no other process can write.
+        Only the lock is taken, so that no other process can write, and `keep` holds from the next version on.
 
         Args:
             path: the state directory.
             keep: how many versions the state keeps: a number, or an age such as `12h` or `30d`. By default what it did, or 1,000.
-            positions: what to do if the state knows how far streams have been followed. If these positions are reset, a stream takes its
-                files again.
+            positions: what to do if the state knows how far streams have been followed. {positions}.
 
         Raises:
             StateError: another writes to it, the directory is not a state, or it has positions of streams.
-            ProgramError: `keep` is neither a number nor an age.
+            ArgumentError: `keep` is neither a number nor an age, or `positions` is not known.
+            TypeError: an argument is of another type.
             ResourceError: it could not be written; nothing has changed.
         """
-        from evermat.runtime import save_state
+        from evermat.store import Keep
 
-        target = Path(path)
-        if self._binding is not None and os.path.realpath(target) == os.path.realpath(self._binding.path):
-            self._binding.become_writer()  # every update is there already
-            return
-        binding = save_state(self._engine, target, self.stats, keep=keep, positions=positions)
-        self._release()
-        self._binding = binding
+        target = path_argument("path", path)
+        kept = None if keep is None else Keep.of(keep)
+        SAVED_POSITIONS.check(positions)
+        with sandboxed(on=self._sandbox):
+            self._versions.save(target, keep=kept, positions=positions)
 
-    @property
-    def version(self) -> int | None:
-        """The version of the state directory that this is; None if it has none."""
-        return None if self._binding is None else self._binding.version
+    def refresh(self) -> bool:
+        """Takes over the newest version of the state directory, if others have committed one.
+
+        Readers get the version before, or the new one, meanwhile. If the new one cannot be read, this stays as it is. A materialisation that
+        writes to its state directory is always at its newest version, so there is nothing to take over.
+
+        Returns:
+            Whether there was a newer version.
+
+        Raises:
+            ProgramError: there is no state directory.
+            StateError: the newest version is damaged, or the state is no longer there.
+            ResourceError: as for `evermat.open`.
+        """
+        return self._versions.refresh()
 
     def close(self) -> None:
         """Releases the state directory, so that others may write to it, and the files of facts on a cluster.
 
-        Facts in memory stay, and are not kept in the directory any more.
+        Facts in memory stay, and are not kept in the directory any more. Of facts on a cluster, only snapshots and iterations that have begun
+        can be read any more. If an update is running, this waits for it. In a forked child it does nothing: all is the parent's.
         """
-        self._release()
-        self._engine.close()
-
-    def _release(self) -> None:
-        if self._binding is not None:
-            self._binding.close()
-            self._binding = None
+        self._versions.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
         self.close()
-
-    # --- queries ---------------------------------------------------------------------------------------------
-    def query(
-        self,
-        text: str,
-        *,
-        representatives: bool = False,
-        limit_seconds: float | None = None,
-        memory: int | str | None = None,
-    ) -> Answer:
-        """Answers a query: a conjunction of atoms and comparisons, or whatever else the body of a rule may be.
-
-        The answer is a set of rows, with one column for each named variable in the order of their first appearance; `_` and names
-        that begin with `_` are not asked for. Without columns it is true or false. A query changes nothing.
-
-        >>> import evermat
-        >>> program = evermat.Program.parse(".decl edge(x:symbol, y:symbol)")
-        >>> m = program.materialise({"edge": [("a", "b"), ("b", "c"), ("c", "d")]})
-        >>> m.query('edge("a", x), edge(x, y), y != "d"')
-        <Answer (x, y): 1 row>
-        >>> bool(m.query('edge("a", "c")'))
-        False
-
-        Args:
-            text: the query; `?-` before it and `.` behind it may be left out.
-            representatives: whether, of equal terms, only the representative is wanted.
-            limit_seconds: stop when it takes longer.
-            memory: stop when the process uses more bytes; also a text such as `4g`.
-
-        Raises:
-            ProgramError: the query has errors, all of which are reported at once; or a limit cannot be one.
-            LimitError: a limit was reached.
-        """
-        run = Run(Limits.checked(limit_seconds=limit_seconds, memory=memory))
-        with watched(run):
-            query = self._compiled(text)
-        return answer_query(query, self._engine, run, representatives=representatives)
-
-    def query_batches(
-        self, text: str, *, limit_seconds: float | None = None, memory: int | str | None = None
-    ) -> Iterator[pa.RecordBatch]:
-        """Answers a query in Arrow batches, as they are computed: however many rows there are, only some are in memory.
-
-        The rows come in no order, each once. Where variables are not asked for, all rows have to be remembered lest one comes twice. Nothing may
-        change until the last batch was read.
-
-        Args:
-            text: the query; `?-` before it and `.` behind it may be left out.
-            limit_seconds: stop when it takes longer.
-            memory: stop when the process uses more bytes; also a text such as `4g`.
-
-        Raises:
-            ProgramError: the query has errors, all of which are reported at once; or a limit cannot be one.
-            LimitError: a limit was reached.
-        """
-        run = Run(Limits.checked(limit_seconds=limit_seconds, memory=memory))
-        return stream_answer(self._compiled(text), self._engine, run).batches()
-
-    def _compiled(self, text: str) -> Query:
-        if self._queries is None or self._queries.program is not self.program:
-            self._queries = Queries(self.program)
-        return self._queries.compile(text)
-
-    # --- files, RDF and Spark ----------------------------------------------------------------------------------
-    @documented
-    def write_outputs(
-        self,
-        directory: str | PathLike[str] = ".",
-        *,
-        export: str | PathLike[str] | None = None,
-        facts: Which = "all",
-        representatives: bool = False,
-        before_commit: Callable[[], None] = lambda: None,
-    ) -> dict[str, int]:
-        """Writes the program's outputs, all or none: every `.output` to its file, and every `.printsize` to standard output.
-
-        Args:
-            directory: where outputs go.
-            export: an RDF file that gets the triples as well; see `export`.
-            facts: which triples it gets. {facts}.
-            representatives: whether, of equal terms, only the representative is wanted.
-            before_commit: called when everything is written but no file has its name yet; what it raises undoes everything.
-
-        Returns:
-            For each file how many facts were left out because they are not RDF.
-
-        Raises:
-            DataError: facts cannot be written in a format.
-            ResourceError: a file could not be written; none has changed.
-        """
-        from evermat.runtime import write_outputs
-
-        WHICH.check(facts)
-        return write_outputs(
-            self._engine,
-            Path(directory),
-            export=export,
-            facts=facts,
-            representatives=representatives,
-            before_commit=before_commit,
-        )
-
-    @documented
-    def triples(self, facts: Which = "all", *, representatives: bool = False) -> Iterator[pa.Table]:
-        """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
-
-        They are sorted, and each is there once; only of more than a few million on a cluster they come in no order. Terms are in
-        their N-Triples form; subjects may be literals, if rules have derived that.
-
-        Args:
-            facts: which facts. {facts}.
-            representatives: whether, of equal terms, only the representative is wanted.
-        """
-        from evermat.runtime import triples_of
-
-        WHICH.check(facts)
-        return triples_of(self._engine, facts, representatives=representatives)
-
-    @documented
-    def export(self, path: str | PathLike[str], facts: Which = "all", *, representatives: bool = False) -> Written:
-        """Writes the facts of classes, properties and relations of triples as RDF, in the format that the name of the file says.
-
-        What is not RDF, such as a fact with a literal as its subject, is left out and counted in the result.
-
-        Args:
-            path: the file: `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, perhaps followed by `.gz`.
-            facts: which facts. {facts}.
-            representatives: whether, of equal terms, only the representative is wanted.
-
-        Raises:
-            DataError: the name is not that of an RDF file.
-            ResourceError: it could not be written.
-        """
-        from evermat.io import Outputs
-
-        with Outputs() as outputs:
-            written = outputs.write_graph(Path(path), self.triples(facts, representatives=representatives))
-            outputs.commit()
-        return written
-
-    def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
-        """Makes every relation a temporary view for Spark SQL, as it is now; returns the names of the views by relation.
-
-        A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL.
-        """
-        from evermat.spark import create_views
-
-        return create_views({name: self[name].to_spark(spark) for name in self}, prefix)
-
-    # --- figures -----------------------------------------------------------------------------------------------
-    @property
-    def stats(self) -> dict[str, Any]:
-        """What was done and what it took, as one JSON object; of a version that was opened, what it took then."""
-        return self._opened if self._opened is not None else materialisation_stats(self._engine, self.skipped)
-
-    def undefined(self) -> Iterator[tuple[str, int]]:
-        """Rules in which an expression had no value, with the number of bindings that were dropped for it."""
-        counts = self._engine.undefined()
-        for start in sorted(counts):
-            yield self.program.source.where(start), counts[start]
-
-    def __repr__(self) -> str:
-        return f"<Materialisation: {', '.join(f'{name} {len(self[name]):,}' for name in self)}>"

@@ -32,6 +32,10 @@ from evermat.core import (
     did_you_mean,
     documented,
     path_arguments,
+    public_class,
+    sandboxed,
+    within_limits,
+    without_internals,
     wrong_argument,
 )
 from evermat.language import Program as CompiledProgram
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
 
     from evermat.api.materialisation import Materialisation
     from evermat.owl import Note, Translation
+
+NO_SANDBOX = "`sandbox` needs `engine='memory'`: Spark opens network connections, and its tasks read any file"
 
 
 @documented
@@ -58,6 +64,10 @@ class ProgramOptions(TypedDict, total=False):
         inconsistency: How to treat a derived inconsistency. {inconsistency}.
         base: The base of relative IRIs in ontologies.
         ignore_imports: Whether to continue if an imported ontology is missing.
+        sandbox: Whether others made the program and its data: what these name is read only below the folders of ontologies and below `inputs`,
+            and written only below the directory of outputs.
+        limit_seconds: Stop when it takes longer.
+        memory: Stop when the process uses more bytes; also a text such as `4g`.
     """
 
     ontology: str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -67,9 +77,13 @@ class ProgramOptions(TypedDict, total=False):
     inconsistency: Inconsistency
     base: str | None
     ignore_imports: bool
+    sandbox: bool
+    limit_seconds: float | None
+    memory: int | str | None
 
 
 @final
+@public_class
 class Program:
     """A Datalog program that passed all checks.
 
@@ -83,9 +97,14 @@ class Program:
     """
 
     def __init__(
-        self, compiled: CompiledProgram, triples: pa.Table | None = None, notes: tuple[Note, ...] = ()
+        self,
+        compiled: CompiledProgram,
+        triples: pa.Table | None = None,
+        notes: tuple[Note, ...] = (),
+        *,
+        sandbox: bool = False,
     ) -> None:
-        self._compiled, self._triples, self.notes = compiled, triples, notes
+        self._compiled, self._triples, self.notes, self._sandbox = compiled, triples, notes, sandbox
 
     @classmethod
     def parse(cls, text: str = "", name: str = "<text>", **sources: Unpack[ProgramOptions]) -> Program:
@@ -110,7 +129,7 @@ class Program:
         """Compiles the program in a file.
 
         Args:
-            path: the file; None if all rules come from ontologies and rule sets.
+            path: the file, or `-` for standard input; None if all rules come from ontologies and rule sets.
             **sources: ontologies and rule sets, see `ProgramOptions`.
 
         Raises:
@@ -135,6 +154,9 @@ class Program:
         inconsistency: Inconsistency = "refuse",
         base: str | None = None,
         ignore_imports: bool = False,
+        sandbox: bool = False,
+        limit_seconds: float | None = None,
+        memory: int | str | None = None,
     ) -> Program:
         files = path_arguments("ontology", ontology)
         INCONSISTENCIES.check(inconsistency)
@@ -153,8 +175,10 @@ class Program:
             base=base,
             ignore_imports=ignore_imports,
         )
-        made = compose_program(source, sources)
-        return cls(made.program, made.triples, made.notes)
+        folders = (Path(file).parent for file in files)
+        with within_limits(limit_seconds, memory), sandboxed(folders, on=sandbox):
+            made = compose_program(source, sources)
+        return cls(made.program, made.triples, made.notes, sandbox=sandbox)
 
     @cached_property
     def relations(self) -> list[str]:
@@ -265,17 +289,25 @@ class Program:
             {} if facts is None else facts, None if inputs is None else str(inputs), files, self._triples
         )
         session = None if isinstance(engine, str) else engine
-        return Materialisation(materialise_facts(program, sources, options, session, timer), skipped=files.skipped)
+        if self._sandbox and session is not None:
+            raise wrong_argument(NO_SANDBOX)
+        with sandboxed(files.files if inputs is None else [inputs], on=self._sandbox):
+            made = materialise_facts(program, sources, options, session, timer)
+        return Materialisation(made, skipped=files.skipped, sandbox=self._sandbox)
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
 
 
+@without_internals
 def translate(
     ontology: str | PathLike[str] | Sequence[str | PathLike[str]],
     *,
     base: str | None = None,
     ignore_imports: bool = False,
+    sandbox: bool = False,
+    limit_seconds: float | None = None,
+    memory: int | str | None = None,
 ) -> Translation:
     """Translates ontologies to rules: `text()` of the result is a program, `notes` list axioms that rules cannot express.
 
@@ -283,17 +315,18 @@ def translate(
         ontology: one file or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
         base: the base of relative IRIs.
         ignore_imports: whether to continue if an imported ontology is missing.
+        sandbox: whether others made the ontologies: imports are read only below their folders.
+        limit_seconds: stop when it takes longer.
+        memory: stop when the process uses more bytes; also a text such as `4g`.
 
     Raises:
         DataError: an ontology cannot be read, or imports one that is missing.
     """
     from evermat.owl import translate as translate_files
 
-    return translate_files(
-        list(map(Path, path_arguments("ontology", ontology))),
-        base=base,
-        imports="ignore" if ignore_imports else "require",
-    )
+    files = list(map(Path, path_arguments("ontology", ontology)))
+    with within_limits(limit_seconds, memory), sandboxed((file.parent for file in files), on=sandbox):
+        return translate_files(files, base=base, imports="ignore" if ignore_imports else "require")
 
 
 def _check_options(function: str, given: Mapping[str, object]) -> None:
@@ -313,7 +346,9 @@ def check_engine(engine: object, **for_spark: bool) -> None:
     """
     if isinstance(engine, str):
         if engine != "memory":
-            raise wrong_argument(f"engine {engine!r} is not known: use 'memory' or a SparkSession")
+            hint = did_you_mean(engine, ["memory"])
+            known = "use 'memory' or a SparkSession"
+            raise wrong_argument(f"engine {engine!r} is not known: {known}{hint and f'; {hint}'}")
         for name, given in for_spark.items():
             if given:
                 raise wrong_argument(f"`{name}` needs Spark: pass a SparkSession as `engine`")

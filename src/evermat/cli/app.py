@@ -3,6 +3,7 @@
 Most of the lines declare the options, which stand beside their command.
 """
 
+# ruff: noqa: ARG001 - `Command` reads `--sandbox`
 from __future__ import annotations
 
 import os
@@ -18,6 +19,7 @@ from typer.core import TyperGroup
 
 import evermat
 from evermat.cli import options
+from evermat.cli.command import Command
 from evermat.cli.option_needs import CheckedCommand, check_rdf_options
 from evermat.core import EngineName, PhaseTimer
 
@@ -64,7 +66,7 @@ app = typer.Typer(
 
 def _version(value: bool) -> None:
     if value:
-        print(f"evermat {evermat.__version__}")
+        print(f"evermat {evermat.__version__}", flush=True)
         raise typer.Exit
 
 
@@ -124,6 +126,7 @@ def run(
     limit_rounds: options.LimitRounds = None,
     limit_facts: options.LimitFacts = None,
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Materialise a program: read its inputs, derive all consequences, write its outputs."""
     timer = _started_timer()
@@ -170,13 +173,14 @@ def run(
     )
 
 
-@app.command()
+@app.command(cls=Command)
 def check(
     program: options.OptionalProgram = None,
     ontology: options.OntologyFiles = None,
     entailment: options.RuleSet = None,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
     from evermat.cli.ontology import read_program
@@ -210,6 +214,7 @@ def update(
     limit_rounds: options.LimitRounds = None,
     limit_facts: options.LimitFacts = None,
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Insert and delete facts of a state, and update all consequences."""
     timer = _started_timer()
@@ -266,6 +271,7 @@ def stream(
     limit_rounds: options.LimitRounds = None,
     limit_facts: options.LimitFacts = None,
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Follow a directory: every change file in it becomes a version of a state, exactly once."""
     timer = _started_timer()
@@ -293,7 +299,7 @@ def stream(
     stream_state(state, following, timer, spark)
 
 
-@app.command()
+@app.command(cls=Command)
 def query(
     state: options.StateFolder,
     text: Annotated[
@@ -304,6 +310,7 @@ def query(
     representatives: options.Representatives = False,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Answer a query about a state."""
     from evermat.cli.run import report_undefined, say
@@ -318,7 +325,7 @@ def query(
         report_undefined("<query>", answer.undefined)
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     state: options.StateFolder,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
@@ -327,6 +334,7 @@ def export(
     representatives: options.Representatives = False,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Write the triples of a state to an RDF file."""
     from evermat.cli.ontology import report_left_out
@@ -338,7 +346,7 @@ def export(
     print(f"{written.written:,} triples", file=sys.stderr)
 
 
-@app.command()
+@app.command(cls=Command)
 def translate(
     ontology: Annotated[
         list[Path],
@@ -352,6 +360,7 @@ def translate(
     ignore_imports: options.IgnoreImports = False,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Translate ontologies to rules, and list what rules cannot express."""
     from evermat.cli.watchdog import limited
@@ -366,15 +375,22 @@ def translate(
         print(f"note: {note}", file=sys.stderr)
 
 
-@app.command()
-def log(state: options.StateFolder) -> None:
+@app.command(cls=Command)
+def log(
+    state: options.StateFolder,
+    memory: options.Memory = "",
+    limit_seconds: options.LimitSeconds = None,
+    sandbox: options.SandboxOption = False,
+) -> None:
     """Show the versions of a state: time, facts inserted and deleted, algorithm, seconds."""
     from evermat.cli.state import show_log
+    from evermat.cli.watchdog import limited
 
-    show_log(state)
+    with limited(limit_seconds, options.parse_size(memory)):
+        show_log(state)
 
 
-@app.command()
+@app.command(cls=Command)
 def vacuum(
     state: options.StateFolder,
     keep: Annotated[
@@ -383,14 +399,15 @@ def vacuum(
             metavar="N|AGE", help="Versions to keep: a number, or an age such as 12h or 30d.", show_default=False
         ),
     ],
+    sandbox: options.SandboxOption = False,
 ) -> None:
     """Remove old versions of a state, and the files that only they need."""
     files, size = evermat.vacuum(state, keep)
     print(f"{files:,} files with {size:,} bytes removed", file=sys.stderr)
 
 
-@app.command()
-def migrate(state: options.StateFolder) -> None:
+@app.command(cls=Command)
+def migrate(state: options.StateFolder, sandbox: options.SandboxOption = False) -> None:
     """Rewrite a state in the newest format, with all versions that it keeps; the first write to it does the same."""
     number = evermat.migrate(state)
     print(f"the state has the format {number}", file=sys.stderr)

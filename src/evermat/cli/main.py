@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import NoReturn
 
-_STOPPED = (4, 130, 143)  # exit codes of what was stopped from outside
 _RDF_ENDINGS = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl", ".xml", ".ofn", ".owx")
 
 
@@ -37,8 +36,8 @@ def script() -> None:
     end_on_signals()
     from contextlib import suppress
 
-    from evermat.cli.watchdog import start_watchdog
-    from evermat.core import block_pandas, open_standard_streams
+    from evermat.cli.watchdog import STOPPED, start_watchdog
+    from evermat.core import await_completion, block_pandas, open_standard_streams
 
     open_standard_streams()
     block_pandas()
@@ -48,10 +47,15 @@ def script() -> None:
     try:
         _run()
     except SystemExit as ended:
-        if ended.code in _STOPPED and "pyspark" not in sys.modules:
-            # All is unwound. The end of an interpreter may take seconds, and would wait for calls that were left to themselves.
+        if ended.code and ended.code not in STOPPED:
             with suppress(OSError):
                 sys.stdout.flush()
+        if ended.code:
+            _discard_stdout()  # its reader may never come, or its disk be full
+        if ended.code in STOPPED and "pyspark" not in sys.modules:
+            # All is unwound. The end of an interpreter may take seconds, and would wait for calls that were left to themselves.
+            await_completion()
+            with suppress(OSError):
                 sys.stderr.flush()
             os._exit(int(ended.code))
         raise
@@ -68,13 +72,15 @@ def main() -> None:
 def _run() -> None:
     """Runs the command line; errors become their text on stderr and their exit code."""
     from evermat.cli.app import ClosedPipe, app
-    from evermat.cli.watchdog import LimitReached
-    from evermat.core import EvermatError, Problem, ResourceError
+    from evermat.cli.watchdog import LimitReached, limit_text
+    from evermat.core import EvermatError, LimitError, Problem, ResourceError
     from evermat.core import error_catalogue as errors
 
     try:
         catch_signals()
         app(args=list(_one_by_one(sys.argv[1:])))
+    except LimitError as error:
+        _fail(limit_text(error), error.exit_code)
     except EvermatError as error:
         _fail(str(error), error.exit_code)
     except MemoryError as error:
@@ -92,7 +98,7 @@ def _run() -> None:
     except Terminated:
         _fail(stop_text(signal.SIGTERM), 143)
     except LimitReached as limit:
-        _fail(str(limit.error), limit.error.exit_code)
+        _fail(limit_text(limit.error), limit.error.exit_code)
 
 
 def _one_by_one(arguments: list[str]) -> Iterator[str]:
@@ -116,6 +122,9 @@ def _discard_stdout() -> None:
 
 
 def _fail(text: str, code: int) -> NoReturn:
+    from evermat.cli.watchdog import leave
+
     ignore_signals()
+    leave(code)
     print(text, file=sys.stderr)
     sys.exit(code)

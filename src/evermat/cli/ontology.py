@@ -20,6 +20,8 @@ def read_program(
     """
     if path is not None:
         program = evermat.Program.read(path, ontology=ontology, **sources)
+        if str(path) == "-" and any(io.medium == "stdin" for io in program.compiled.inputs):
+            raise wrong_argument("facts and program cannot both come from standard input: put the program into a file")
     elif ontology or rdf or sources.get("entailment") or sources.get("equality"):
         name = str(ontology[0]) if ontology else "<rdf>"
         program = evermat.Program.parse("", name, ontology=ontology, **sources)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from typer.core import TyperCommand
-
 import evermat
+from evermat.cli.command import Command
 from evermat.core import wrong_argument
 
 Parameters: TypeAlias = Mapping[str, Any]
@@ -62,7 +61,7 @@ NEEDS = {
 }
 
 
-class CheckedCommand(TyperCommand):
+class CheckedCommand(Command):
     """A command that refuses options that it would not honour."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -44,7 +44,11 @@ StateFolder: TypeAlias = Annotated[
 ]
 OptionalProgram: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(metavar="[PROGRAM.dl]", help="The program; not needed with an ontology or RDF.", show_default=False),
+    typer.Argument(
+        metavar="[PROGRAM.dl]",
+        help="The program, `-` for standard input; not needed with an ontology or RDF.",
+        show_default=False,
+    ),
 ]
 OntologyFiles: TypeAlias = Annotated[
     list[Path] | None,
@@ -111,6 +115,14 @@ AnswerFormatOption: TypeAlias = Annotated[
 ]
 ChangesFormatOption: TypeAlias = Annotated[
     ChangesFormat, typer.Option("--changes-format", help=_help("Format of these files.", CHANGES_FORMATS))
+]
+SandboxOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--sandbox",
+        help="For programs, data and states of others: read only below `-F`, write only below `-D` and `--state`; "
+        "without these, only what the command line names. No URIs, no network.",
+    ),
 ]
 KeepOption: TypeAlias = Annotated[
     str | None,

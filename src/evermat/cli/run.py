@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,29 @@ from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.cli.watchdog import be_patient, limited
-from evermat.core import PhaseTimer, Which, reported, wrong_argument
+from evermat.core import (
+    EvermatError,
+    PhaseTimer,
+    SavedPositions,
+    Which,
+    awaiting_reader,
+    open_output,
+    replace_output,
+    reported,
+    wrong_argument,
+)
 from evermat.runtime import SparkOptions, announced_compilation, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from evermat.runtime import SavedPositions
+
+def reached_version(state: Path) -> str:
+    """Tells the newest version on the disk, of which its writer may not know yet; empty if there is none."""
+    with suppress(EvermatError):
+        if state.exists():
+            return f"the state is at version {evermat.versions(state)[-1].number}"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Saving:
     state: Path | None
     keep: str | None
     positions: SavedPositions
+    reached: str = ""  # the version that the state has before
 
     @staticmethod
     def of(state: Path | None, versions: str | None, *, keep: bool, reset: bool) -> Saving:
@@ -46,7 +63,12 @@ class Saving:
             from evermat.runtime import check_save
 
             check_save(state, positions, versions)
-        return Saving(state, versions, positions)
+        return Saving(state, versions, positions, "" if state is None else reached_version(state))
+
+    def written(self) -> str:
+        """The version that the state has now, if that is a new one."""
+        reached = "" if self.state is None else reached_version(self.state)
+        return "" if reached == self.reached else reached
 
 
 def run_program(
@@ -105,12 +127,15 @@ def run_program(
             report_undefined(position, count)
         report_skipped(m.skipped)
 
+        say_when_stopped(saving.written)
+
         def save() -> None:
             if saving.state is not None:
                 m.save(saving.state, keep=saving.keep, positions=saving.positions)
             limiting.close()  # from here on all is complete
-            if saving.state is not None:
-                say_when_stopped(f"the state is at version {m.version}")
+
+        def after_commit() -> None:
+            say_when_stopped(lambda: " and ".join(filter(None, (saving.written(), "all output files are written"))))
 
         left_out = m.write_outputs(
             directory,
@@ -118,6 +143,7 @@ def run_program(
             facts=export_facts,
             representatives=representatives,
             before_commit=save,
+            after_commit=after_commit,
         )
         for path, count in left_out.items():
             report_left_out(path, count)
@@ -155,10 +181,11 @@ def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other output
     special = target.exists() and not target.is_file()
     part = target if special else target.parent / f".{target.name}.part"
     try:
-        with reported(path, rest):
-            part.write_text(json.dumps(stats, indent=2) + "\n", encoding="utf-8")
+        with reported(path, rest), awaiting_reader() if special else nullcontext():
+            with open_output(part, "wb") as file:
+                file.write((json.dumps(stats, indent=2) + "\n").encode())
             if not special:
-                part.replace(target)
+                replace_output(part, target)
     finally:
         if not special:
             with suppress(OSError):

@@ -26,6 +26,7 @@ class Terminated(BaseException):
 
 _EXCEPTIONS = {signal.SIGINT: Interrupted, signal.SIGTERM: Terminated}
 _NOTHING = "nothing was written"
+_PIPE = 4096  # bytes that a pipe takes at once if it takes any
 _arrived: list[tuple[int, float]] = []  # the signals whose exceptions were raised, and when
 
 
@@ -43,13 +44,13 @@ def catch_signals() -> None:
 
     _arrived.clear()
     register_stop_check(check_signals)
-    say_when_stopped(_NOTHING)
+    say_when_stopped(_nothing)
     _handle(_arrive)
 
 
 def ignore_signals() -> None:
-    """Has signals change nothing: the command ends anyway."""
-    _handle(signal.SIG_IGN)
+    """Has signals change nothing: the command ends anyway. They are still seen by the watchdog, which ends a wait for a reader."""
+    _handle(lambda _number, _frame: None)
 
 
 def _handle(handler: Callable[[int, Any], Any] | signal.Handlers) -> None:
@@ -61,10 +62,20 @@ def _handle(handler: Callable[[int, Any], Any] | signal.Handlers) -> None:
 
 def _end(number: int, _frame: object) -> NoReturn:
     text = "interrupted" if number == signal.SIGINT else "terminated"
+    end_at_once(f"{text}: {_NOTHING}", 128 + number)
+
+
+def end_at_once(text: str, code: int) -> NoReturn:
+    """Ends the process; the text is dropped if standard error does not take it now."""
     try:
-        os.write(2, f"{text}: {_NOTHING}\n".encode())
+        import select
+
+        poll = select.poll()
+        poll.register(2, select.POLLOUT)
+        if poll.poll(0):
+            os.write(2, f"{text}\n".encode()[:_PIPE])
     finally:
-        os._exit(128 + number)
+        os._exit(code)
 
 
 def _arrive(number: int, _frame: object) -> NoReturn:
@@ -90,18 +101,22 @@ def has_arrived() -> float | None:
 
 def stop_text(number: int) -> str:
     """What to say when a signal has stopped the command."""
-    return f"{'interrupted' if number == signal.SIGINT else 'terminated'}: {aftermath()}"
+    return f"{'interrupted' if number == signal.SIGINT else 'terminated'}: {written() or _NOTHING}"
 
 
-_aftermath = _NOTHING
+def _nothing() -> str:
+    return ""
 
 
-def say_when_stopped(text: str) -> None:
-    """What is true from now on, should a signal stop the command."""
-    global _aftermath  # noqa: PLW0603
-    _aftermath = text
+_written: Callable[[], str] = _nothing
 
 
-def aftermath() -> str:
-    """What to say when a signal has stopped the command."""
-    return _aftermath
+def say_when_stopped(text: Callable[[], str]) -> None:
+    """What a command has written, should it be stopped: asked for only then, because a version may have become durable just before."""
+    global _written  # noqa: PLW0603
+    _written = text
+
+
+def written() -> str:
+    """What a command that is stopped has written; empty if that is nothing."""
+    return _written()

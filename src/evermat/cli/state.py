@@ -11,7 +11,7 @@ import evermat
 from evermat.cli.ontology import report_skipped
 from evermat.cli.options import LimitOptions
 from evermat.cli.progress import showing_progress
-from evermat.cli.run import say, started_spark, write_stats
+from evermat.cli.run import reached_version, say, started_spark, write_stats
 from evermat.cli.signals import check_signals, say_when_stopped
 from evermat.cli.watchdog import be_patient, limited
 from evermat.core import DataError, EvermatError, PhaseTimer, ResourceError, UpdateAlgorithm
@@ -33,10 +33,17 @@ def update_state(
     skip_malformed: bool = False,
 ) -> None:
     """Makes every file a version, or two of RDF that belong together."""
-    with limited(None, limits.memory), announced_compilation(say), opened_state(state, timer, spark, keep) as m:
+    waits = limits.limit_seconds
+    with (
+        limited(None, limits.memory, longest_wait=waits),
+        announced_compilation(say),
+        opened_state(state, timer, spark, keep) as m,
+    ):
         with timer.during("read"):
             updates = m.update_files(files, algorithm, base=base, skip_malformed=skip_malformed, **asdict(limits))
         done: list[evermat.Change] = []
+        before = reached_version(state)
+        say_when_stopped(lambda: reached if (reached := reached_version(state)) != before else "")
         while True:
             check_signals()
             with _after_commit(f"version {m.version} is committed" if done else ""):
@@ -44,7 +51,6 @@ def update_state(
             if change is None:
                 break
             done.append(change)
-            say_when_stopped(f"the state is at version {m.version}")
             report_skipped(change.stats["skipped"])
             report_version(m, " ".join(change.stats["files"]), change)
         committed = f"version {m.version} is committed"
@@ -58,7 +64,8 @@ def update_state(
 
 def report_version(m: evermat.Materialisation, name: str, change: evermat.Change) -> None:
     """Prints what a version changed."""
-    say(f"version {m.version}: {name}: {change.inserted.total:,} facts inserted, {change.deleted.total:,} deleted")
+    inserted = "1 fact" if change.inserted.total == 1 else f"{change.inserted.total:,} facts"
+    say(f"version {m.version}: {name}: {inserted} inserted, {change.deleted.total:,} deleted")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import evermat
 from evermat.cli.ontology import report_skipped
 from evermat.cli.options import LimitOptions
-from evermat.cli.run import say
+from evermat.cli.run import reached_version, say
 from evermat.cli.signals import Interrupted, Terminated, check_signals, say_when_stopped
 from evermat.cli.state import opened_state, report_version, with_help
 from evermat.cli.watchdog import limited
@@ -23,6 +23,7 @@ from evermat.core import (
     EvermatError,
     PhaseTimer,
     UpdateAlgorithm,
+    open_output,
     reported,
     uninterrupted,
     wrong_argument,
@@ -62,14 +63,13 @@ def stream_state(state: Path, following: Following, timer: PhaseTimer, spark: Sp
     _refuse_own_files(following)
     list_folder(following.source)
     with announced_compilation(say), ExitStack() as stack:
-        stack.enter_context(limited(None, following.limits.memory))
+        stack.enter_context(limited(None, following.limits.memory, longest_wait=following.limits.limit_seconds))
         log = None if following.stats is None else stack.enter_context(_appended(following.stats))
         m = stack.enter_context(opened_state(state, timer, spark, following.keep))
-        say_when_stopped(_reached(m))
+        say_when_stopped(lambda: reached_version(state))
         feed = None if following.changes_out is None else ChangeFolder(following.changes_out, following.form, state)
-        with _folder_stream(state, m, following, feed) as source, _stopping(state, m, source, feed):
+        with _folder_stream(state, m, following, feed) as source, _stopping(state, source, feed):
             for change, updates in _changes(m, source, following):
-                say_when_stopped(_reached(m))
                 _report(m, change, updates, feed, log)
 
 
@@ -164,14 +164,11 @@ def _reached(m: evermat.Materialisation) -> str:
 
 
 @contextmanager
-def _stopping(
-    state: Path, m: evermat.Materialisation, source: FolderStream, feed: ChangeFolder | None
-) -> Iterator[None]:
-    """Reports and writes, when a signal stops the block, what is true then: a version may have been committed just before."""
+def _stopping(state: Path, source: FolderStream, feed: ChangeFolder | None) -> Iterator[None]:
+    """Writes, when a signal stops the block, what is true then: a version may have been committed just before."""
     try:
         yield
     except (Interrupted, Terminated):
-        say_when_stopped(_reached(m))
         if feed is not None:
             with suppress(EvermatError), uninterrupted():  # the next start tries again
                 feed.complete(_newest(state, source.name))
@@ -193,6 +190,6 @@ def _refuse_own_files(following: Following) -> None:
 def _appended(path: Path) -> Iterator[BinaryIO]:
     """A file to which lines are added, each at once."""
     with reported(path, "no version was made"):
-        file = path.open("ab", buffering=0)
+        file = open_output(path, "ab")
     with file:
         yield file

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from evermat.runtime.ingest import read_change_files
     from evermat.runtime.inputs import FactSources
     from evermat.runtime.materialise import Options, materialise_facts
-    from evermat.runtime.outputs import write_outputs
-    from evermat.runtime.persistence import SavedPositions, StateBinding, check_save, open_state, save_state
-    from evermat.runtime.query import answer_query, query_version, stream_answer
-    from evermat.runtime.rdf_export import triples_of
+    from evermat.runtime.persistence import StateBinding, check_save, open_state
+    from evermat.runtime.pin import Pin
+    from evermat.runtime.query import query_version
     from evermat.runtime.relation import Relation
-    from evermat.runtime.statistics import materialisation_stats
+    from evermat.runtime.snapshot import Readable, Snapshot
     from evermat.runtime.stream import AnyUpdate, StreamedUpdate, follow_updates
     from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame
-    from evermat.runtime.update import Ahead, carry_out, check_update_algorithm
+    from evermat.runtime.update import check_update_algorithm
+    from evermat.runtime.versioned_engine import Opened, VersionedEngine
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -3,12 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import RLock
 from typing import BinaryIO, final
 
 from evermat.columns import Batch, Dictionary, Solutions, rows_of
-from evermat.core import AnswerFormat
+from evermat.core import AnswerFormat, this_process
 from evermat.language import Relation as RelationSchema
-from evermat.runtime.rows import Tabular
+from evermat.runtime.rows import EncodedRows, Tabular
+
+
+@final
+class _Solved(EncodedRows):
+    """The rows of an answer: those of a table, or computed by each reader until one needs all of them."""
+
+    def __init__(self, relation: RelationSchema, solutions: Solutions, dictionary: Dictionary) -> None:
+        super().__init__(relation, dictionary)
+        self._solutions, self._gathering = solutions, RLock()
+        self._process = this_process()
+
+    def gathered(self) -> Solutions:
+        """All rows in a table; of several threads one computes them."""
+        if self._solutions.computed is not None:
+            self._process.check()
+            with self._gathering:
+                self._solutions.gather()
+        return self._solutions
+
+    def undefined(self) -> int:
+        """How many bindings were dropped because an expression had no value."""
+        if self._solutions.undefined is None:
+            self.gathered()
+        return self._solutions.undefined or 0
+
+    def count(self) -> int:
+        return self.gathered().table.count
+
+    def chunks(self) -> Iterator[Batch]:
+        computed = self._solutions.computed
+        if computed is None:
+            return rows_of(self._solutions.table)
+        self._process.check()
+        return computed()
+
+    def found(self, row: Batch) -> bool:
+        if self._solutions.computed is not None:
+            return any(bool((chunk == row).all(axis=0).any()) for chunk in self.chunks())
+        return bool(self._solutions.table.contains(row, None, 1)[0])
+
+    def holds_any(self) -> bool:
+        """Whether there is a row."""
+        return any(chunk.shape[1] for chunk in self.chunks())
+
+    @property
+    def title(self) -> str:
+        if not self.relation.columns:
+            return str(self.holds_any()).lower()
+        count = self.count()
+        return f"{count:,} {'row' if count == 1 else 'rows'}"
 
 
 @final
@@ -22,32 +73,20 @@ class Answer(Tabular):
     """
 
     def __init__(self, relation: RelationSchema, solutions: Solutions, dictionary: Dictionary) -> None:
-        super().__init__(relation, dictionary)
-        self._solutions = solutions
+        self._solved = _Solved(relation, solutions, dictionary)
+
+    def _rows(self) -> EncodedRows:
+        return self._solved
 
     @property
     def undefined(self) -> int:
         """How many bindings were dropped because an expression had no value."""
-        if self._solutions.undefined is None:
-            self._solutions.gather()
-        return self._solutions.undefined or 0
+        return self._solved.undefined()
 
     @property
     def relation(self) -> RelationSchema:
         """The columns with their types."""
-        return self._relation
-
-    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        return self._dictionary, self._batches()
-
-    def _batches(self) -> Iterator[Batch]:
-        computed = self._solutions.computed
-        return rows_of(self._solutions.table) if computed is None else computed()
-
-    def _found(self, row: Batch) -> bool:
-        if self._solutions.computed is not None:
-            return any(bool((chunk == row).all(axis=0).any()) for chunk in self._batches())
-        return bool(self._solutions.table.contains(row, None, 1)[0])
+        return self._solved.relation
 
     def write(self, stream: BinaryIO, format: AnswerFormat = "table") -> None:  # noqa: A002
         """Writes the answer to a stream of bytes, such as `sys.stdout.buffer` or an open file.
@@ -63,19 +102,8 @@ class Answer(Tabular):
 
         write_answer(self, format, stream)
 
-    def __len__(self) -> int:
-        return self._solutions.gather().count
-
     def __bool__(self) -> bool:
-        if self._solutions.computed is not None:
-            return any(chunk.shape[1] for chunk in self._batches())
-        return self._solutions.table.count > 0
-
-    @property
-    def _title(self) -> str:
-        if not self._relation.columns:
-            return str(bool(self)).lower()
-        return f"{len(self):,} {'row' if len(self) == 1 else 'rows'}"
+        return self._solved.holds_any()
 
     def __repr__(self) -> str:
-        return f"<Answer ({', '.join(self.columns)}): {self._title}>"
+        return f"<Answer ({', '.join(self.columns)}): {self._solved.title}>"

@@ -13,7 +13,25 @@ from evermat.columns import Batch, DeferredFacts, Dictionary
 from evermat.core import check_type, wrong_argument
 from evermat.language import Relation
 from evermat.runtime.engine import ChangeSet
-from evermat.runtime.rows import Tabular
+from evermat.runtime.rows import EncodedRows, Tabular
+
+
+@final
+class _ChangedRows(EncodedRows):
+    """The facts of one relation in a set of changes."""
+
+    def __init__(self, relation: Relation, facts: ChangeSet, dictionary: Dictionary) -> None:
+        super().__init__(relation, dictionary)
+        self._facts = facts
+
+    def count(self) -> int:
+        return self._facts.count(self.relation.name)
+
+    def chunks(self) -> Iterator[Batch]:
+        yield self._facts.batch(self.relation.name)
+
+    def found(self, row: Batch) -> bool:
+        return bool((self._facts.batch(self.relation.name) == row).all(axis=0).any())
 
 
 @final
@@ -21,20 +39,13 @@ class ChangedFacts(Tabular):
     """Facts of one relation that an update inserted or deleted."""
 
     def __init__(self, relation: Relation, facts: ChangeSet, dictionary: Dictionary) -> None:
-        super().__init__(relation, dictionary)
-        self._facts = facts
+        self._changed = _ChangedRows(relation, facts, dictionary)
 
-    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        return self._dictionary, iter([self._facts.batch(self._relation.name)])
-
-    def _found(self, row: Batch) -> bool:
-        return bool((self._facts.batch(self._relation.name) == row).all(axis=0).any())
-
-    def __len__(self) -> int:
-        return self._facts.count(self._relation.name)
+    def _rows(self) -> EncodedRows:
+        return self._changed
 
     def __repr__(self) -> str:
-        return f"<{self._relation.name}: {len(self):,} facts>"
+        return f"<{self._changed.title}>"
 
 
 @final

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import ChangesFormat, reported
+from evermat.core import ChangesFormat, make_folder, replace_output, reported
 from evermat.io import write_changes
 from evermat.runtime.change_history import changes_between
 from evermat.store import OP, VERSION, sync
@@ -34,7 +34,7 @@ class ChangeFolder:
         if self._folder.is_dir():
             self.complete(newest)
         with reported(self._folder, "no version was made"):
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder(self._folder)
 
     def complete(self, newest: Version | None) -> None:
         """Writes the file of the newest version of the stream if it is missing."""
@@ -49,7 +49,7 @@ class ChangeFolder:
         write_changes(change, hidden)
         with reported(file, f"version {version} is committed"):
             sync(hidden)
-            hidden.replace(file)
+            replace_output(hidden, file)
             sync(self._folder)
 
     def _file(self, version: int) -> Path:

@@ -15,24 +15,28 @@ from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import EQUALITY_CLASSES
 from evermat.runtime.memory_engine import restored
+from evermat.runtime.pin import Pin
 from evermat.runtime.relation import Relation
 from evermat.runtime.saved_version import SavedVersion, rows_of_table
-from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, VersionReader, open_reader
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, VersionReader, read_state
 
 
 def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:
     """What versions changed, by relation; hidden relations are left out."""
-    with open_reader(path) as store:
+
+    def read(store: VersionReader) -> dict[str, pa.Table]:
         kept = [version.number for version in store.versions()]
-        first = _first_known(store, kept) if first is None else first
-        last = kept[-1] if last is None else last
+        begin = _first_known(store, kept) if first is None else first
+        end = kept[-1] if last is None else last
         found: dict[str, list[pa.Table]] = {}
-        for number, name, rows in sorted(_stored_changes(store, first, last), key=itemgetter(0)):
+        for number, name, rows in sorted(_stored_changes(store, begin, end), key=itemgetter(0)):
             if name not in SavedVersion(store, number).hidden:
                 shown = rows.drop_columns([c for c in (ORIGIN, NONRECURSIVE, RECURSIVE) if c in rows.column_names])
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
                 found.setdefault(name, []).append(_plain(shown).append_column(VERSION, of_version))
         return {name: _joined(path, name, tables) for name, tables in found.items()}
+
+    return read_state(path, read)
 
 
 def _first_known(store: VersionReader, kept: list[int]) -> int:
@@ -126,12 +130,8 @@ def _named_changes(store: VersionReader, number: int) -> Iterator[tuple[str, pa.
 
 def _facts(store: VersionReader, number: int) -> dict[str, pa.Table]:
     """The expanded facts of a version, by relation."""
-    engine = restored(SavedVersion(store, number, before=True))
-    return {
-        name: Relation(relation, engine).to_arrow()
-        for name, relation in engine.program.relations.items()
-        if not relation.hidden
-    }
+    pin = Pin.of(restored(SavedVersion(store, number, before=True)))
+    return {name: Relation(name, lambda: pin).to_arrow() for name in pin.names()}
 
 
 def _state(store: VersionReader, number: int) -> State:

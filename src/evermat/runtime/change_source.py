@@ -18,7 +18,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION, open_reader
+from evermat.store import OP, VERSION, VersionReader, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,7 +68,8 @@ class StateFeed:
     @property
     def columns(self) -> pa.Schema:
         """The columns of the relation as the newest version stores them: none is named `_op` or `_version`."""
-        with open_reader(self.path) as store:
+
+        def read(store: VersionReader) -> pa.Schema:
             newest = store.latest
             known = [name for name in newest.relations if name not in newest.counters["hidden"]]
             if self.name not in known:
@@ -76,33 +77,35 @@ class StateFeed:
                 raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": self.name}, help=help_))
             return store.schema(newest.number, self.name)
 
+        return read_state(self.path, read)
+
     @property
     def newest(self) -> int:
-        with open_reader(self.path) as store:
-            return store.latest.number
+        return read_state(self.path, lambda store: store.latest.number)
 
     @property
     def versions(self) -> list[Version]:
         """The versions that are kept, oldest first."""
-        with open_reader(self.path) as store:
-            return store.versions()
+        return read_state(self.path, lambda store: store.versions())
 
     def check(self, version: int) -> None:
         """Raises a `StateError` for a version that is not kept."""
-        with open_reader(self.path) as store:
-            store.version(version)
+        read_state(self.path, lambda store: store.version(version))
 
     def content(self, version: int) -> pa.Table:
         """All facts of the relation in a version, by the relation's columns."""
         from evermat.runtime.ingest import relation_of
         from evermat.runtime.memory_engine import restored
-        from evermat.runtime.relation import Relation
+        from evermat.runtime.relation import PinnedFacts
+        from evermat.runtime.rows import arrow_table
         from evermat.runtime.saved_version import SavedVersion
 
-        with open_reader(self.path) as store:
+        def read(store: VersionReader) -> pa.Table:
             saved = SavedVersion(store, version)
             relation = relation_of(self.name, saved.program)
-            return Relation(relation, restored(saved, {self.name})).to_arrow()
+            return arrow_table(PinnedFacts(relation, restored(saved, {self.name}).snapshot()))
+
+        return read_state(self.path, read)
 
     def changes(self, first: int, last: int) -> pa.Table | None:
         """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""

@@ -1,12 +1,15 @@
-"""Relations declared `forbidden`: a fact in one of them is an error, which names the rule and the facts it follows from."""
+"""What must not be: facts of relations declared `forbidden`, and equal literals of different values. Errors name the rule and the facts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 from evermat.core import DataError, Problem
 from evermat.core import error_catalogue as errors
+from evermat.engine import DifferentValuesError
 from evermat.language import (
     Atom,
     Constant,
@@ -18,6 +21,7 @@ from evermat.language import (
     Rule,
     Variable,
     body_variables,
+    equality_of,
     named_throughout,
 )
 
@@ -42,7 +46,41 @@ def refuse_forbidden(
         raise DataError(problems)
 
 
+def explained(
+    error: DifferentValuesError, program: Program, answer: Callable[[Query], Iterable[Row]]
+) -> DifferentValuesError:
+    """The error that literals of different values would be equal, with the rules and facts that say so.
+
+    `answer` computes the answer to a query over the facts so far.
+    """
+    same = equality_of(program.relations)
+    assert same is not None
+    (problem,) = error.problems
+    reasons = [_reason(program, same.name, row, answer) for row in error.facts]
+    rules = [reason.rule for reason in reasons if reason.rule is not None]
+    why = "; ".join(f"`{reason.fact}` {reason.how} {reason.why}".rstrip() for reason in reasons)
+    found = Problem(problem.kind, {**problem.details, "why": why})
+    return DifferentValuesError(replace(found, source=program.source, span=rules[0].span) if rules else found)
+
+
+class _Reason(NamedTuple):
+    """Why a fact holds: by a rule, or because it is given."""
+
+    fact: str
+    how: str = "is given"
+    why: str = ""
+    rule: Rule | None = None
+
+
 def _explain(program: Program, name: str, row: Row, answer: Callable[[Query], Iterable[Row]]) -> Problem:
+    reason = _reason(program, name, row, answer)
+    details = {"fact": reason.fact, "how": reason.how, "why": reason.why}
+    if reason.rule is None:
+        return Problem(errors.FORBIDDEN, details)
+    return Problem(errors.FORBIDDEN, details, program.source, reason.rule.span)
+
+
+def _reason(program: Program, name: str, row: Row, answer: Callable[[Query], Iterable[Row]]) -> _Reason:
     relation = program.relations[name]
     fact = str(Atom(relation, tuple(map(Constant, row, relation.types))))
     queries = Queries(program)
@@ -52,9 +90,8 @@ def _explain(program: Program, name: str, row: Row, answer: Callable[[Query], It
         if instances:
             shown = [_instance(rule, binding) for binding in islice(instances, _INSTANCES)]
             more = f" (and {len(instances) - _INSTANCES:,} more)" if len(instances) > _INSTANCES else ""
-            details = {"fact": fact, "how": "follows", "why": f"from {'; from '.join(shown)}{more}"}
-            return Problem(errors.FORBIDDEN, details, program.source, rule.span)
-    return Problem(errors.FORBIDDEN, {"fact": fact, "how": "is given", "why": ""})
+            return _Reason(fact, "follows", f"from {'; from '.join(shown)}{more}", rule)
+    return _Reason(fact)
 
 
 def _instance(rule: Rule, binding: Row) -> str:

@@ -15,16 +15,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from evermat.algebra import Counters, Rules, Update, View
-from evermat.columns import Batch, Dictionary, Solutions, UnionFind
+from evermat.columns import Batch, Dictionary, Renaming, Solutions
 from evermat.core import DataError, EngineName, MaterialiseAlgorithm, PhaseTimer, Which
 from evermat.engine import BaseState, Difference, Run, SavedRows
-from evermat.language import Program, Query, Stratum
+from evermat.language import Program, Queries, Query, Relation, Stratum
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,8 +41,8 @@ Described: TypeAlias = Mapping[str, Iterable[SavedRows]]
 """Rows for a state directory, by relation; they may be computed while they are read."""
 
 
-class Snapshot(Protocol):
-    """The facts of one version, for reading; valid until the next update of its engine is committed.
+class EngineSnapshot(Protocol):
+    """The facts of one version, for reading by any threads; later updates do not change it.
 
     Batches are encoded with `dictionary`. Where equal terms have a representative, facts are *expanded*, over all equal terms, unless the
     caller wants representatives only.
@@ -53,7 +53,7 @@ class Snapshot(Protocol):
         """The dictionary that batches are encoded with."""
 
     @property
-    def union_find(self) -> UnionFind | None:
+    def union_find(self) -> Renaming | None:
         """Which term represents which; None if equal terms have no representative."""
 
     def count(self, name: str, *, expanded: bool = True) -> int:
@@ -156,12 +156,12 @@ class EngineUpdate(Protocol):
             whole: relations of which the state directory does not have all facts.
         """
 
-    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None]) -> None:
         """Makes the changes, all or none; `write` makes them durable, as the last step that can fail.
 
         Args:
             valid: the counters that are valid afterwards, of strata that were processed.
-            write: writes to the state directory; None if there is none.
+            write: writes to the state directory, if there is one; when it returns, readers wait for the rest.
         """
 
 
@@ -190,6 +190,11 @@ class Engine(Protocol):
         """The program, after all changes of its rules."""
         return self.state.program
 
+    @cached_property
+    def queries(self) -> Queries:
+        """Compiles queries about the program."""
+        return Queries(self.program)
+
     def load(self, facts: Mapping[str, Any]) -> None:
         """Takes in the explicit facts, those of the program's text too.
 
@@ -214,11 +219,32 @@ class Engine(Protocol):
             StateError: the version is damaged.
         """
 
-    def snapshot(self) -> Snapshot:
-        """The facts as they are now."""
+    def follows(self, version: SavedVersion) -> bool:
+        """Whether changes up to a version of the same program can be taken in without reading all of it."""
+        del version
+        return False
 
-    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
-        """The facts of a relation as a DataFrame of the caller's session."""
+    def follow(
+        self,
+        changes: Sequence[tuple[str, SavedRows]],
+        valid: Mapping[Stratum, Counters],
+        publishing: AbstractContextManager[None],
+    ) -> None:
+        """Takes in changes that others have saved since the version that this engine holds, all or nothing.
+
+        Args:
+            changes: rows by relation, in the order in which they were saved.
+            valid: the counters that are valid afterwards.
+            publishing: is around the step that changes facts.
+        """
+        del changes, valid, publishing
+        raise RuntimeError("ask first whether this engine follows")
+
+    def snapshot(self) -> EngineSnapshot:
+        """The version that was committed last; any thread may ask for it at any time."""
+
+    def dataframe(self, reading: Any, relation: Relation, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+        """The facts of a relation in a snapshot of this engine, as a DataFrame of the caller's session."""
 
     def close(self) -> None:
         """Releases files of the facts, if there are any."""
@@ -288,5 +314,5 @@ class Engine(Protocol):
     def undefined(self) -> Counter[int]:
         """Bindings dropped because an expression had no value, by the position of the rule."""
 
-    def figures(self) -> dict[str, Any]:
-        """What else there is to report: how relations are stored, their bytes, jobs of Spark."""
+    def figures(self, reading: EngineSnapshot) -> dict[str, Any]:
+        """What else there is to report: how relations are stored, their bytes, jobs of Spark, all as it is now; facts are those of a snapshot."""

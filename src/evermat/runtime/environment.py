@@ -42,7 +42,7 @@ def spark_session(name: str, options: SparkOptions, say: Callable[[str], None]) 
 
     with session(master=options.master, memory=options.memory, conf=options.conf, name=name) as spark:
         yield spark
-        if stores_classes():
+        if stores_classes(spark):
             say("storing Spark's classes for this machine; later runs start faster")
 
 

@@ -16,7 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, TypeAlias
 
-from evermat.core import DataError, check_function, seconds_argument
+from evermat.core import DataError, check_function, sandboxed, seconds_argument
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
 from evermat.runtime.rows import is_unicode
@@ -72,6 +72,7 @@ class FolderStream(Iterable[FileUpdate]):
         skip_malformed: bool = False,
         warn: Callable[[str], None] = _warn,
         since: float | None = None,
+        sandbox: bool = False,
     ) -> None:
         """A stream of the change files in a directory.
 
@@ -85,6 +86,7 @@ class FolderStream(Iterable[FileUpdate]):
             skip_malformed: whether to leave out malformed statements of RDF.
             warn: called with a message for each file that is not taken, or that waits for another.
             since: when the position was reached, in seconds since 1970; files before the position that appeared or changed later are reported.
+            sandbox: whether others made the files: symbolic links that lead out of the directory are refused.
 
         Raises:
             DataError: the directory does not exist.
@@ -98,7 +100,7 @@ class FolderStream(Iterable[FileUpdate]):
         self.name = stream_name(path)
         self._m = m
         self._once, self._poll, self._together = once, poll, together
-        self._options = RdfOptions(base=base, skip=skip_malformed)
+        self._options, self._sandbox = RdfOptions(base=base, skip=skip_malformed), sandbox
         self._warn = warn
         self._closed, self._reading = threading.Event(), threading.Lock()
         position = m.positions.get(self.name)
@@ -226,7 +228,8 @@ class FolderStream(Iterable[FileUpdate]):
         for path in paths:
             if not is_unicode(path.name):
                 raise _unreadable(path, "its name is not UTF-8")
-        changes = read_update(paths, self._m.program, self._options, skipped)
+        with sandboxed([self.path], on=self._sandbox):
+            changes = read_update(paths, self._m.program, self._options, skipped)
         size = sum(table.nbytes for facts in (changes.insert, changes.delete) for table in facts.values())
         self._reached = order_of(files[-1])
         self._known.update(files)

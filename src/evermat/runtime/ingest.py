@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_rows, encode_table
-from evermat.core import DataError, Problem, check_stop, collected_errors, count_of, did_you_mean
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_rows
+from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, did_you_mean, watched_each
 from evermat.core import error_catalogue as errors
 from evermat.language import Program, Relation, Row
 from evermat.runtime.rows import is_value, suits
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from evermat.io import FileChanges, RdfOptions
 
 _SHOWN = 10  # errors of one relation that are reported
+_SAMPLED = 1000  # rows of a frame from which its size as a table is guessed
+_COPIES = 2  # of a frame: what becomes of it when it fits its relation
 
 
 def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary) -> Iterator[Batch]:
@@ -65,7 +67,10 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     if not relation.columns:
         return nullary(present=bool(rows))
     schema = arrow_schema(relation)
-    columns = [pa.array([row[i] for row in rows], field.type, from_pandas=False) for i, field in enumerate(schema)]
+    columns = [
+        pa.array([row[i] for row in watched_each(rows)], field.type, from_pandas=False)
+        for i, field in enumerate(schema)
+    ]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -113,8 +118,8 @@ def _rows(given: Any, name: str) -> Iterable[Sequence[Any]]:
 
 def _is_pandas(given: Any) -> bool:
     """Whether it is a frame or a series of pandas; not all versions of these speak Arrow's interface themselves."""
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(given, pandas.DataFrame | pandas.Series)
+    pandas = sys.modules.get("pandas")  # another thread may be importing it right now: then there is no frame yet
+    return isinstance(given, (getattr(pandas, "DataFrame", ()), getattr(pandas, "Series", ())))
 
 
 def is_dataframe(given: Any) -> bool:
@@ -140,7 +145,8 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     from evermat.io import conform
 
     table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
-    return encode_table(table, relation, dictionary)
+    (batch,) = ArrowTables([table]).batches(relation, dictionary)
+    return batch
 
 
 def _arrow_table(given: Any) -> pa.Table:
@@ -150,7 +156,10 @@ def _arrow_table(given: Any) -> pa.Table:
     if isinstance(given, pa.Table):
         return given
     if _is_pandas(given):
-        return pa.Table.from_pandas(given if given.ndim > 1 else given.to_frame("values"), preserve_index=False)
+        frame = given if given.ndim > 1 else given.to_frame("values")
+        step = max(len(frame) // _SAMPLED, 1)
+        ask_for(_COPIES * step * pa.Table.from_pandas(frame.iloc[::step], preserve_index=False).nbytes)
+        return pa.Table.from_pandas(frame, preserve_index=False)
     try:
         return pa.RecordBatchReader.from_stream(given).read_all()
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -159,11 +168,11 @@ def _arrow_table(given: Any) -> pa.Table:
 
 def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:
     """The rows, if each of them fits the relation; else raises a `DataError` with the first of those that do not."""
-    found = [_row(row) for row in rows]
-    if all(suits(row, relation) for row in found):
+    found = [_row(row) for row in watched_each(rows)]
+    if all(suits(row, relation) for row in watched_each(found)):
         return found
     problems = []
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(watched_each(found), 1):
         if (problem := _misfit(row, number, relation)) is not None:
             problems.append(problem)
             if len(problems) == _SHOWN:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns import ArrowTables
-from evermat.core import Problem, ProgramError, collected_errors
+from evermat.core import Problem, ProgramError, collected_errors, named_at
 from evermat.core import error_catalogue as errors
-from evermat.io import GraphFiles, read_relation
+from evermat.io import GraphFiles, check_source, read_relation
 from evermat.language import Program
 from evermat.runtime.ingest import is_dataframe, table_of
 
@@ -47,6 +47,9 @@ class FactSources:
         found: dict[str, list[pa.Table]] = {}
         folder = Path(self.inputs or "")
         inputs = () if self.inputs is None else program.inputs
+        for io in inputs:
+            with named_at(program.source, io.span):
+                check_source(io, folder)
         files = self.rdf.with_inputs([io for io in inputs if "://" not in (io.path or str(self.inputs))], folder)
         with collected_errors() as collecting:
             for io in inputs:
@@ -56,7 +59,7 @@ class FactSources:
                 if needs is not None:
                     details = {"name": io.relation.name, "what": needs}
                     raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
-                with collecting():
+                with collecting(), named_at(program.source, io.span):
                     table = read_relation(io, folder, files.options, files.blanks, files.skipped)
                     found.setdefault(io.relation.name, []).append(table)
             with collecting():

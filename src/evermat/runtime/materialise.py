@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
 from evermat.core import Guard, MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy, watched
-from evermat.engine import Limits, Progress, Run
-from evermat.language import Program
-from evermat.runtime.constraints import refuse_forbidden
+from evermat.engine import DifferentValuesError, Limits, Progress, Run
+from evermat.language import Program, Query, Row
+from evermat.runtime.constraints import explained, refuse_forbidden
 from evermat.runtime.engine import Engine
 from evermat.runtime.inputs import FactSources
 from evermat.runtime.memory_engine import MemoryEngine
@@ -86,7 +86,7 @@ def _fill(engine: Engine, facts: Mapping[str, Any], counters: Counters) -> Any:
     """Has an empty engine derive all consequences of explicit facts; what it returns is what it left to another."""
     with engine.timer.during("encode"):
         engine.load(facts)
-    with engine.timer.during("reason"):
+    with engine.timer.during("reason"), _explained(engine):
         return engine.materialise(counters)
 
 
@@ -130,7 +130,7 @@ def _on_spark(
                 with timer.during("move"):
                     waiting, done = target.take_over(engine, part), part.strata
                 del engine, part  # the driver's memory is free from here on
-                with timer.during("reason"):
+                with timer.during("reason"), _explained(target):
                     target.go_on(done, waiting, room, options.counters)
             return target
         with _closed_on_error(start()) as target:
@@ -148,10 +148,25 @@ def _closed_on_error(engine: _E) -> Iterator[_E]:
         raise
 
 
+@contextmanager
+def _explained(engine: Engine) -> Iterator[None]:
+    """Says by what rules and facts of an engine literals of different values would be equal."""
+    try:
+        yield
+    except DifferentValuesError as error:
+        raise explained(error, engine.program, _answers(engine)) from None
+
+
 def _refuse_forbidden(engine: Engine) -> None:
     reading, relations = engine.snapshot(), engine.program.relations
     refuse_forbidden(
         engine.program,
         lambda name: decoded_rows(reading.scan(name, expanded=False), relations[name].types, reading.dictionary),
-        lambda query: answer_query(query, engine, engine.run),
+        _answers(engine),
     )
+
+
+def _answers(engine: Engine) -> Callable[[Query], Iterable[Row]]:
+    """What answers queries over the facts of an engine."""
+    reading = engine.snapshot()
+    return lambda query: answer_query(query, reading, engine.run)

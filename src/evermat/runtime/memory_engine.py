@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 from evermat.algebra import Counters
@@ -31,9 +32,9 @@ from evermat.core import (
     resident_bytes,
 )
 from evermat.engine import Difference, Run, SavedRows
-from evermat.language import EQUALITY_CLASSES, Program, Stratum
+from evermat.language import EQUALITY_CLASSES, Program, Relation, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
-from evermat.runtime.engine import Changed, Described, Engine
+from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot
 from evermat.runtime.ingest import encode_facts
 
 if TYPE_CHECKING:
@@ -127,25 +128,48 @@ class MemoryEngine(Engine):
             state.record_counters(stratum, counters)
             state.record_work(stratum, work)
 
-    def snapshot(self) -> Snapshot:
-        return Snapshot(self.state, self._scans)
+    def follows(self, version: SavedVersion) -> bool:
+        stored = self.state.stored_by_schemes or version.stored_by_schemes or version.copied_by_schemes
+        return self.state.representatives is None and not stored
 
-    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+    def follow(
+        self,
+        changes: Sequence[tuple[str, SavedRows]],
+        valid: Mapping[Stratum, Counters],
+        publishing: AbstractContextManager[None],
+    ) -> None:
+        from evermat.columns import saved_facts as saved
+
+        for stratum, counters in valid.items():
+            self.state.record_counters(stratum, counters)  # fewer are always right, also if this fails
+        with self.state.latch.written():
+            saved.apply_rows(self.state, Run(), changes, publishing)
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.state.version(), self._scans)
+
+    def dataframe(
+        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True
+    ) -> DataFrame:
         """What is stored compactly here is expanded there, by tasks."""
-        from evermat.runtime.relation import Relation
+        from evermat.runtime.relation import PinnedFacts
+        from evermat.runtime.rows import arrow_table
         from evermat.spark import expanded_frame, to_frame
 
-        relation, table = self.program.relations[name], self.state.tables[name]
+        table = reading.table(relation.name)
         if table.scheme is not None:
-            return expanded_frame(spark, relation, table, self.state.dictionary)
-        return to_frame(spark, Relation(relation, self, expanded=expanded).to_arrow(), relation)
+            return expanded_frame(spark, relation, table, reading.dictionary)
+        return to_frame(spark, arrow_table(PinnedFacts(relation, reading, expanded=expanded)), relation)
 
     def close(self) -> None:
         """There are no files."""
 
     # --- updates -------------------------------------------------------------------------------------------------------
     def revised(self, program: Program, run: Run) -> Self:
-        state = State(program, run, kept=self.state)
+        kept = self.state
+        kept.hold()
+        with kept.latch.written():
+            state = State(program, run, kept=kept)
         return type(self)(state, self.run, self.timer, self.name, self._algorithm, self._waste)
 
     def begin_update(
@@ -166,16 +190,16 @@ class MemoryEngine(Engine):
         before = {"rows": state.stored_rows, "symbols": len(state.dictionary), "bytes": _bytes_of(state)}
         most = available_bytes() if run.limits.memory is None else min(run.limits.memory, available_bytes())
         if resident_bytes() + bytes_needed(state) > most:
-            return {"skipped": "memory"}
+            return self._skipped("memory")
         with held_back() as run.deliver, timer.during("reclaim"):
             try:
                 if state.representatives is not None and (pending := state.representatives.pending()):
                     pending.settle()  # a change would hold all of the old state
                 made = rebuilt(state, run.look)
             except LimitError:
-                return {"skipped": "limit"}
+                return self._skipped("limit")
             except MemoryError:
-                return {"skipped": "memory"}
+                return self._skipped("memory")
             self._undefined = self.undefined()
             for one in (self.run, run):
                 one.leave()  # neither keeps the old state
@@ -188,6 +212,10 @@ class MemoryEngine(Engine):
                 gc.collect()
         after = {"rows": made.stored_rows, "symbols": len(made.dictionary), "bytes": _bytes_of(made)}
         return {**{what: before[what] - after[what] for what in before}, "seconds": timer.wall["reclaim"]}
+
+    def _skipped(self, why: str) -> dict[str, Any]:
+        self._waste.postpone()
+        return {"skipped": why}
 
     # --- state directories -------------------------------------------------------------------------------------------
     @property
@@ -246,26 +274,9 @@ class MemoryEngine(Engine):
                     counts[rule.span.start] += count
         return counts
 
-    def figures(self) -> dict[str, Any]:
-        return {"schemes": self._schemes(), "stored_bytes": self.state.nbytes}
-
-    def _schemes(self) -> dict[str, Any]:
-        """How relations are stored for which there is a storage scheme."""
-        reading = self.snapshot()
-        return {
-            name: {
-                "scheme": "plain" if table.scheme is None else table.scheme.name,
-                "estimated": made.estimated,
-                "facts": reading.count(name),
-                "bytes": table.nbytes + (0 if table.scheme is None else table.scheme.nbytes),
-                "scheme_bytes": 0 if table.scheme is None else table.scheme.nbytes,  # the rest is rows
-                "reason": made.reason,
-            }
-            for rules in self.state.strata
-            for name, made in rules.decisions.items()
-            if not self.program.relations[name].hidden
-            for table in [self.state.tables[name]]
-        }
+    def figures(self, reading: EngineSnapshot) -> dict[str, Any]:
+        state = self.state
+        return {"schemes": _schemes(state, reading), "stored_bytes": state.nbytes}
 
 
 class MaterialisedPart(NamedTuple):
@@ -273,6 +284,26 @@ class MaterialisedPart(NamedTuple):
 
     strata: int
     left: View | None
+
+
+def _schemes(state: State, reading: EngineSnapshot) -> dict[str, Any]:
+    """How relations are stored for which there is a storage scheme."""
+    found = {}
+    for rules in state.strata:
+        for name, made in rules.decisions.items():
+            if not state.program.relations[name].hidden:
+                table = state.tables[name]
+                scheme = table.scheme
+                scheme_bytes = 0 if scheme is None else scheme.nbytes
+                found[name] = {
+                    "scheme": "plain" if scheme is None else scheme.name,
+                    "estimated": made.estimated,
+                    "facts": reading.count(name),
+                    "bytes": table.nbytes + scheme_bytes,
+                    "scheme_bytes": scheme_bytes,  # the rest is rows
+                    "reason": made.reason,
+                }
+    return found
 
 
 def _bytes_of(state: State) -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
+from threading import RLock
+from types import TracebackType
 from typing import Any, final
 
 import numpy as np
@@ -47,10 +49,21 @@ class MemoryUpdate(EngineUpdate):
     ) -> None:
         super().__init__(state, run, before)
         self._durable = durable
+        state.begin_update()
+        try:
+            self._read(changes, upcoming, before)
+        except BaseException:
+            state.latch.end()
+            raise
+        self._expanded: PendingChange | None = None
+
+    def _read(self, changes: Changed, upcoming: Changed, before: State | None) -> None:
+        """Reads the facts that are to be inserted and deleted."""
+        state = self._state
         for one in (state, before):
             if one is not None and one.representatives is not None and (pending := one.representatives.pending()):
                 pending.settle()
-        if state.representatives is not None and durable:
+        if state.representatives is not None and self._durable:
             for name in state.program.relations:
                 state.count_facts_of(name)  # before any term has another representative than now
         self._inserted, self._deleted = _rows_of_changes(state, changes)
@@ -59,10 +72,21 @@ class MemoryUpdate(EngineUpdate):
             named = {name: [*known.get(name, ()), *rows] for name, rows in {**known, **self._inserted}.items()}
             self._inserted |= state.representatives.names_of(named, () if before is None else state.program.rules)
         self.deleted_next = self._look_ahead(upcoming)
-        self._expanded: PendingChange | None = None
 
     def _begin(self) -> Update:
-        return Update(self._state, self._run, self._deleted, self._inserted)
+        try:
+            return Update(self._state, self._run, self._deleted, self._inserted)
+        except BaseException:
+            self._state.latch.end()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            super().__exit__(kind, error, trace)
+        finally:
+            self._state.latch.end()
 
     def _deleted_by(self, changes: Changed) -> Listed:
         _, deleted = _rows_of_changes(self._state, changes, existing=True)
@@ -81,7 +105,8 @@ class MemoryUpdate(EngineUpdate):
         state = self._state
         after = (state.materialised - self.sets.overdeleted) | self.sets.added
         found = evaluate(query, state, after, self._run)
-        return decoded_rows(rows_of(found.table), query.answer.types, state.dictionary)
+        assert found.dictionary is not None
+        return decoded_rows(rows_of(found.table), query.answer.types, found.dictionary)
 
     @property
     def changes(self) -> tuple[ListedChange, ListedChange]:
@@ -92,30 +117,22 @@ class MemoryUpdate(EngineUpdate):
 
     def describe(self, counters: Mapping[str, Counters], whole: Collection[str]) -> Described:
         described = {}
-        for name, kept in counters.items():
-            rows = saved.changed_rows(self.sets, name, self._result, kept, whole=name in whole)
+        changed = saved.changed_names(self.sets, self._result) | set(whole)
+        for name in (name for name in counters if name in changed):
+            rows = saved.changed_rows(self.sets, name, self._result, counters[name], whole=name in whole)
             if rows is not None:
                 described[name] = [rows]
         return described
 
-    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
-        state, names = self._state, self._state.representatives
-        changes = None if names is None else self.changes
-        if write is not None:
-            write()
-        self.sets.commit(*self._result)
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None]) -> None:
+        state, expanded = self._state, self._expanded
+        counted = expanded.counts() if expanded is not None and self._durable else None
+        self.sets.commit(*self._result, counted, write)
         for stratum, counters in valid.items():
             state.record_counters(stratum, counters)
-        if names is None or self._expanded is None or changes is None:
-            return
-        self._expanded.commit()
-        names.pending = weakref.ref(self._expanded)
-        if not self._durable:
-            names.expansion.forget()
-        else:
-            deleted, inserted = changes
-            for name in self._expanded.names:
-                names.expansion.note(name, inserted.count(name) - deleted.count(name))
+        if state.representatives is not None and expanded is not None:
+            expanded.commit()
+            state.representatives.pending = weakref.ref(expanded)
 
 
 def _listed_change(state: State, facts: View, kind: int) -> ListedChange:
@@ -133,7 +150,7 @@ def _listed_change(state: State, facts: View, kind: int) -> ListedChange:
 
 @final
 class PendingChange:
-    """What an update changes in expanded facts, listed when it is read, at the latest before the next update."""
+    """What an update changes in expanded facts, listed when it is read, at the latest before the next update: by one thread, the others wait."""
 
     def __init__(self, state: State, deleted: Listed, inserted: Listed) -> None:
         assert state.representatives is not None
@@ -143,6 +160,7 @@ class PendingChange:
         )
         self._found: dict[str, tuple[Batch, Batch]] = {}
         self._arities = {name: table.arity for name, table in state.tables.items()}
+        self._lock = RLock()  # a handler of a signal may read what its thread is listing
 
     def commit(self) -> None:
         if self._change is not None:
@@ -150,9 +168,16 @@ class PendingChange:
 
     def settle(self) -> None:
         """Lists the facts, if they are not listed yet."""
-        if self._change is not None:
-            self._found = {name: self._change.of(name) for name in self.names}
-            self._change = None
+        with self._lock:
+            if (change := self._change) is not None:
+                found = {name: change.of(name) for name in self.names}
+                if self._change is not None:
+                    self._found, self._change = found, None
+
+    def counts(self) -> dict[str, int]:
+        """How many facts relations have more."""
+        deleted, inserted = self.side(0), self.side(1)
+        return {name: inserted.count(name) - deleted.count(name) for name in self.names}
 
     def side(self, number: int) -> ListedChange:
         """The facts that are deleted (0) or inserted (1)."""

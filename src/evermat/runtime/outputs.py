@@ -6,43 +6,54 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from evermat.core import Which
+from evermat.core import Which, check_output, is_uri, named_at
 from evermat.io import Outputs
-from evermat.runtime.engine import Engine
+from evermat.language import Program
+from evermat.runtime.pin import Pin
 from evermat.runtime.rdf_export import triples_of
 from evermat.runtime.relation import Relation
 
 _SORTED = 5_000_000  # facts of an output that are sorted; more are written as they come
 
 
+def check_outputs(program: Program, directory: Path) -> None:
+    """Raises a `SandboxError` if an `.output` names a file that the sandbox does not allow."""
+    for io in program.outputs:
+        if io.medium == "file":
+            with named_at(program.source, io.span):
+                check_output(io.path if io.path and is_uri(io.path) else directory / (io.path or io.relation.name))
+
+
 def write_outputs(
-    engine: Engine,
+    pin: Pin,
     directory: Path,
     *,
     export: str | PathLike[str] | None = None,
     facts: Which = "all",
     representatives: bool = False,
     before_commit: Callable[[], None] = lambda: None,
+    after_commit: Callable[[], None] = lambda: None,
 ) -> dict[str, int]:
-    """Writes all `.output`s of a program, prints its `.printsize`s, and writes an RDF file if one is wanted.
+    """Writes all `.output`s of a version's program, prints its `.printsize`s, and writes an RDF file if one is wanted.
 
     See `api.Materialisation.write_outputs`, also for what is returned and raised.
     """
-    program, left_out = engine.program, {}
+    program, left_out = pin.program, {}
+    check_outputs(program, directory)
     shown = {
-        relation.name: Relation(relation, engine, expanded=not representatives)
+        relation.name: Relation(relation.name, lambda: pin, expanded=not representatives)
         for relation in (*(io.relation for io in program.outputs), *program.sizes)
     }
-    with engine.timer.during("write"), Outputs() as outputs:
+    with pin.engine.timer.during("write"), Outputs() as outputs:
         for io in program.outputs:
             rows = shown[io.relation.name]
             written = outputs.write(rows.to_arrow() if len(rows) <= _SORTED else rows.batches(), io, directory)
             left_out[io.path or io.relation.name] = written
         if export is not None:
-            graph = outputs.write_graph(Path(export), triples_of(engine, facts, representatives=representatives))
+            graph = outputs.write_graph(Path(export), triples_of(pin, facts, representatives=representatives))
             left_out[str(export)] = graph.left_out
         for relation in program.sizes:
             outputs.print_size(relation.name, len(shown[relation.name]))
         before_commit()
-        outputs.commit()
+        outputs.commit(after_commit)
     return left_out

@@ -6,24 +6,22 @@ become valid on disk with the next snapshot of the stratum.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
-from evermat.core import LimitError, Problem, ResourceError, StateError
+from evermat.core import LimitError, Problem, ResourceError, SavedPositions, StateError, held_back, watched
 from evermat.core import error_catalogue as errors
+from evermat.engine import Run
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
-from evermat.runtime.saved_version import SavedVersion, schemas, table_of_rows
-from evermat.store import Entry, Keep, Pieces, Store, VersionReader, open_reader
+from evermat.runtime.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
+from evermat.store import Entry, Keep, Pieces, Store, VersionReader, open_reader, read_again, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SavedPositions: TypeAlias = Literal["refuse", "keep", "reset"]
-"""What to do about positions of streams when another materialisation is saved over a state."""
 
 _HELP = {"keep": '`--keep-positions` (`positions="keep"`)', "reset": '`--reset-positions` (`positions="reset"`)'}
 
@@ -41,16 +39,7 @@ class StateBinding:
         self._store, self.version, self._saved, self._keep = store, number, dict(saved), keep
         #: how far streams have been followed, by their names
         self.positions = SavedVersion(store, number).positions
-        self._position: tuple[str, str] | None = None
-
-    @contextmanager
-    def at(self, position: tuple[str, str] | None) -> Iterator[None]:
-        """Records, with the update that is committed in the block, the position that it brings a stream to."""
-        self._position = position
-        try:
-            yield
-        finally:
-            self._position = None
+        self._newer = store.latest.number if store.latest.number != number else None
 
     @property
     def path(self) -> Path:
@@ -61,8 +50,8 @@ class StateBinding:
 
     def become_writer(self) -> None:
         """Takes the lock, unless this binding has it; raises a `StateError` if another writer has it, or this is an old version."""
-        if self._store.latest.number != self.version:
-            details = {"version": self.version, "latest": self._store.latest.number}
+        if self._newer is not None:
+            details = {"version": self.version, "latest": self._newer}
             raise StateError(Problem(errors.OLD_VERSION, details))
         if not isinstance(self._store, Store):
             store = Store.open_to_write(self._store.path)
@@ -73,6 +62,75 @@ class StateBinding:
             store.keep(self._keep)
             self._store.close()
             self._store = store
+
+    def keep(self, keep: Keep | None) -> None:
+        """Has the state keep so many versions from the next one on; None changes nothing."""
+        self._keep = keep or self._keep
+        self._writer.keep(keep)
+
+    def seems_current(self) -> bool:
+        """Whether nothing was committed since the newest version was seen; takes some microseconds, and may be asked by any thread."""
+        store = self._store
+        return isinstance(store, Store) or store.is_current()
+
+    def is_current(self) -> bool:
+        """Whether there is no newer version. What else was committed, such as a vacuum, is seen from now on."""
+        if self._newer is not None:
+            return False
+        if self.seems_current():
+            return True
+        store = open_reader(self.path)
+        if store.latest.number != self.version:
+            store.close()
+            return False
+        self._store.close()
+        self._store = store
+        return True
+
+    def follow(
+        self, engine: Engine, publishing: Callable[[StateBinding, dict[str, Any]], AbstractContextManager[None]]
+    ) -> bool:
+        """Has an engine that holds this version take in the changes up to the newest one; returns whether that is possible.
+
+        It is if the program has stayed the same, and the state keeps the changes. `publishing` gets the binding and the statistics of the newest
+        version.
+        """
+        store = open_reader(self.path)
+        try:
+            followed = self._followed(engine, store, publishing)
+        except BaseException:
+            store.close()
+            raise
+        if not followed:
+            store.close()
+        return followed
+
+    def _followed(
+        self,
+        engine: Engine,
+        store: VersionReader,
+        publishing: Callable[[StateBinding, dict[str, Any]], AbstractContextManager[None]],
+    ) -> bool:
+        first, last = self.version + 1, store.latest.number
+        if not all(store.has(number) for number in range(self.version, last + 1)):
+            return False
+        versions = [SavedVersion(store, number, before=True) for number in range(self.version, last + 1)]
+        newest = versions[-1]
+        if any(version.rules != newest.rules for version in versions) or not engine.follows(newest):
+            return False
+        valid = dict(engine.counters)
+        for version in versions:
+            for stratum, saved in zip(engine.program.strata, version.counters_of_strata, strict=True):
+                valid[stratum] = valid[stratum].common(saved)
+        strata = {name: stratum for stratum in engine.program.strata for name in stratum.relations}
+        changes = []
+        for _, name, rows in store.changes(first, last, unchanged=True):
+            changes.append((name, rows_of_table(rows)))
+            if (present := counts_in(rows)) < Counters.BOTH:  # a snapshot has made them valid later
+                valid[strata[name]] = valid[strata[name]].common(present)
+        binding = StateBinding(store, last, valid, self._keep)
+        engine.follow(changes, valid, publishing(binding, newest.stats))
+        return True
 
     @property
     def _writer(self) -> Store:
@@ -86,12 +144,14 @@ class StateBinding:
         valid: Mapping[Stratum, Counters],
         stats: dict[str, Any],
         before: Program,
+        position: tuple[str, str] | None,
     ) -> None:
         """Writes an update that is about to be committed by its engine: it is known what it changes.
 
-        `valid` are the counters that are valid afterwards, of the strata that were processed; `before` is the program until now.
+        `valid` are the counters that are valid afterwards, of the strata that were processed; `before` is the program until now; `position`
+        is how far it brings a stream.
         """
-        saved = self._saved_after(engine, valid)
+        saved = self._saved_after(engine, valid, before)
         # Of relations that had a storage scheme until now only inputs are stored, perhaps without those that were copied.
         latest, storage = SavedVersion(self._store), engine.storage
         whole = latest.stored_by_schemes - set(storage["stored"])
@@ -99,17 +159,22 @@ class StateBinding:
             name for name, rules in latest.copied_by_schemes.items() if {*rules} - {*storage["copied"].get(name, ())}
         }
         changes = update.describe(_by_relation(engine.program, saved), whole)
-        facts = _count_visible(engine) + stats["inserted"] - stats["deleted"]
-        positions = self.positions | dict([] if self._position is None else [self._position])
-        batch = None if self._position is None else " ".join(self._position)
+        known = latest.facts if before is engine.program else _count_visible(engine)
+        facts = known + stats["inserted"] - stats["deleted"]
+        positions = self.positions | dict([] if position is None else [position])
+        batch = None if position is None else " ".join(position)
         entry = _entry(engine, saved, stats, stats["inserted"], stats["deleted"], facts, positions, batch)
         dropped = _replaced(before, engine.program) if before is not engine.program else []
         rows = _tables(engine.program, changes)
         self.version = self._writer.commit(entry, rows, schemas(engine.program), dropped).number
         self._saved, self.positions = saved, positions
 
-    def _saved_after(self, engine: Engine, valid: Mapping[Stratum, Counters]) -> dict[Stratum, Counters]:
+    def _saved_after(
+        self, engine: Engine, valid: Mapping[Stratum, Counters], before: Program
+    ) -> dict[Stratum, Counters]:
         """Which of the stored counters are valid after an update, given those of the strata that it processed."""
+        if before is engine.program:
+            return self._saved | {stratum: self._saved[stratum].common(counters) for stratum, counters in valid.items()}
         known = {stratum.signature: counters for stratum, counters in self._saved.items()}
         return {
             stratum: counters.common(engine.counters[stratum]).common(valid.get(stratum, counters))
@@ -131,8 +196,9 @@ class StateBinding:
                 if saved[stratum] != engine.counters[stratum]:
                     saved[stratum], some = engine.counters[stratum], set(stratum.relations)
                 wanted |= dict.fromkeys(some, saved[stratum])
-        # On a full disk the changes stay as they are; the version is committed.
-        with suppress(ResourceError, LimitError):
+        # On a full disk, or at a limit, the changes stay as they are; the version is committed.
+        run = Run()
+        with suppress(ResourceError, LimitError), held_back() as run.deliver, watched(run):
             # A relation that has no facts gets no files any more.
             snapshots = dict.fromkeys(wanted, ()) | _tables(engine.program, engine.describe(wanted))
             self._writer.compact(snapshots, _engine_entry(engine, saved, self.positions))
@@ -144,7 +210,7 @@ def save_state(
     path: Path,
     stats: dict[str, Any],
     *,
-    keep: int | str | None = None,
+    keep: Keep | None = None,
     positions: SavedPositions = "refuse",
 ) -> StateBinding:
     """Writes the facts of an engine to a state directory: as its first version, or as the next one, whatever the last one holds.
@@ -152,18 +218,17 @@ def save_state(
     `keep` is how many versions the state keeps, or until which age, by default what it did, or 1,000; `positions` decides what becomes of
     those that the state knows of streams. See `api.Materialisation.save` for errors.
     """
-    kept = None if keep is None else Keep.of(keep)
     exists = path.is_dir() and any(path.iterdir())
     store = Store.open_to_write(path) if exists else Store.create(path)
     try:
-        store.keep(kept)
+        store.keep(keep)
         saved = dict(engine.counters)
         if exists:
             followed = _kept_positions(SavedVersion(store).positions, path, positions)
             number = _save_over(engine, store, saved, stats, followed)
         else:
             number = _save_new(engine, store, saved, stats)
-        binding = StateBinding(store, number, saved, kept)
+        binding = StateBinding(store, number, saved, keep)
     except BaseException:
         store.close()
         raise
@@ -177,13 +242,13 @@ def check_save(path: Path, positions: SavedPositions, keep: int | str | None = N
 
     Raises:
         StateError: the state has positions of streams, and these are neither kept nor reset.
-        ProgramError: `keep` is neither a number nor an age.
+        ArgumentError: `keep` is neither a number nor an age.
     """
     if keep is not None:
         Keep.of(keep)
     if path.is_dir() and any(path.iterdir()):
-        with open_reader(path) as reader:
-            _kept_positions(SavedVersion(reader).positions, path, positions)
+        found = read_state(path, lambda reader: SavedVersion(reader).positions)
+        _kept_positions(found, path, positions)
 
 
 def _kept_positions(found: dict[str, str], path: Path, what: SavedPositions) -> dict[str, str]:
@@ -230,10 +295,23 @@ def open_state(
     would be a row. With `keep` the state keeps so many versions from the next one on.
     """
     kept = None if keep is None else Keep.of(keep)
-    store: VersionReader = Store.open_to_write(path) if write else open_reader(path)
+    if write:
+        return _opened(Store.open_to_write(path), number, kept, session, scratch, buckets)
+    return read_again(path, lambda: _opened(open_reader(path), number, kept, session, scratch, buckets))
+
+
+def _opened(
+    store: VersionReader,
+    number: int | None,
+    keep: Keep | None,
+    session: SparkSession | None,
+    scratch: Path | None,
+    buckets: int | None,
+) -> tuple[Engine, StateBinding, dict[str, Any]]:
+    """The engine and its binding, which gets the store."""
     try:
         if isinstance(store, Store):
-            store.keep(kept)
+            store.keep(keep)
         version = SavedVersion(store, number)
         engine: Engine
         if session is None or version.stored_by_schemes:
@@ -244,7 +322,7 @@ def open_state(
             from evermat.runtime.spark_engine import restored_on_cluster
 
             engine = restored_on_cluster(version, session, scratch, buckets)
-        return engine, StateBinding(store, version.number, engine.counters, kept), version.stats
+        return engine, StateBinding(store, version.number, engine.counters, keep), version.stats
     except BaseException:
         store.close()
         raise

@@ -4,37 +4,44 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evermat.columns import Solutions
 from evermat.core import watched
 from evermat.engine import Run
 from evermat.language import Queries, Query
 from evermat.runtime.answer import Answer
-from evermat.runtime.engine import Engine
+from evermat.runtime.engine import EngineSnapshot
 
 
-def answer_query(query: Query, engine: Engine, run: Run, *, representatives: bool = False) -> Answer:
-    """The answer to a query as things are now, expanded or over representatives."""
-    reading = engine.snapshot()
+def answer_query(query: Query, reading: EngineSnapshot, run: Run, *, representatives: bool = False) -> Answer:
+    """The answer to a query about a version, expanded or over representatives."""
     with watched(run):
         solutions = reading.evaluate(query, run, representatives=representatives)
-    return Answer(query.answer, solutions, reading.dictionary)
+    return _answer(query, solutions, reading)
 
 
-def stream_answer(query: Query, engine: Engine, run: Run) -> Answer:
+def stream_answer(query: Query, reading: EngineSnapshot, run: Run) -> Answer:
     """The same, expanded; its rows are computed when they are read, where the engine can do that."""
-    reading = engine.snapshot()
-    return Answer(query.answer, reading.stream(query, run), reading.dictionary)
+    return _answer(query, reading.stream(query, run), reading)
 
 
-def query_version(path: Path, number: int | None, text: str, *, representatives: bool = False) -> Answer:
+def _answer(query: Query, solutions: Solutions, reading: EngineSnapshot) -> Answer:
+    own = solutions.dictionary
+    return Answer(query.answer, solutions, reading.dictionary if own is None else own)
+
+
+def query_version(path: Path, number: int | None, text: str, run: Run, *, representatives: bool = False) -> Answer:
     """The answer to a query about a version of a state directory, to be read once; only relations that it reads are loaded."""
     from evermat.runtime.memory_engine import restored
     from evermat.runtime.saved_version import SavedVersion
-    from evermat.store import open_reader
+    from evermat.store import VersionReader, read_state
 
-    with open_reader(path) as store:
+    def load(store: VersionReader) -> tuple[Query, EngineSnapshot]:
         version = SavedVersion(store, number)
         query = Queries(version.program).compile(text)
-        engine = restored(version, query.reads)
+        return query, restored(version, query.reads).snapshot()
+
+    with watched(run):
+        query, reading = read_state(path, load)
     if representatives:
-        return answer_query(query, engine, Run(), representatives=True)
-    return stream_answer(query, engine, Run())
+        return answer_query(query, reading, run, representatives=True)
+    return stream_answer(query, reading, run)

@@ -10,7 +10,7 @@ import numpy as np
 from evermat.columns import Batch, Dictionary, decode_arrow
 from evermat.core import Which
 from evermat.language import OTHER_TRIPLE, RDF_TYPE, TRIPLE, Relation, Type
-from evermat.runtime.engine import Engine
+from evermat.runtime.pin import Pin
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,18 +19,18 @@ _BATCH = 1 << 18  # triples that are decoded at a time
 _SORTED = 5_000_000  # triples on a cluster that are sorted
 
 
-def triples_of(engine: Engine, facts: Which = "all", *, representatives: bool = False) -> Iterator[pa.Table]:
+def triples_of(pin: Pin, facts: Which = "all", *, representatives: bool = False) -> Iterator[pa.Table]:
     """The facts of classes, properties and relations of triples, as Arrow tables with the columns `s`, `p` and `o`.
 
     They are sorted, and each is there once; only of more than a few million on a cluster they come in no order. Terms are in
     their N-Triples form; subjects may be literals, if rules have derived that.
     """
-    reading, relations = engine.snapshot(), rdf_relations(engine.program.relations)
+    reading, relations = pin.reading, rdf_relations(pin.program.relations)
     dictionary = reading.dictionary
     batches = _as_triples(
         relations.values(), lambda name: reading.scan(name, facts, expanded=not representatives), dictionary
     )
-    if not engine.distributed or sum(map(reading.count, relations)) <= _SORTED:
+    if not pin.engine.distributed or sum(map(reading.count, relations)) <= _SORTED:
         batches = _sorted(batches, dictionary)
     return _decoded(batches, dictionary)
 

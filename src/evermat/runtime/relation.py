@@ -2,54 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, final
 
-from evermat.columns import Batch, Dictionary
+from evermat.columns import Batch
 from evermat.language import Relation as RelationSchema
-from evermat.runtime.engine import Engine
-from evermat.runtime.rows import Tabular
+from evermat.runtime.engine import EngineSnapshot
+from evermat.runtime.pin import Pin
+from evermat.runtime.rows import EncodedRows, Tabular
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 @final
+class PinnedFacts(EncodedRows):
+    """The facts of a relation in one version; the dictionary of `distributed` facts has few of their symbols."""
+
+    def __init__(
+        self, relation: RelationSchema, reading: EngineSnapshot, *, expanded: bool = True, distributed: bool = False
+    ) -> None:
+        super().__init__(relation, reading.dictionary)
+        self._reading, self._expanded, self._distributed = reading, expanded, distributed
+
+    def count(self) -> int:
+        return self._reading.count(self.relation.name, expanded=self._expanded)
+
+    def chunks(self) -> Iterator[Batch]:
+        return self._reading.scan(self.relation.name, expanded=self._expanded)
+
+    def found(self, row: Batch) -> bool:
+        return self._reading.contains(self.relation.name, row, expanded=self._expanded)
+
+    def knows(self, symbol: str) -> bool:
+        return self._distributed or super().knows(symbol)
+
+
+@final
 class Relation(Tabular):
-    """The facts of one relation, explicit and derived, as they are when they are read. Iteration is in no particular order.
+    """The facts of one relation, explicit and derived. Iteration is in no particular order.
+
+    Of a materialisation, these are the facts as they are when they are read: each call reads one version, and an iteration reads the one in
+    which it begins. Of an `evermat.Snapshot` they never change.
 
     Where equal terms have a representative, these are the expanded facts, over all equal terms.
     """
 
-    def __init__(self, relation: RelationSchema, engine: Engine, *, expanded: bool = True) -> None:
-        super().__init__(relation)
-        self._engine, self._expanded = engine, expanded
+    def __init__(self, name: str, pin: Callable[[], Pin], *, expanded: bool = True) -> None:
+        self._name, self._pin, self._expanded = name, pin, expanded
 
-    @property
-    def _dictionary(self) -> Dictionary:
-        return self._engine.snapshot().dictionary
+    def _rows(self) -> EncodedRows:
+        pin = self._pin()
+        relation, distributed = pin.relation(self._name), pin.engine.distributed
+        return PinnedFacts(relation, pin.reading, expanded=self._expanded, distributed=distributed)
 
     @property
     def representatives(self) -> Relation:
         """The facts over representatives only, one for each class of equal terms."""
-        return Relation(self._relation, self._engine, expanded=False)
-
-    def _knows(self, symbol: str) -> bool:
-        return self._engine.distributed or super()._knows(symbol)
-
-    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        reading = self._engine.snapshot()
-        return reading.dictionary, reading.scan(self._relation.name, expanded=self._expanded)
-
-    def _found(self, row: Batch) -> bool:
-        return self._engine.snapshot().contains(self._relation.name, row, expanded=self._expanded)
-
-    def __len__(self) -> int:
-        return self._engine.snapshot().count(self._relation.name, expanded=self._expanded)
+        return Relation(self._name, self._pin, expanded=False)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """The facts as a DataFrame of the caller's SparkSession; tasks expand what is stored compactly, and read what is in files."""
-        return self._engine.dataframe(self._relation.name, spark, expanded=self._expanded)
+        pin = self._pin()
+        return pin.engine.dataframe(pin.reading, pin.relation(self._name), spark, expanded=self._expanded)
 
     def __repr__(self) -> str:
-        return f"<Relation {self._relation.name}({', '.join(self.columns)}): {len(self):,} facts>"
+        rows = self._rows()
+        columns = ", ".join(column.name for column in rows.relation.columns)
+        return f"<Relation {self._name}({columns}): {rows.count():,} facts>"

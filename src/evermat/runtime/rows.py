@@ -25,53 +25,69 @@ _BATCH = 1 << 17  # rows of a batch
 _TOO_LARGE = 2**1024 - 2**970  # the least integer that no float is near enough to
 
 
+class EncodedRows(ABC):
+    """Rows as an engine encodes them, which do not change.
+
+    Attributes:
+        relation: Their columns.
+        dictionary: What they are encoded with.
+    """
+
+    def __init__(self, relation: Relation, dictionary: Dictionary) -> None:
+        self.relation, self.dictionary = relation, dictionary
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows these are."""
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Batch]:
+        """The rows, some at a time; each batch is valid until the next step."""
+
+    @abstractmethod
+    def found(self, row: Batch) -> bool:
+        """Whether an encoded row is among them."""
+
+    def knows(self, symbol: str) -> bool:
+        """Whether a symbol may occur: looking a row up must not add its symbols to a dictionary that holds them all."""
+        return self.dictionary.lookup(symbol) >= 0
+
+    def decoded(self, batch: Batch) -> list[pa.ChunkedArray]:
+        """The columns of some of the rows."""
+        return [decode_arrow(batch[i], type_, self.dictionary) for i, type_ in enumerate(self.relation.types)]
+
+    @property
+    def title(self) -> str:
+        """What a table of them is headed with."""
+        return f"{self.relation.name}: {self.count():,} facts"
+
+
 class Tabular(ABC):
     """Rows with named and typed columns. Iteration is in no particular order."""
 
-    def __init__(self, relation: Relation, dictionary: Dictionary | None = None) -> None:
-        self._relation, self._encoding = relation, dictionary
-
-    @property
-    def _dictionary(self) -> Dictionary:
-        """What the rows are encoded with now; those whose encoding changes override this."""
-        assert self._encoding is not None
-        return self._encoding
-
     @abstractmethod
-    def _chunks(self) -> tuple[Dictionary, Iterator[Batch]]:
-        """What the rows are encoded with, and the rows, some at a time; each batch is valid until the next step."""
-
-    @abstractmethod
-    def __len__(self) -> int: ...
-
-    @abstractmethod
-    def _found(self, row: Batch) -> bool:
-        """Whether an encoded row is among them."""
-
-    @property
-    def _title(self) -> str:
-        """What a table of them is headed with."""
-        return f"{self._relation.name}: {len(self):,} facts"
+    def _rows(self) -> EncodedRows:
+        """The rows as they are now; asked for once by each call, which so sees one version of them."""
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return [column.name for column in self._relation.columns]
+        return _names(self._rows())
+
+    def __len__(self) -> int:
+        return self._rows().count()
 
     def __iter__(self) -> Iterator[Row]:
-        dictionary, chunks = self._chunks()
-        return decoded_rows(chunks, self._relation.types, dictionary)
+        rows = self._rows()
+        yield from decoded_rows(rows.chunks(), rows.relation.types, rows.dictionary)
 
     def __contains__(self, row: object) -> bool:
-        if not isinstance(row, tuple) or not suits(row, self._relation):
+        rows = self._rows()
+        if not isinstance(row, tuple) or not suits(row, rows.relation):
             return False
-        if any(isinstance(value, str) and not self._knows(value) for value in row):
+        if any(isinstance(value, str) and not rows.knows(value) for value in row):
             return False
-        return self._found(encode_rows([row], self._relation.types, self._dictionary))
-
-    def _knows(self, symbol: str) -> bool:
-        """Whether a symbol may occur: looking a row up must not add its symbols to a dictionary that holds them all."""
-        return self._dictionary.lookup(symbol) >= 0
+        return rows.found(encode_rows([row], rows.relation.types, rows.dictionary))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches, one after the other: they are never all in memory."""
@@ -79,34 +95,19 @@ class Tabular(ABC):
 
         from evermat.io import arrow_schema, nullary
 
-        if not self._relation.columns:
-            yield from nullary(present=len(self) > 0).to_batches()
+        rows = self._rows()
+        if not rows.relation.columns:
+            yield from nullary(present=rows.count() > 0).to_batches()
             return
-        schema = arrow_schema(self._relation)
-        dictionary, chunks = self._chunks()
-        for chunk in chunks:
+        schema = arrow_schema(rows.relation)
+        for chunk in rows.chunks():
             for first in range(0, chunk.shape[1], _BATCH):
-                yield from pa.Table.from_arrays(
-                    self._decoded(chunk[:, first : first + _BATCH], dictionary), schema=schema
-                ).to_batches()
+                columns = rows.decoded(chunk[:, first : first + _BATCH])
+                yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        import pyarrow as pa
-
-        from evermat.io import arrow_schema, nullary
-
-        if not self._relation.columns:
-            return nullary(present=len(self) > 0)
-        rows = np.empty((self._relation.arity, len(self)), np.int64)
-        first = 0
-        dictionary, chunks = self._chunks()
-        for chunk in chunks:
-            rows[:, first : (first := first + chunk.shape[1])] = chunk
-        return pa.Table.from_arrays(self._decoded(rows, dictionary), schema=arrow_schema(self._relation))
-
-    def _decoded(self, batch: Batch, dictionary: Dictionary) -> list[pa.ChunkedArray]:
-        return [decode_arrow(batch[i], type_, dictionary) for i, type_ in enumerate(self._relation.types)]
+        return arrow_table(self._rows())
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame; needs pandas."""
@@ -122,20 +123,42 @@ class Tabular(ABC):
         """The rows as a DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
         from evermat.spark import to_frame
 
-        return to_frame(spark, self.to_arrow(), self._relation)
+        rows = self._rows()
+        return to_frame(spark, arrow_table(rows), rows.relation)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The Arrow PyCapsule interface: DuckDB, polars, pandas and others read the rows directly."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        rows = self._rows()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in _names(rows))
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
-            for row in islice(self, _SHOWN_ROWS)
+            for row in islice(decoded_rows(rows.chunks(), rows.relation.types, rows.dictionary), _SHOWN_ROWS)
         )
-        caption = f"<caption>{html.escape(self._title)}</caption>"
+        caption = f"<caption>{html.escape(rows.title)}</caption>"
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _names(rows: EncodedRows) -> list[str]:
+    return [column.name for column in rows.relation.columns]
+
+
+def arrow_table(rows: EncodedRows) -> pa.Table:
+    """Rows as an Arrow table."""
+    import pyarrow as pa
+
+    from evermat.io import arrow_schema, nullary
+
+    relation = rows.relation
+    if not relation.columns:
+        return nullary(present=rows.count() > 0)
+    batch = np.empty((relation.arity, rows.count()), np.int64)
+    first = 0
+    for chunk in rows.chunks():
+        batch[:, first : (first := first + chunk.shape[1])] = chunk
+    return pa.Table.from_arrays(rows.decoded(batch), schema=arrow_schema(relation))
 
 
 def decoded_rows(batches: Iterable[Batch], types: Sequence[Type], dictionary: Dictionary) -> Iterator[Row]:

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from evermat.algebra import Counters
 from evermat.columns import SAVED_UNSIGNED
@@ -43,6 +44,11 @@ class SavedVersion:
     def stats(self) -> dict[str, Any]:
         return self._version.stats
 
+    @property
+    def facts(self) -> int:
+        """The number of all facts that users see."""
+        return self._version.facts
+
     @cached_property
     def program(self) -> Program:
         """The program, after all changes of its rules."""
@@ -51,6 +57,12 @@ class SavedVersion:
         for add, remove in saved["revisions"]:
             program = revise(program, add, remove).program
         return program
+
+    @property
+    def rules(self) -> object:
+        """What the program is made of: versions with the same have the same program, stored in the same way."""
+        saved = self._version.counters
+        return self._version.program, saved["source"], saved["revisions"], saved["hidden"], self._storage
 
     @property
     def hidden(self) -> Sequence[str]:
@@ -84,11 +96,13 @@ class SavedVersion:
     @property
     def counters(self) -> dict[Stratum, tuple[Counters, int]]:
         """For each stratum the counters that are valid, and how many instances it took from scratch."""
-        kept = self._version.counters["strata"]
-        return {
-            stratum: (Counters[one["counters"].upper()], one["work"])
-            for stratum, one in zip(self.program.strata, kept, strict=True)
-        }
+        kept = zip(self.program.strata, self.counters_of_strata, self._version.counters["strata"], strict=True)
+        return {stratum: (counters, one["work"]) for stratum, counters, one in kept}
+
+    @property
+    def counters_of_strata(self) -> list[Counters]:
+        """The counters that are valid, in the order of strata."""
+        return [Counters[one["counters"].upper()] for one in self._version.counters["strata"]]
 
     def check(self, names: Iterable[str]) -> None:
         """Raises a `StateError` for a version that lacks relations of its program."""
@@ -116,6 +130,14 @@ def rows_of_table(stored: pa.Table, *, is_snapshot: bool = False) -> SavedRows:
     facts = [stored.column(i) for i, name in enumerate(stored.column_names) if name not in OWN_COLUMNS]
     explicit = _codes(stored[ORIGIN], _ORIGINS) == _ORIGINS.index("explicit")
     return SavedRows(facts, _codes(stored[OP], _OPS), explicit, counts)
+
+
+def counts_in(stored: pa.Table) -> Counters:
+    """The derivation counters that a table of changes has of all facts that stay."""
+    kept = stored.filter(pc.not_equal(stored[OP].cast(pa.string()), "-"))
+    if kept[NONRECURSIVE].null_count:
+        return Counters.NONE
+    return Counters.NONRECURSIVE if kept[RECURSIVE].null_count else Counters.BOTH
 
 
 def table_of_rows(relation: Relation, rows: SavedRows) -> pa.Table:

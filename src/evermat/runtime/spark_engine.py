@@ -6,8 +6,8 @@ Facts come to the driver only when a user reads them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, final
@@ -17,10 +17,10 @@ import numpy as np
 from evermat.algebra import Counters
 from evermat.columns import Batch, Dictionary, rows_of
 from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, collected_errors
-from evermat.engine import Difference, Run
+from evermat.engine import Difference, DifferentValuesError, Run
 from evermat.language import Program, Query, Relation, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
-from evermat.runtime.engine import Changed, Described, Engine, EngineUpdate
+from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot, EngineUpdate
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from evermat.runtime.saved_version import SavedVersion
+
+MOST_READ = 1 << 24  # bytes of symbols that were read, and are kept until the next update
 
 
 @final
@@ -97,9 +99,11 @@ class SparkEngine(Engine):
     def load(self, facts: Mapping[str, Any]) -> None:
         in_text = {name: rows for name, rows in self.program.facts.items() if rows}
         self.state.load(_load_facts(self.state, [facts, in_text], "E"))
+        self.state.publish()
 
     def materialise(self, counters: Counters) -> None:
-        self._placer(counters).compute_all()
+        with self._published():
+            self._placer(counters).compute_all()
 
     def take_over(self, engine: MemoryEngine, part: MaterialisedPart) -> FactSet:
         """Takes in all that the driver has derived; returns the facts from which its last stratum has to go on."""
@@ -108,7 +112,18 @@ class SparkEngine(Engine):
 
     def go_on(self, done: int, waiting: FactSet, room: int, counters: Counters) -> None:
         """Continues a materialisation that outgrew the driver; see `StratumPlacer.go_on`."""
-        self._placer(counters).go_on(done, waiting, room)
+        with self._published():
+            self._placer(counters).go_on(done, waiting, room)
+
+    @contextmanager
+    def _published(self) -> Iterator[None]:
+        """Publishes what is derived, or what there is of it that says why it cannot be."""
+        try:
+            yield
+        except DifferentValuesError:
+            self.state.publish()
+            raise
+        self.state.publish()
 
     def _placer(self, counters: Counters) -> StratumPlacer:
         placer = StratumPlacer(self.state, self.run, counters, self._algorithm, self._placement)
@@ -123,13 +138,16 @@ class SparkEngine(Engine):
         for stratum, (valid, work) in kept.items():
             self.state.record_counters(stratum, valid)
             self.state.record_work(stratum, work)
+        self.state.publish()
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.state)
+        return Snapshot(self.state.version)
 
-    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
+    def dataframe(
+        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True
+    ) -> DataFrame:
         """Nothing comes to the driver."""
-        return self.snapshot().dataframe(name, spark, expanded=expanded)
+        return reading.dataframe(relation.name, spark, expanded=expanded)
 
     def close(self) -> None:
         self._resources.close()
@@ -147,8 +165,15 @@ class SparkEngine(Engine):
         return SparkUpdate(self.state, run, changes, upcoming, None if before is None else before.state)
 
     def reclaim(self, run: Run) -> dict[str, Any] | None:
-        """None: files that hold deleted facts are replaced by updates."""
+        """None: files that hold deleted facts are replaced by updates.
+
+        The driver's dictionary has what was read from them. They do not refer to it, so that it is begun again when it is large; not where equal
+        terms have representatives, which are ids.
+        """
         del run
+        if self.state.representatives is None and self.state.dictionary.nbytes > MOST_READ:
+            self.state.dictionary = Dictionary()
+            self.state.publish()
         return None
 
     # --- state directories -------------------------------------------------------------------------------------------
@@ -180,9 +205,10 @@ class SparkEngine(Engine):
         return self._placed.get(stratum, ("rounds", "materialisation from scratch"))
 
     def undefined(self) -> Counter[int]:
-        return Counter(self.state.context.undefined)
+        return Counter(self.state.version.undefined)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self, reading: EngineSnapshot) -> dict[str, Any]:
+        del reading
         context = self.state.context
         return {
             "schemes": {},
@@ -241,8 +267,12 @@ class SparkUpdate(EngineUpdate):
         return decoded_rows(batches, state.program.relations[name].types, state.dictionary)
 
     def evaluate(self, query: Query) -> Iterable[tuple[Any, ...]]:
-        found = evaluate(query, self._state, self.sets.after, self._run)
-        return decoded_rows(rows_of(found.table), query.answer.types, self._state.dictionary)
+        state, facts = self._state, self.sets.after
+        names = state.representatives
+        expansion = None if names is None else names.expansion(facts, frozen=False)
+        context = state.context.beside(self._run, state.materialised)
+        found = evaluate(query, facts, expansion, context, state.dictionary)
+        return decoded_rows(rows_of(found.table), query.answer.types, state.dictionary)
 
     @property
     def changes(self) -> tuple[SparkChange, SparkChange]:
@@ -254,12 +284,12 @@ class SparkUpdate(EngineUpdate):
         assert not whole, "on a cluster no relation has a storage scheme"
         return saved_state.changed_rows(self.sets, self._result, counters)
 
-    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None] | None) -> None:
-        self.sets.commit(*self._result, write or (lambda: None))
+    def commit(self, valid: Mapping[Stratum, Counters], write: Callable[[], None]) -> None:
+        self.sets.commit(*self._result, write)
         for stratum, counters in valid.items():
             self._state.record_counters(stratum, counters)
-        if self._state.representatives is not None:
-            self._state.representatives.committed(*self._expanded)
+        before = self._state.version.expansion
+        self._state.publish(None if before is None else (before, *self._expanded))
 
 
 @final

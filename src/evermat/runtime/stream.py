@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -116,7 +117,7 @@ class Arriving:
         self._rest: Iterator[AnyUpdate] = iter(updates)
         self._waits = not isinstance(updates, Sequence)
         if self._waits:
-            threading.Thread(target=self._read, name="evermat stream", daemon=True).start()
+            threading.Thread(target=copy_context().run, args=(self._read,), name="evermat stream", daemon=True).start()
 
     def _read(self) -> None:
         try:

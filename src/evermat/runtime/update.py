@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evermat.algebra import Counters
-from evermat.core import PhaseTimer, completing, held_back, peak_bytes, watched
-from evermat.engine import Run
+from evermat.core import PhaseTimer, completing, held_back, peak_bytes, unwatched, watched
+from evermat.engine import DifferentValuesError, Run
 from evermat.language import Stratum
 from evermat.reasoning import (
     FEWER,
@@ -23,7 +24,7 @@ from evermat.reasoning import (
     maintain_strata,
 )
 from evermat.runtime.change import Change, Changes
-from evermat.runtime.constraints import refuse_forbidden
+from evermat.runtime.constraints import explained, refuse_forbidden
 from evermat.runtime.engine import Changed, Engine, EngineUpdate
 from evermat.runtime.persistence import StateBinding
 
@@ -44,6 +45,21 @@ class Ahead:
         return {"on": not self.marks.reason, **asdict(self.marks)}
 
 
+@dataclass(frozen=True)
+class CommitTarget:
+    """What an update is committed to.
+
+    Attributes:
+        publishing: Is around the step that changes facts in memory, which cannot fail.
+        binding: The state directory, if there is one.
+        position: The name of a stream, and how far it is followed with the update.
+    """
+
+    publishing: AbstractContextManager[None]
+    binding: StateBinding | None = None
+    position: tuple[str, str] | None = None
+
+
 def check_update_algorithm(name: str) -> None:
     """Raises a `ProgramError` for a name that is not that of an algorithm."""
     check_algorithm(name, ())
@@ -54,19 +70,18 @@ def carry_out(
     changes: Changed,
     algorithm: str,
     run: Run,
+    target: CommitTarget,
     *,
     before: Engine | None = None,
-    binding: StateBinding | None = None,
     ahead: Ahead | None = None,
 ) -> Change:
     """Carries out one update, whole or not at all.
 
     After a change of rules `engine` has the new program; `before` is the engine before it, with which it shares its facts. The update is
-    written to the state directory of `binding` before it is committed: neither is ahead of the other. See `api.Materialisation.update` for
-    errors.
+    written to the state directory before it is committed in memory: neither is ahead of the other. See `api.Materialisation.update` for errors.
     """
     with watched(run):
-        return _carry_out(engine, changes, algorithm, run, before, binding, ahead)
+        return _carry_out(engine, changes, algorithm, run, target, before, ahead)
 
 
 def _carry_out(
@@ -74,8 +89,8 @@ def _carry_out(
     changes: Changed,
     algorithm: str,
     run: Run,
+    target: CommitTarget,
     before: Engine | None,
-    binding: StateBinding | None,
     ahead: Ahead | None,
 ) -> Change:
     program = engine.program
@@ -87,12 +102,15 @@ def _carry_out(
             run,
             upcoming=() if ahead is None else ahead.changes,
             before=before,
-            durable=binding is not None,
+            durable=target.binding is not None,
         )
     # Signals are let through by the run, between steps: nothing is ever half recorded.
     with held_back() as run.deliver, update:
         with timer.during("reason"):
-            choices = _maintain(update, algorithm, ahead)
+            try:
+                choices = _maintain(update, algorithm, ahead)
+            except DifferentValuesError as error:
+                raise explained(error, program, update.evaluate) from None
             update.conclude()
             refuse_forbidden(program, update.inserted_rows, update.evaluate)
         deleted, inserted = (
@@ -116,13 +134,16 @@ def _carry_out(
         if ahead is not None:
             stats["marking"] = ahead.report
         change = Change(inserted, deleted, stats)
-        with timer.during("write"), completing():
-            if binding is None:
-                update.commit(valid, None)
-            else:
-                former = (before or engine).program
-                durable = binding
-                update.commit(valid, lambda: durable.commit(engine, update, valid, change.stats, former))
+        with timer.during("write"), completing(), ExitStack() as published:
+
+            def write() -> None:
+                if target.binding is not None:
+                    former = (before or engine).program
+                    target.binding.commit(engine, update, valid, change.stats, former, target.position)
+                published.enter_context(unwatched())  # no limit undoes in memory what is durable
+                published.enter_context(target.publishing)
+
+            update.commit(valid, write)
     return change
 
 

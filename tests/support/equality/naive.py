@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import combinations, product
 
 from evermat.language.builtins import Type
-from evermat.language.literal_values import canonical_term
+from evermat.language.literal_values import different_values
 from evermat.language.model import Atom, Constant, Program, Rule, Variable, variables_of
 from evermat.language.patterns.triples import TRIPLE
 from evermat.language.terms import SAME_AS
@@ -52,7 +52,7 @@ class Result:
     def clashes(self) -> bool:
         """Whether literals of different value are the same, which nobody can mean."""
         pairs = (pair for names in set(self.classes.values()) for pair in combinations(names, 2))
-        return any(x[0] == y[0] == '"' and canonical_term(x) != canonical_term(y) for x, y in pairs)
+        return any(different_values(x, y) for x, y in pairs)
 
 
 def materialise(program: Program, explicit: Mapping[str, set[tuple]]) -> Result:
