@@ -51,6 +51,7 @@ bench: $(VENV)/installed-bench
 	$(BIN)/python -m bench.startup
 	$(BIN)/python -m bench.maintenance
 	$(BIN)/python -m bench.updates
+	$(BIN)/python -m bench.threads
 	$(BIN)/python -m bench.streams
 	$(BIN)/python -m bench.state
 	$(BIN)/python -m bench.spark
