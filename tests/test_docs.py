@@ -23,7 +23,12 @@ def test_the_map_is_up_to_date() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    for page in ["README.md", "CONTRIBUTING.md", *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md"))]:
+    for page in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        *(p.relative_to(ROOT) for p in (ROOT / "docs").glob("*.md")),
+    ]:
         text = (ROOT / page).read_text(encoding="utf-8")
         for name in re.findall(r"`((?:src|tests|bench|docs|examples)/[\w./-]+)`", text):
             assert (ROOT / name).exists(), f"{page} names {name}"

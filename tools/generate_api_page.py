@@ -19,7 +19,16 @@ from evermat.runtime.stream import Follower
 
 _SECTIONS = {
     "Programs": ["Program", "ProgramOptions", "translate", "Translation"],
-    "Materialisations": ["Materialisation", "Relation", "Answer", "Change", "Changes", "ChangedFacts", "PhaseTimer"],
+    "Materialisations": [
+        "Materialisation",
+        "Snapshot",
+        "Relation",
+        "Answer",
+        "Change",
+        "Changes",
+        "ChangedFacts",
+        "PhaseTimer",
+    ],
     "State directories": ["open", "query", "versions", "changes", "vacuum", "migrate", "Version"],
     "Streams": ["StreamedUpdate", "AnyUpdate", "FolderStream", "register_source"],
     "Errors": [
@@ -30,12 +39,14 @@ _SECTIONS = {
         "LimitError",
         "StateError",
         "ResourceError",
+        "SandboxError",
         "Problem",
     ],
     "Types": [
         "MaterialiseAlgorithm",
         "UpdateAlgorithm",
         "Placement",
+        "SavedPositions",
         "SchemePolicy",
         "KeptCounters",
         "Entailment",
@@ -78,10 +89,11 @@ def api_page() -> str:
         "`import evermat` has every name on this page; no other name is public.",
         "`make docs` makes the page from the docstrings.",
     ]
+    described: dict[Any, str] = {}
     for title, names in _SECTIONS.items():
         lines += ["", f"## {title}"]
         for name in names:
-            lines += ["", f"### `{name}`", "", *_entry(name, getattr(evermat, name))]
+            lines += ["", f"### `{name}`", "", *_entry(name, getattr(evermat, name), described)]
     lines += ["", "## Other types", "", "Values of these types occur; the names are not public."]
     for name, class_ in DESCRIBED.items():
         fields = ", ".join(f"`{one}`" for one in public_fields(class_))
@@ -112,22 +124,22 @@ def _is_member(value: object) -> bool:
     return inspect.isfunction(value) or isinstance(value, property | cached_property | classmethod | staticmethod)
 
 
-def _entry(name: str, thing: Any) -> Iterator[str]:
-    """The lines about one public name."""
+def _entry(name: str, thing: Any, described: dict[Any, str]) -> Iterator[str]:
+    """The lines about one public name; members that several classes share are `described` once."""
     if get_origin(thing) is Literal:
         (choices,) = [one for one in CHOICES.values() if one.type is thing]
         yield from (f"- `{one!r}`: {meaning}." for one, meaning in choices.meanings.items())
         if choices.names != get_args(thing):
             raise ValueError(f"{name} and its table differ")
     elif inspect.isclass(thing):
-        yield from _class(name, thing)
+        yield from _class(name, thing, described)
     elif inspect.isfunction(thing):
         yield from _function(f"evermat.{name}", thing)
     else:
         yield "An update of a stream: an `evermat.StreamedUpdate`, a mapping with `insert` and `delete`, or both as a pair."
 
 
-def _class(name: str, class_: type) -> Iterator[str]:
+def _class(name: str, class_: type, described: dict[Any, str]) -> Iterator[str]:
     if "__init__" in vars(class_) and inspect.getdoc(class_.__init__) not in {None, inspect.getdoc(object.__init__)}:
         yield from _signature(name, class_.__init__)
     yield from _text(inspect.getdoc(class_) or "")
@@ -135,7 +147,12 @@ def _class(name: str, class_: type) -> Iterator[str]:
     if init is not None and init.__doc__ and "Args:" in init.__doc__:
         text = inspect.getdoc(init) or ""
         yield from ("", *_text(text[text.index("Args:") :]))
+    shared = []
     for member, value in public_members(class_):
+        if value in described:
+            shared.append(described[value])
+            continue
+        described[value] = f"{name}.{member}"
         yield ""
         if inspect.isfunction(value):
             yield f"#### `{name}.{member}`"
@@ -145,6 +162,9 @@ def _class(name: str, class_: type) -> Iterator[str]:
             yield f"#### `{name}.{member}` (property)"
             yield ""
             yield from _text(inspect.getdoc(value) or "")
+    if shared:
+        yield ""
+        yield f"As described above: {', '.join(f'`{one}`' for one in shared)}."
 
 
 def _function(name: str, function: Any) -> Iterator[str]:
