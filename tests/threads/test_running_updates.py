@@ -204,8 +204,8 @@ def test_an_update_inside_an_update_is_an_error_or_happens_but_never_hangs(tmp_p
 
 def test_a_limit_ends_one_thread_only(world: World) -> None:
     """Limits belong to calls: those of a reader do not end the update beside it, nor the other way round."""
-    slow = "n = count : { path(a, b), path(c, d), path(e, f), path(g, h) }"
-    stop = threading.Event()
+    slow = "n = count : { path(a, b), path(c, d), path(e, f), path(g, h), path(i, j), path(k, l) }"
+    stop, cut_once = threading.Event(), threading.Event()
 
     def cut() -> int:
         number = 0
@@ -214,6 +214,7 @@ def test_a_limit_ends_one_thread_only(world: World) -> None:
                 world.m.query(slow, limit_seconds=0.01)
             except evermat.LimitError:
                 number += 1
+                cut_once.set()
         return number
 
     with Background(cut, "reader with a limit") as reader:
@@ -221,6 +222,7 @@ def test_a_limit_ends_one_thread_only(world: World) -> None:
             for step in range(6):
                 change = world.workload.step(0, step)
                 world.m.update(change.insert, change.delete)
+            assert cut_once.wait(60)
         finally:
             stop.set()
     assert reader.result() > 0
