@@ -11,6 +11,8 @@ from bench.model import Measurement
 
 Table = Sequence[Sequence[str]]
 
+_WIDTH = 160  # of a line of JSON
+
 
 def best(measurements: Iterable[Measurement], engine: str, workload: str) -> Measurement | None:
     """The repetition with the least CPU, or the one that tells why there is none."""
@@ -32,9 +34,21 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     data = {**environment, "measurements": [m.as_json() for m in measurements]}
     files = folder / f"{name}.json", folder / f"{name}.md"
-    files[0].write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    files[0].write_text(_indented(data) + "\n", encoding="utf-8")
     files[1].write_text(text, encoding="utf-8")
     return list(files)
+
+
+def _indented(value: Any, depth: int = 0) -> str:
+    """JSON in which what fits a line stands on one: thousands of short lists would make megabytes of indentation."""
+    plain = json.dumps(value)
+    if not isinstance(value, dict | list) or len(plain) + depth <= _WIDTH:
+        return plain
+    inner = "\n" + " " * (depth + 1)
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(str(key))}: {_indented(part, depth + 1)}" for key, part in value.items()]
+        return "{" + inner + f",{inner}".join(parts) + "\n" + " " * depth + "}"
+    return "[" + inner + f",{inner}".join(_indented(part, depth + 1) for part in value) + "\n" + " " * depth + "]"
 
 
 def render(title: str, environment: dict[str, Any], measurements: Sequence[Measurement]) -> str:
