@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-PATIENCE = 30.0  # seconds after which a process counts as one that does not end
+PATIENCE = 60.0  # seconds after which a process counts as one that does not end
 SECONDS = 2
 MEMORY = 600 << 20
 _EXITS = {"seconds": 4, "memory": 4, "interrupt": 130, "terminate": 143}

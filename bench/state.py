@@ -1,9 +1,10 @@
-"""Durable states: ``python -m bench.state [--quick] [--only updates,opening,versions,life] [--updates 20000]``.
+"""Durable states: ``python -m bench.state [--quick] [--only updates,opening,versions,life,relations] [--updates 20000]``.
 
 - An update of 100 facts on a state of 1 M facts, by a process that has it open: the commit, and the whole update.
 - Opening 20 M facts, numbers and symbols, by a new process; and what they take on disk, against the same facts as Parquet.
 - A thousand small versions: opening, listing and reading them.
 - Many durable updates of one fact on a state of 1 M facts, in one process: `--updates N` measures only these.
+- Updates of one of 5,000 relations; with `--before SRC` also by another version of the package.
 
 With `--only` the results of the other parts stay as they were measured before, and those of a long life on another file system.
 """
@@ -33,6 +34,7 @@ import evermat
 from bench.environment import environment
 from bench.report import preamble, save, table
 from bench.scaling import RESULTS
+from bench.state_relations import one_of_many, rendered
 from evermat.columns.kernels.warm_up import warm_up
 
 GRAPH = """
@@ -56,7 +58,7 @@ back(y, x) :- edge(x, y).
 """
 COMMIT_MS, OPEN_S, SIZE_RATIO = 60, 10, 1.5
 KINDS = ("commit", "commit_cpu", "reason", "wall", "cpu")
-PARTS = ("updates", "opening", "versions", "life")
+PARTS = ("updates", "opening", "versions", "life", "relations")
 
 
 def named(numbers: np.ndarray, type_: str) -> pa.Array:
@@ -295,7 +297,7 @@ def long_life(folder: Path, quick: bool, updates: int) -> Iterator[dict[str, Any
             m.update(**({"delete": edge} if number % 2 else {"insert": edge}))
             cpu.append(1e3 * (time.process_time() - begun))
             wall.append(1e3 * (time.perf_counter() - started))
-            if number + 1 in {updates // 10, updates}:
+            if (number + 1) % max(updates // 10, 1) == 0:
                 memory[number + 1] = round(resident_bytes() / 2**20)
     files, size = sum(1 for f in place.rglob("*") if f.is_file()), _bytes(place)
 
@@ -417,13 +419,20 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
                 ("last", "last_cpu", ", CPU"),
             )
         ]
-        memory = ", ".join(f"{size:,} MB after {int(number):,} updates" for number, size in f["resident_mb"].items())
+        numbers = [f"{int(number):,}" for number in f["resident_mb"]]
+        sizes = ", ".join(f"{size:,}" for size in f["resident_mb"].values())
+        after = ", ".join(numbers if len(numbers) < 4 else [*numbers[:2], "…", numbers[-1]])
+        memory = f"{sizes} MB after {after} updates"
         told = (
             f"{f['updates']:,} durable updates of one fact on {f['facts']:,} facts, in one process, on {f['file_system']}. "
             f"At the end {f['files']:,} files of {_megabytes(f['bytes'])} MB; a new process opens them in {_wall_and_cpu(f['open_ms'])}, "
             f"and after `vacuum --keep 1` in {_wall_and_cpu(f['open_after_vacuum_ms'])}. Resident: {memory}."
         )
         sections += ["## A long life", _measured_at(f) + told, table(rows)]
+    many = [f for f in found if f["part"] == "relations"]
+    if many:
+        told, rows = rendered(many)
+        sections += ["## One of many relations", _measured_at(many[0]) + told, table(rows)]
     return "\n\n".join(sections) + "\n"
 
 
@@ -453,6 +462,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true")
     options.add_argument("--only", default="")
     options.add_argument("--updates", type=int, default=0, help="so many updates of one fact")
+    options.add_argument("--before", type=Path, action="append", default=[], help="the folder of another package")
     options.add_argument("--work", help="where states are made for the time of the run")
     options.add_argument("--open", help=argparse.SUPPRESS)
     chosen = options.parse_args()
@@ -469,7 +479,8 @@ def main() -> None:
         before = _measured_before(RESULTS / f"{name}.json")
         found = [f for f in before if f["part"] not in only or f.get("file_system", here) != here]
         life = partial(long_life, updates=updates)
-        for part, measure in zip(PARTS, (small_updates, opening, many_versions, life), strict=True):
+        relations = partial(one_of_many, sources=chosen.before)
+        for part, measure in zip(PARTS, (small_updates, opening, many_versions, life, relations), strict=True):
             for one in measure(Path(folder), chosen.quick) if part in only else ():
                 found.append({"part": part, "date": around["date"], "command": command, **one})
                 print(found[-1], file=sys.stderr)

@@ -107,7 +107,7 @@ def test_updates_compaction_and_vacuum(read: Reader, tmp_path: Path, monkeypatch
         monkeypatch.setattr("evermat.store.store._MANY_ROWS", 0)
         m.update({"edge": [(7, 8)]})
         kinds = DeltaTable(path / "commits").to_pyarrow_table()["kind"].to_pylist()
-        assert kinds.count("compaction") == 1
+        assert "compaction" in kinds
         before = check(read, path)
         monkeypatch.setattr("evermat.store.store._MANY_ROWS", 10_000)
         m.update(delete={"edge": [(7, 8)]})

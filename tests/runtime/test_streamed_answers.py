@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -204,9 +205,12 @@ def test_an_error_in_the_middle_reaches_the_reader(huge: Materialisation, monkey
 @pytest.mark.slow
 def test_a_limit_is_reached_after_some_batches(huge: Materialisation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evermat.core.watch.LOOK_EVERY", -1.0)
-    batches = huge.query_batches("t(x, y)", limit_seconds=0.5)
+    batches = huge.query_batches("t(x, y)", limit_seconds=1000)
     next(batches)
-    time.sleep(0.5)
+    clock = time.perf_counter
+    monkeypatch.setattr(
+        "evermat.core.watch.time", SimpleNamespace(perf_counter=lambda: clock() + 1000, monotonic=time.monotonic)
+    )
     with pytest.raises(evermat.LimitError, match="E400"):
         next(batches)
     assert answering() == []

@@ -125,6 +125,13 @@ class History(RuleBasedStateMachine):
                 feed = [(n, row[:2], row[-1]) for _, n, t in reader.changes(number, number) for row in rows_of(t)]
                 assert sorted(feed) == sorted(self.changes[number])
 
+    @invariant()
+    def no_file_is_left(self) -> None:
+        """Each file is needed, or will be deleted with the next merge."""
+        for writer in self.store._tables.values():
+            known = {part.path for part in writer.log.every} | {file.name for file in writer.garbage}
+            assert {file.name for file in writer.folder.glob("*.parquet")} <= known
+
 
 TestHistory = pytest.mark.slow(History.TestCase)
 TestHistory.settings = settings(

@@ -4,7 +4,8 @@ Sixteen files of changes of one level become one of the next level, so every row
 table has few files however many versions it has. A merged file has the same rows, so it serves every version; but of the
 rows that are no newer than the *base*, the oldest version that can be read, only the last one of each fact stays.
 
-Files that were replaced are deleted when the table is merged the next time, so that readers which have just begun find them.
+Before a snapshot all changes since the last one become one file, for old versions need them as long as they are kept. Files that
+were replaced are deleted when the table is merged the next time, so that readers which have just begun find them.
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Staged:
     temporary: Path
     files: list[Path]  # that must be durable before the entry gets its name
     merged: bool
+    replaces: bool  # there may be files that no version needs after it
 
     @property
     def file(self) -> Path:
@@ -143,7 +145,9 @@ class TableWriter:
         write_file(temporary, raw)
         log.apply(raw, parse_entry(file, raw))
         files = [self.folder / part.path for part in (*action.added, *action.rearranged)]
-        return Staged(self, log, temporary, [*files, temporary], merged=bool(action.removed))
+        merged = bool(action.removed) and not any(part.snapshot for part in action.rearranged)
+        replaces = bool(action.removed or action.forgotten)
+        return Staged(self, log, temporary, [*files, temporary], merged, replaces)
 
     @property
     def _spread(self) -> int:
@@ -162,10 +166,11 @@ class TableWriter:
         # Files that an earlier entry replaced, and entries that two checkpoints replace.
         found: list[Path] = []
         if staged.merged or before.base != self.log.base:
-            known = {part.path for part in self.log.live.values()} | {part.path for part in self.log.kept.values()}
             found, self.garbage = self.garbage, []
+        if staged.replaces:
+            known = self.log.live.keys() | self.log.kept.keys()
             gone = [part.path for part in before.every if part.path not in known]
-            self.garbage = [self.folder / path for path in gone]
+            self.garbage += [self.folder / path for path in gone]
             for path in gone:
                 self.held.pop(path, None)
         if before.base != self.log.base:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from evermat.core import EvermatError
 from evermat.store.chunked_write import Pieces, surely_empty
 from evermat.store.commits import Row
 from evermat.store.data_files import Columns, Part, stored_columns
+from evermat.store.delta_table import all_mergeable
 from evermat.store.directory import (
     PROGRAMS,
     RELATIONS,
@@ -214,6 +215,7 @@ class Store(Writer):
             counters: The version's counters from now on.
         """
         self.check_newest()
+        self._merge_changes(snapshots)
         last = self._row(self._seen)
         jobs = []
         for name, rows in snapshots.items():
@@ -221,6 +223,17 @@ class Store(Writer):
             if self._log(pin).live:
                 jobs.append(Job(name, pin.folder, pin.columns, rows, pin, snapshot=True))
         self._write(jobs, replace(last, kind="compaction", counters=counters, complete=False))
+
+    def _merge_changes(self, names: Iterable[str]) -> None:
+        """Has each relation's changes since its last snapshot in one file: old versions need them as long as they are kept."""
+        pins = [self._pin(self._seen, name) for name in names]
+        jobs = [
+            Job(pin.relation, pin.folder, pin.columns, None, pin, rewrite=True)
+            for pin in pins
+            if all_mergeable(self._log(pin).current)
+        ]
+        if jobs:
+            self._write(jobs, replace(self._row(self._seen), kind="compaction", complete=False))
 
     def outgrown(self) -> list[str]:
         """The relations that the last version changed and that have so many changes that reading them takes notably longer."""

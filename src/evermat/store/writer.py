@@ -248,8 +248,10 @@ class Writer(Reader):
         old = current if whole else mergeable(current)
         rearranged: list[Part] = []
         if old:
-            rows = [found for part in old for found in commits.rows_in(part)]
-            rows = merged_rows(rows, row.oldest - 1, commits.pins)
+            first = row.oldest - 1
+            needed = [part for part in old if part.last >= first]  # thousands of other rows would be read in vain
+            rows = [found for part in needed for found in commits.rows_in(part)]
+            rows = merged_rows(rows, first, commits.pins)
             level = min(max(part.level for part in old) + 1, 9)
             name = PartName(number, rows[0].version, rows[-1].version, level)
             rearranged = [self._write_part(table.folder, name, 0, encoded(rows, None))]
