@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import WEIGHT, Keys, Layout, Level, constants_in
 from evermat.columns.evaluation.expressions import compile_expression, compile_test
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, positions_in
 from evermat.columns.storage.readable_table import ReadableTable
 from evermat.columns.storage.selection import Selection, contains, count_rows
 from evermat.columns.storage.table import Table
@@ -99,7 +98,7 @@ class Emit(Operation):
             if valid is not None and not valid.all():
                 keep = valid if keep is None else keep & valid
         if keep is not None:
-            chosen = np.flatnonzero(keep).astype(np.int32)
+            chosen = positions_in(keep)
             self._pipeline.undefined += n - len(chosen)
             n = self._level.compress(list(range(self._level.size)), chosen)
         if n:
@@ -118,10 +117,10 @@ class SelectOperation(Operation):
         self._level = level
         self._live = [row for variable, rows in level.rows.items() if variable in live for row in rows]  # still needed
 
-    def keep(self, chosen: npt.NDArray[np.intp], n: int) -> None:
+    def keep(self, chosen: Rows, n: int) -> None:
         """Pushes those of the first n bindings that were chosen."""
         if len(chosen) < n:
-            n = self._level.compress(self._live, chosen.astype(np.int32))
+            n = self._level.compress(self._live, chosen)
         if n:
             self.next.push(n)
 
@@ -138,7 +137,7 @@ class FilterRows(SelectOperation):
         truth, valid = self._test(self._level.buffer, n)
         if valid is not None:
             self._pipeline.undefined += n - int(np.count_nonzero(np.broadcast_to(valid, (n,))))
-        self.keep(np.flatnonzero(truth), n)
+        self.keep(positions_in(truth), n)
 
 
 class ComputeColumn(SelectOperation):
@@ -159,7 +158,7 @@ class ComputeColumn(SelectOperation):
         if valid is None or (valid := np.broadcast_to(valid, (n,))).all():
             self.next.push(n)
         else:
-            chosen = np.flatnonzero(valid)
+            chosen = positions_in(valid)
             if not self._solved:
                 self._pipeline.undefined += n - len(chosen)
             self.keep(chosen, n)
@@ -206,7 +205,7 @@ class Absent(SelectOperation):
         if self.selection.empty:
             self.next.push(n)
         else:
-            self.keep(np.flatnonzero(~self._facts.contains(self._keys.batch(n), n, self.selection)), n)
+            self.keep(positions_in(self._facts.contains(self._keys.batch(n), n, self.selection), wanted=False), n)
 
 
 class Exists(SelectOperation):
@@ -229,7 +228,7 @@ class Exists(SelectOperation):
             found = np.full(n, self._facts.count(self.selection, counted=self._counted))
         if self._counted and not self._full:
             multiply(self._level.buffer[self._weight, :n], found)
-        self.keep(np.flatnonzero(found), n)
+        self.keep(positions_in(found), n)
 
 
 def multiply(weights: Numbers, factor: Numbers | Mask) -> None:

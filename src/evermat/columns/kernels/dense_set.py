@@ -64,7 +64,7 @@ def _insert_pairs(batch, start, stop, rows, state, count, width, words, mark):
 _BITMAP = "i8[:,::1], i8, i8, {}[:,::1], u2[::1], i8, i8, i8[::1], i8[::1], u8[::1], i8"
 
 
-@compiled(_BITMAP.format("i4"), _BITMAP.format("i8"))
+@compiled(_BITMAP.format("i4"), _BITMAP.format("i8"), steps="start:n")
 def insert_bitmap(batch, start, n, rows, state, count, limit, low, high, words, mark):
     """As `insert_hashed`, for a table whose tuples are the bits of `words`; without row ids.
 
@@ -123,7 +123,7 @@ def _append_direct(batch, j, rows, state, count, ids, position, mark):
 _DIRECT = "i8[:,::1], i8, i8, {}[:,::1], u2[::1], i8, i8, i8[::1], i8[::1], i4[::1], i8, u8[:,::1], i4[::1]"
 
 
-@compiled(_DIRECT.format("i4"), _DIRECT.format("i8"))
+@compiled(_DIRECT.format("i4"), _DIRECT.format("i8"), steps="start:n")
 def insert_direct(batch, start, n, rows, state, count, limit, low, high, ids, mark, scratch, out):
     """As `insert_hashed`, for a table that has the row of every possible tuple in `ids`, plus one; 0 where there is none."""
     if _outside(batch, start, n, low, high):
@@ -155,7 +155,7 @@ def _ask_counts_ahead(m, ids, positions, counts):
             prefetch(counts, max(ids[positions[b]] - 1, 0))
 
 
-@compiled(_COUNTED)
+@compiled(_COUNTED, steps="n")
 def count_direct(batch, n, rows, state, count, low, high, ids, counts, most, scratch):
     """`insert_direct`, with state 0 and room for all, that counts each tuple's row once more: (where it stopped, count).
 
@@ -180,7 +180,7 @@ def count_direct(batch, n, rows, state, count, low, high, ids, counts, most, scr
     return n, count
 
 
-@compiled(_COUNTED + ", i8, i4[::1], i4[::1]")
+@compiled(_COUNTED + ", i8, i4[::1], i4[::1]", steps="n")
 def touch_direct(batch, n, rows, state, count, low, high, ids, counts, most, scratch, sign, touched, before):
     """As `count_direct`, by `sign`, and marks what it counts like `touch_counts`: (where it stopped, count, m)."""
     if _outside(batch, 0, n, low, high):
@@ -233,7 +233,7 @@ def _tally_pairs(batch, n, rows, state, count, width, tally):
     return n, np.int64(end)
 
 
-@compiled("i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], u1[::1], u8[:,::1]")
+@compiled("i8[:,::1], i8, i4[:,::1], u2[::1], i8, i8[::1], i8[::1], u1[::1], u8[:,::1]", steps="n")
 def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
     """Appends absent tuples, with state 0, and counts each in the tally: (where it stopped, count).
 
@@ -265,7 +265,7 @@ def count_tally(batch, n, rows, state, count, low, high, tally, scratch):
 _TALLY = "i4[:,::1], i8, i8[::1], u1[::1]"
 
 
-@compiled(_TALLY)
+@compiled(_TALLY, steps="count")
 def fill_tally(rows, count, high, tally):
     """Enters the rows 0 … count, each with a count of 0."""
     for row in range(count):
@@ -275,7 +275,7 @@ def fill_tally(rows, count, high, tally):
 _READ = _TALLY + ", u8[:,::1], {}[::1], i8"
 
 
-@compiled(_READ.format("i4"), _READ.format("i8"))
+@compiled(_READ.format("i4"), _READ.format("i8"), steps="count")
 def read_tally(rows, count, high, tally, scratch, counts, most):
     """Adds the tally to the counts of the rows 0 … count; the first row whose count would exceed `most`, or `count`."""
     positions = scratch[0]
@@ -293,7 +293,7 @@ def read_tally(rows, count, high, tally, scratch, counts, most):
     return count
 
 
-@compiled("i8[:,::1], i8, i8, i8[::1], i8[::1], i4[::1], i4[::1]")
+@compiled("i8[:,::1], i8, i8, i8[::1], i8[::1], i4[::1], i4[::1]", steps="n")
 def find_direct(batch, n, count, low, high, ids, out):
     """Row of each of n tuples among the first `count` rows into `out`, -1 where there is none."""
     for i in range(n):
@@ -301,14 +301,14 @@ def find_direct(batch, n, count, low, high, ids, out):
         out[i] = row if row < count else -1
 
 
-@compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]")
+@compiled("i4[:,::1], i8, i8[::1], i4[::1]", "i8[:,::1], i8, i8[::1], i4[::1]", steps="count")
 def fill_direct(rows, count, high, ids):
     """Enters the rows 0 … count."""
     for row in range(count):
         ids[_bit_of_row(rows, row, high)] = row + 1
 
 
-@compiled("i8[:,::1], i8, i8[::1], i8[::1], u8[::1], b1[::1]")
+@compiled("i8[:,::1], i8, i8[::1], i8[::1], u8[::1], b1[::1]", steps="n")
 def test_bitmap(batch, n, low, high, words, out):
     """Whether each of n tuples is present."""
     for i in range(n):
@@ -319,7 +319,7 @@ def test_bitmap(batch, n, low, high, words, out):
             out[i] = False
 
 
-@compiled("i4[:,::1], i8, i8[::1], u8[::1]", "i8[:,::1], i8, i8[::1], u8[::1]")
+@compiled("i4[:,::1], i8, i8[::1], u8[::1]", "i8[:,::1], i8, i8[::1], u8[::1]", steps="count")
 def fill_bitmap(rows, count, high, words):
     """Sets the bits of the rows 0 … count."""
     for row in range(count):

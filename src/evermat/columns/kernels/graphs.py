@@ -304,7 +304,7 @@ def count_pairs(active, count, bounds, targets, width, rows, component, less):
     return np.int64(total)
 
 
-@compiled("i4[::1], i4[::1], i4[::1], i8, i4[::1], i8, u8[::1], b1[::1]")
+@compiled("i4[::1], i4[::1], i4[::1], i8, i4[::1], i8, u8[::1], b1[::1]", steps="ids")
 def test_pairs(ids, positions, ends, base, component, width, rows, out):
     """Of each listed pair, whether the source with bit position - base reaches its end."""
     for i in range(ids.size):
@@ -320,7 +320,7 @@ def test_pairs(ids, positions, ends, base, component, width, rows, out):
 # live stay in the chains.
 
 
-@compiled("i4[:,::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1]")
+@compiled("i4[:,::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1]", steps="first:end")
 def link(rows, first, end, head_out, next_out, head_in, next_in):
     """Puts the edges first … end in front of the chains of their nodes."""
     for edge in range(first, end):

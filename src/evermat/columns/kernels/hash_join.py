@@ -20,6 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK, _mix, _split, ask_slots, candidate
+from evermat.columns.kernels.interpreter_lock import MANY
 from evermat.columns.kernels.jit import compiled, prefetch, publish
 from evermat.columns.kernels.rows import lower_bound
 
@@ -29,7 +30,7 @@ _AHEAD = 8
 PADDING = 8
 
 
-@compiled("i8[:,::1], i8, i8, i4[::1]")
+@compiled("i8[:,::1], i8, i8, i4[::1]", steps="n", least=MANY)
 def groups_direct(keys, n, groups, out):
     """Group of each of n keys that are their own group numbers; -1 outside 0 … groups."""
     for i in range(n):
@@ -64,7 +65,7 @@ def _have_same_key(rows, row, other, columns):
 _FIND = "i8[:,::1], i8, {}[:,::1], i8, i8[::1], i4[::1], u4[::1], i8, u8[:,::1], i4[::1]"
 
 
-@compiled(_FIND.format("i4"), _FIND.format("i8"))
+@compiled(_FIND.format("i4"), _FIND.format("i8"), steps="n")
 def groups_hashed(keys, n, rows, count, columns, samples, slots, bits, scratch, out):
     """Group of each of n keys that one of the first `count` rows has, -1 where there is none; `samples[g]` is the first row of group g."""
     shift = np.uint64(bits)
@@ -84,7 +85,7 @@ def groups_hashed(keys, n, rows, count, columns, samples, slots, bits, scratch, 
 _ASSIGN = "{}[:,::1], i8[::1], i8, i8, i4[::1], i8, i8, u4[::1], i8, u8[:,::1], i4[::1], i8"
 
 
-@compiled(_ASSIGN.format("i4"), _ASSIGN.format("i8"))
+@compiled(_ASSIGN.format("i4"), _ASSIGN.format("i8"), steps="first:end")
 def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits, scratch, out, base):
     """Group of each row first … end into `out[row - base]`, new groups for new keys; returns (next row, groups).
 
@@ -119,7 +120,7 @@ def assign_groups(rows, columns, first, end, samples, groups, limit, slots, bits
 _FILL = "{}[:,::1], i8[::1], i4[::1], i8, u4[::1], i8"
 
 
-@compiled(_FILL.format("i4"), _FILL.format("i8"))
+@compiled(_FILL.format("i4"), _FILL.format("i8"), steps="groups")
 def fill_group_slots(rows, columns, samples, groups, slots, bits):
     """Enters the groups 0 … groups into empty slots."""
     shift = np.uint64(bits)
@@ -134,7 +135,7 @@ def fill_group_slots(rows, columns, samples, groups, slots, bits):
 _SPAN = "{}[:,::1], i8, i8, i8"
 
 
-@compiled(_SPAN.format("i4"), _SPAN.format("i8"))
+@compiled(_SPAN.format("i4"), _SPAN.format("i8"), steps="first:end", least=MANY)
 def span_of_column(rows, column, first, end):
     """(least, greatest) value of a column in the rows first … end; (0, -1) if there are none."""
     if first == end:
@@ -146,7 +147,7 @@ def span_of_column(rows, column, first, end):
     return least, most
 
 
-@compiled("i4[::1], i8, i8, i8, i4[::1], i4[::1]")
+@compiled("i4[::1], i8, i8, i8, i4[::1], i4[::1]", steps="first:end", least=MANY)
 def chain_rows(row_groups, first, end, base, heads, links):
     """Puts the rows first … end in front of their groups' chains."""
     for row in range(first, end):
@@ -240,7 +241,7 @@ def _copy(segments, position, i, out_i, out_row, m, size):
 _TIERS = "i4[::1], i8, i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8"
 
 
-@compiled(_TIERS + ", i4[::1], i4[::1]")
+@compiled(_TIERS + ", i4[::1], i4[::1]", steps="n", least=MANY)
 def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, out_i, out_row):
     """Pairs (i, row) for the rows in lo … hi of each groups[i]; returns how many were written.
 
@@ -277,7 +278,7 @@ def join_all(groups, n, cursor, starts, segments, heads, links, base, lo, hi, ou
     return m
 
 
-@compiled(_TIERS + ", u2[::1], u1[::1], i8, i4[::1], i4[::1]")
+@compiled(_TIERS + ", u2[::1], u1[::1], i8, i4[::1], i4[::1]", steps="n")
 def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, state, truth, most, out_i, out_row):
     """As `join_all`, for the rows whose state is true in `truth`; also stops when it has looked at `most` rows of segments."""
     i, begun, position, end, chain = cursor[0], cursor[1], cursor[2], cursor[3], cursor[4]
@@ -319,7 +320,7 @@ def join_view(groups, n, cursor, starts, segments, heads, links, base, lo, hi, s
 _COUNT = "i4[::1], i8, i8, i4[::1], i4[::1], i4[::1], i4[::1], i8, i8, i8, u2[::1], u1[::1], i8, i8, i8[::1]"
 
 
-@compiled(_COUNT)
+@compiled(_COUNT, steps="begin:n")
 def count_matches(groups, begin, n, starts, segments, heads, links, base, lo, hi, state, truth, most, budget, out):
     """Number of rows of each groups[i] from `begin` on in lo … hi and in the view, counted up to `most`.
 

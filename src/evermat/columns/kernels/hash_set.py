@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.kernels.interpreter_lock import MANY
 from evermat.columns.kernels.jit import compiled, prefetch
 
 MAX_LOAD = 0.7
@@ -129,7 +130,7 @@ def _settle(batch, i, rows, count, slots, shift, position, tag):
 _FIND = "i8[:,::1], i8, {}[:,::1], i8, u4[::1], i8, u8[:,::1], i4[::1]"
 
 
-@compiled(_FIND.format("i4"), _FIND.format("i8"))
+@compiled(_FIND.format("i4"), _FIND.format("i8"), steps="n")
 def find_hashed(batch, n, rows, count, slots, bits, scratch, out):
     """Row of each of n tuples among the first `count` rows into `out`, -1 where there is none."""
     shift = np.uint64(bits)
@@ -145,7 +146,7 @@ def find_hashed(batch, n, rows, count, slots, bits, scratch, out):
 _INSERT = "i8[:,::1], i8, i8, {}[:,::1], u2[::1], i8, i8, i8[::1], i8[::1], u4[::1], i8, i8, u8[:,::1], i4[::1]"
 
 
-@compiled(_INSERT.format("i4"), _INSERT.format("i8"))
+@compiled(_INSERT.format("i4"), _INSERT.format("i8"), steps="start:n")
 def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, bits, mark, scratch, out):
     """Appends those of the tuples start … n that are absent, with state `mark`; returns (next tuple, count).
 
@@ -178,7 +179,7 @@ def insert_hashed(batch, start, n, rows, state, count, limit, low, high, slots, 
     return n, count
 
 
-@compiled("i4[:,::1], i8, u4[::1], i8, u8[:,::1]", "i8[:,::1], i8, u4[::1], i8, u8[:,::1]")
+@compiled("i4[:,::1], i8, u4[::1], i8, u8[:,::1]", "i8[:,::1], i8, u4[::1], i8, u8[:,::1]", steps="count")
 def fill_slots(rows, count, slots, bits, scratch):
     """Enters the distinct rows 0 … count into empty slots."""
     shift = np.uint64(bits)
@@ -201,7 +202,7 @@ def fill_slots(rows, count, slots, bits, scratch):
 _RANGE = "{}[:,::1], i8, i8, i8[::1], i8[::1]"
 
 
-@compiled(_RANGE.format("i4"), _RANGE.format("i8"))
+@compiled(_RANGE.format("i4"), _RANGE.format("i8"), steps="first:last", least=MANY)
 def range_of_rows(rows, first, last, low, high):
     """Widens each column's [low, high] to hold the rows first … last."""
     for row in range(first, last):
@@ -210,7 +211,7 @@ def range_of_rows(rows, first, last, low, high):
             high[c] = max(high[c], np.int64(rows[row, c]))
 
 
-@compiled("i8[:,::1], i8, i8, i8[::1], i8[::1]")
+@compiled("i8[:,::1], i8, i8, i8[::1], i8[::1]", steps="start:n", least=MANY)
 def range_of_batch(batch, start, n, low, high):
     """Widens each column's [low, high] to hold the tuples start … n."""
     for c in range(batch.shape[0]):

@@ -25,7 +25,7 @@ def contains(low, high, first, end, number):
     return found < end and low[found] <= number
 
 
-@compiled("i4[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i8, u1[::1]")
+@compiled("i4[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], i8, u1[::1]", steps="tails")
 def test_pairs_in(tails, heads, starts, counts, low, high, home, bit, out):
     """Sets a bit for each pair of which the first node reaches the second; nodes that there are not are not reached."""
     for i in range(tails.size):
@@ -45,7 +45,7 @@ def _node(value, source, least, greatest, ids):
 
 
 @compiled(
-    "i8[:,::1], i8, b1, i8, i8[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], u1[::1]"
+    "i8[:,::1], i8, b1, i8, i8[::1], i8[::1], i4[::1], i8[::1], i4[::1], i4[::1], i4[::1], i4[::1], u1[::1]", steps="n"
 )  # fmt: skip
 def test_facts(facts, n, flipped, source, least, greatest, ids, starts, counts, low, high, home, out):
     """Sets to 1 what belongs to a fact whose first value's node reaches the second's, or the other way round; `source`: 1 if it begins at a source.

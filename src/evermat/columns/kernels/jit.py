@@ -22,6 +22,7 @@ from llvmlite import ir
 from numba.core import caching, event, types
 from numba.extending import intrinsic
 
+from evermat.columns.kernels.interpreter_lock import FEW, letting_others_run
 from evermat.core import cache_folder
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
@@ -67,10 +68,13 @@ def keeps_kernels() -> bool:
     return CACHE_FOLDER is not None
 
 
-def compiled(*signatures: str, **options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """A numba kernel without the GIL, cached on disk where possible.
+def compiled(
+    *signatures: str, steps: str = "", least: int = FEW, **options: Any
+) -> Callable[[Callable[..., Any]], Any]:
+    """A numba kernel, cached on disk where possible, whose long calls let other threads run.
 
     `signatures` lists the argument types it is called with; a helper that only kernels call lists none.
+    A call is long that takes `least` steps; see `interpreter_lock.letting_others_run` for `steps`.
     """
 
     def decorate(function: Callable[..., Any]) -> Any:
@@ -78,7 +82,8 @@ def compiled(*signatures: str, **options: Any) -> Callable[[Callable[..., Any]],
             return _interpreted(function)
         # Kernels neither make nor return arrays. Without numba's run-time there are no reference counts, whose
         # atomic operations around calls of helpers cost more than the helpers.
-        dispatcher = numba.njit(nogil=True, _nrt=False, **options)(function)
+        compiler = letting_others_run(function, steps, least)
+        dispatcher = numba.njit(pipeline_class=compiler, _nrt=False, **options)(function)
         if signatures:
             _enable_cache(dispatcher)
             KERNELS.append((dispatcher, signatures))

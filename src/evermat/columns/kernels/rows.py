@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from evermat.columns.kernels.interpreter_lock import MANY
 from evermat.columns.kernels.jit import compiled
 
 
@@ -22,28 +23,28 @@ def lower_bound(numbers, first, end, number):
     return first
 
 
-@compiled("i4[:,::1], i8, i4[::1], i8[:,::1], i8", "i8[:,::1], i8, i4[::1], i8[:,::1], i8")
+@compiled("i4[:,::1], i8, i4[::1], i8[:,::1], i8", "i8[:,::1], i8, i4[::1], i8[:,::1], i8", steps="ids", least=MANY)
 def gather_rows(rows, column, ids, out, j):
     """out[j, i] = rows[ids[i], column]."""
     for i in range(ids.size):
         out[j, i] = rows[ids[i], column]
 
 
-@compiled("i8[:,::1], i8, i4[::1], i8[:,::1], i8")
+@compiled("i8[:,::1], i8, i4[::1], i8[:,::1], i8", steps="ids", least=MANY)
 def gather_batch(batch, column, ids, out, j):
     """out[j, i] = batch[column, ids[i]]."""
     for i in range(ids.size):
         out[j, i] = batch[column, ids[i]]
 
 
-@compiled("u2[::1], i4[::1], i8, i8")
+@compiled("u2[::1], i4[::1], i8, i8", steps="ids", least=MANY)
 def change_bits(state, ids, keep, add):
     """Sets state = state & keep | add for the listed rows."""
     for i in range(ids.size):
         state[ids[i]] = (np.int64(state[ids[i]]) & keep) | add
 
 
-@compiled("u2[::1], i4[::1], u1[::1], i8, i4[::1]")
+@compiled("u2[::1], i4[::1], u1[::1], i8, i4[::1]", steps="ids", least=MANY)
 def claim_rows(state, ids, blocked, bits, out):
     """Sets `bits` in each listed row whose state is not blocked (then it is), and list it; returns how many."""
     m = 0
@@ -57,7 +58,7 @@ def claim_rows(state, ids, blocked, bits, out):
     return m
 
 
-@compiled("u2[::1], i4[::1], u1[::1], i4[::1]")
+@compiled("u2[::1], i4[::1], u1[::1], i4[::1]", steps="ids", least=MANY)
 def filter_rows(state, ids, truth, out):
     """The listed rows whose state is true, in order; returns how many."""
     m = 0
@@ -68,7 +69,44 @@ def filter_rows(state, ids, truth, out):
     return m
 
 
-@compiled("u2[::1], i8, i8, u1[::1], i4[::1]")
+@compiled("u2[::1], i4[::1], i8, b1[::1]", steps="ids", least=MANY)
+def test_bits(state, ids, bits, out):
+    """Whether each listed row has one of some bits."""
+    for i in range(ids.size):
+        out[i] = (np.int64(state[ids[i]]) & bits) != 0
+
+
+@compiled("u2[::1], i4[::1], i8, i8, u1[::1], b1[::1]", steps="ids", least=MANY)
+def test_rows(state, ids, first, end, truth, out):
+    """Whether each listed row is one of first … end, and its state true; an empty `truth` stands for all states."""
+    every = truth.size == 0
+    for i in range(ids.size):
+        row = ids[i]
+        inside = first <= row < end
+        out[i] = inside if every or not inside else truth[state[row]] != 0
+
+
+@compiled("i4[::1], b1[::1], b1, i4[::1]", steps="ids", least=MANY)
+def pick_rows(ids, mask, wanted, out):
+    """The listed rows whose mask is as wanted, in order; returns how many."""
+    m = 0
+    for i in range(ids.size):
+        out[m] = ids[i]
+        m += np.int64(mask[i] == wanted)
+    return m
+
+
+@compiled("b1[::1], b1, i4[::1]", steps="mask", least=MANY)
+def list_positions(mask, wanted, out):
+    """The positions at which a mask is as wanted; returns how many."""
+    m = 0
+    for i in range(mask.size):
+        out[m] = i
+        m += np.int64(mask[i] == wanted)
+    return m
+
+
+@compiled("u2[::1], i8, i8, u1[::1], i4[::1]", steps="first:end", least=MANY)
 def scan_rows(state, first, end, truth, out):
     """The rows first … end whose state is true; returns (next row, how many); stops when `out` is full."""
     m = 0
@@ -82,7 +120,7 @@ def scan_rows(state, first, end, truth, out):
     return row, m
 
 
-@compiled("i8[:,::1], i8, u8[::1], u8[::1]")
+@compiled("i8[:,::1], i8, u8[::1], u8[::1]", steps="n", least=MANY)
 def masks_of(batch, n, masks, out):
     """out[i] = the bits that the masks of all values of tuple i have in common, none for a value without a mask; returns all bits that any has."""
     found = np.uint64(0)
@@ -99,7 +137,7 @@ def masks_of(batch, n, masks, out):
 _COUNTER = "{}[::1], i4[::1], i8[::1], i8, i8, i8"
 
 
-@compiled(_COUNTER.format("i4"), _COUNTER.format("i8"))
+@compiled(_COUNTER.format("i4"), _COUNTER.format("i8"), steps="ids", least=MANY)
 def add_counts(counts, ids, weights, sign, start, most):
     """counts[ids[i]] += sign * weight from i = start on; an empty `weights` stands for ones.
 
@@ -120,7 +158,7 @@ def add_counts(counts, ids, weights, sign, start, most):
 _TOUCH = "{0}[::1], i4[::1], i8[::1], i8, i8, i8, i4[::1], {0}[::1]"
 
 
-@compiled(_TOUCH.format("i4"), _TOUCH.format("i8"))
+@compiled(_TOUCH.format("i4"), _TOUCH.format("i8"), steps="ids", least=MANY)
 def touch_counts(counts, ids, weights, sign, start, most, touched, before):
     """As `add_counts`, and marks what it counts: a marked count c is held as ~c, which is negative.
 
@@ -142,7 +180,7 @@ def touch_counts(counts, ids, weights, sign, start, most, touched, before):
     return ids.size, m
 
 
-@compiled("i4[::1], i4[::1]", "i8[::1], i4[::1]")
+@compiled("i4[::1], i4[::1]", "i8[::1], i4[::1]", steps="ids", least=MANY)
 def settle_counts(counts, ids):
     """The listed rows are marked no more."""
     for i in range(ids.size):
@@ -150,7 +188,7 @@ def settle_counts(counts, ids):
         counts[ids[i]] = ~held if held < 0 else held
 
 
-@compiled("i4[::1], i4[::1], i8[::1]", "i8[::1], i4[::1], i8[::1]")
+@compiled("i4[::1], i4[::1], i8[::1]", "i8[::1], i4[::1], i8[::1]", steps="ids", least=MANY)
 def get_counts(counts, ids, out):
     """Counts of the listed rows; a row beyond the end counts 0."""
     for i in range(ids.size):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK
+from evermat.columns.kernels.interpreter_lock import MANY
 from evermat.columns.kernels.jit import compiled, prefetch
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -89,7 +90,7 @@ _GIVEN = "Array({}, 1, 'C', readonly=True)"  # what comes from others is not wri
 _ENCODE = f"{_GIVEN.format('u1')}, {_GIVEN}, i8, i8, u1[::1], i8[::1], i8, u8[::1], i4[::1], u8[:,::1]"
 
 
-@compiled(_ENCODE.format("i4"), _ENCODE.format("i8"))
+@compiled(_ENCODE.format("i4"), _ENCODE.format("i8"), steps="start:n")
 def encode_texts(data, offsets, start, n, pool, ends, count, slots, out, scratch):
     """Ids of the texts start … n into `out`; new ones are appended: (where it stopped for want of room, number of texts).
 
@@ -125,7 +126,7 @@ def encode_texts(data, offsets, start, n, pool, ends, count, slots, out, scratch
     return n, count
 
 
-@compiled(f"{_GIVEN.format('u1')}, u1[::1], i8[::1], i8, u8[::1]")
+@compiled(f"{_GIVEN.format('u1')}, u1[::1], i8[::1], i8, u8[::1]", steps="data", least=MANY)
 def find_text(data, pool, ends, count, slots):
     """The id of one text among the first `count`, -1 if it has none. Others may be appended meanwhile."""
     tag = _tag(data, np.int64(0), np.int64(data.size))
@@ -146,7 +147,7 @@ def move_slots(slots, larger):
             larger[slot] = word
 
 
-@compiled("u1[::1], i8[::1], i8, i8, u8[::1]")
+@compiled("u1[::1], i8[::1], i8, i8, u8[::1]", steps="start:n")
 def hash_texts(pool, ends, start, n, out):
     """A hash of each of the texts start … n, which depends on nothing but its bytes."""
     for i in range(start, n):

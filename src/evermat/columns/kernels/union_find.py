@@ -104,6 +104,7 @@ def part_pairs(losers, winners, count, shift, link, more):
 @compiled(
     "int64[:, ::1], int64[::1], int64, int32[::1], boolean[::1]",
     "int64[:, :], int64[::1], int64, int32[::1], boolean[::1]",
+    steps="n",
 )
 def rename_batch(batch, columns, n, shift, changed):
     """Replaces terms by representatives, and marks the tuples that have changed; returns how many."""

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme
-from evermat.columns.storage.arrays import NO_ROWS, Mask, Rows, Truth
+from evermat.columns.storage.arrays import EVERY_STATE, NO_ROWS, Mask, Rows, Truth, as_rows, picked
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import ADDED, STATES, Table
 from evermat.language import Stratum
@@ -65,8 +66,11 @@ class View(ABC):
     def mask(self, name: str, rows: Rows) -> Mask:
         """Which of some rows belong to it."""
         lo, hi, truth, _ = self.select(name)
-        inside = (rows >= lo) & (rows < hi)
-        return inside if truth is None else inside & (truth[self.tables[name].state[rows]] != 0)
+        inside = np.empty(len(rows), np.bool_)
+        row_kernels.test_rows(
+            self.tables[name].state, as_rows(rows), lo, hi, EVERY_STATE if truth is None else truth, inside
+        )
+        return inside
 
     def start(self, name: str) -> Selection:
         """Its rows as the beginning of a plan, which reads them from front to end."""
@@ -132,7 +136,8 @@ class Listed(View):
         return self._found
 
     def rows(self, name: str) -> Rows:
-        return np.concatenate(self._found.get(name, [NO_ROWS]))
+        found = self._found.get(name, [NO_ROWS])
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def select(self, name: str) -> Selection:
         return listed(self.rows(name))
@@ -243,7 +248,7 @@ class Union(_Combination):
 
     def rows(self, name: str) -> Rows:
         left, right = self.left.rows(name), self.right.rows(name)
-        return np.concatenate([left, right[~self.left.mask(name, right)]])
+        return np.concatenate([left, picked(right, self.left.mask(name, right), wanted=False)])
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty:
@@ -262,7 +267,7 @@ class Intersection(_Combination):
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
-        return rows[self.right.mask(name, rows)]
+        return picked(rows, self.right.mask(name, rows))
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:
@@ -279,7 +284,7 @@ class Difference(_Combination):
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)
-        return rows[~self.right.mask(name, rows)]
+        return picked(rows, self.right.mask(name, rows), wanted=False)
 
     def _simple(self, left: Selection, right: Selection) -> Selection | None:
         if left.empty or right.empty:

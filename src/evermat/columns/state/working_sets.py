@@ -13,9 +13,10 @@ import numpy as np
 
 from evermat.columns.evaluation.operators import Sink
 from evermat.columns.evaluation.rules import Bag
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.state.datasets import CountedSet, Dataset
 from evermat.columns.state.views import Listed, Restricted, View, listed
-from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Rows
+from evermat.columns.storage.arrays import NO_ROWS, Batch, Mask, Rows, as_rows, picked
 from evermat.columns.storage.counter import Counter as RowCounter
 from evermat.columns.storage.counter import Touched, Weights
 from evermat.columns.storage.selection import Selection
@@ -45,7 +46,8 @@ class WorkingSet(Dataset):
         return lists[0]
 
     def mask(self, name: str, rows: Rows) -> Mask:
-        inside: Mask = (self.tables[name].state[rows] & np.uint16(self.bit)) != 0
+        inside = np.empty(len(rows), np.bool_)
+        row_kernels.test_bits(self.tables[name].state, as_rows(rows), self.bit, inside)
         return inside
 
     def start(self, name: str) -> Selection:
@@ -82,7 +84,7 @@ class WorkingSet(Dataset):
             held = self.rows(name)
             discarded = facts.mask(name, held)
             if discarded.any():
-                self.put(name, held[~discarded])
+                self.put(name, picked(held, discarded, wanted=False))
 
     def put(self, name: str, rows: Rows) -> None:
         """Holds exactly these facts of a relation from now on, of which each is listed once."""

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from evermat.columns.kernels import rows as row_kernels
 from evermat.core import ask_for
 
 Batch: TypeAlias = npt.NDArray[np.int64]
@@ -23,6 +24,8 @@ Truth: TypeAlias = npt.NDArray[np.uint8]
 
 NO_ROWS: Rows = np.empty(0, np.int32)
 NO_NODES: Nodes = NO_ROWS
+#: of a view to which all belong, for kernels
+EVERY_STATE: Truth = np.empty(0, np.uint8)
 
 
 def as_batch(batch: Batch) -> Batch:
@@ -37,6 +40,20 @@ def as_rows(rows: Rows) -> Rows:
     if rows.dtype == np.int32 and rows.flags.carray:
         return rows
     return np.array(rows, dtype=np.int32)
+
+
+def picked(rows: Rows, mask: Mask, *, wanted: bool = True) -> Rows:
+    """The rows whose mask is as wanted, in order. As all small kernels, it does not let other threads run; numpy would, three times."""
+    rows = as_rows(rows)
+    out = np.empty(len(rows), np.int32)
+    return out[: row_kernels.pick_rows(rows, np.ascontiguousarray(mask), wanted, out)]
+
+
+def positions_in(mask: npt.NDArray[Any], *, wanted: bool = True) -> Rows:
+    """Where a mask is as wanted."""
+    mask = np.ascontiguousarray(mask, np.bool_)
+    out = np.empty(len(mask), np.int32)
+    return out[: row_kernels.list_positions(mask, wanted, out)]
 
 
 def zeros_in_large_pages(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
+from evermat.columns.storage.arrays import EVERY_STATE, Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
 from evermat.columns.storage.index import Index, Keys
 from evermat.core import ask_for
 
@@ -76,9 +76,9 @@ class ReadableTable(ABC):
         if view is None and (tested := self._test(batch, n)) is not None:
             return tested
         rows = self.find(batch, n)
-        present = rows >= 0
-        if view is not None and self.count:
-            present &= view[self.state[rows]] != 0  # for -1 this reads the last state; it is absent anyway
+        present = np.empty(n, np.bool_)
+        state = self.state
+        row_kernels.test_rows(state, rows, 0, len(state), EVERY_STATE if view is None else view, present)
         return present
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────────
