@@ -73,6 +73,22 @@ if TYPE_CHECKING:
     from evermat.language.revision import revise
     from evermat.language.syntax.ast import Declaration
     from evermat.language.syntax.parser import parse
+    from evermat.language.term_syntax import (
+        DIRECTION,
+        PLAIN_BLANK,
+        PLAIN_IRI,
+        PLAIN_LANGUAGE,
+        PLAIN_STRING,
+        TRIPLE_TERM,
+        TYPES_OF_TAGGED,
+        MalformedTermError,
+        TermFault,
+        UnsupportedTermError,
+        checked_term,
+        checked_terms,
+        is_held,
+        spelled,
+    )
     from evermat.language.terms import (
         RDF_TYPE,
         SAME_AS,
