@@ -32,8 +32,10 @@ DIRECTION = ("texts with a direction (RDF 1.2) are not supported", "--")
 TRIPLE_TERM = ("triples as terms (RDF 1.2) are not supported", "<<")
 _RELATIVE = "No scheme found in an absolute IRI"
 
-_HELD = re.compile(rf"(?:{PLAIN_IRI}|{PLAIN_BLANK}|{PLAIN_STRING}(?:@[a-z]{{2,3}}(?:-[a-z]{{2}})?|\^\^({PLAIN_IRI}))?)")
-_RESPELLED = {*TYPES_OF_TAGGED, f"<{XSD_STRING}>"}
+HELD_TERM = rf"{PLAIN_IRI}|{PLAIN_BLANK}|{PLAIN_STRING}(?:@[a-z][a-z][a-z]?(?:-[a-z][a-z])?|\^\^{PLAIN_IRI})?"
+"""Plain terms in the form in which the engine holds them, if they do not end as `NOT_HELD` says."""
+NOT_HELD = tuple(f'"^^{datatype}' for datatype in (*TYPES_OF_TAGGED, f"<{XSD_STRING}>"))
+_HELD = re.compile(HELD_TERM)
 # One term with nothing around it, whatever stands in it: what N-Triples decides about is so no more than one.
 _SHAPE = re.compile(
     r'<(?!<)[^<>"\r\n]*>|_:[^\s<>"#]+|"(?:[^"\\\r\n]|\\[^\r\n])*"(?:[ \t]*(?:@[A-Za-z0-9-]*|\^\^[ \t]*<[^<>"\r\n]*>))?'
@@ -87,8 +89,7 @@ class MalformedTermError(ValueError):
 
 def is_held(text: str) -> bool:
     """Whether a text is a plain term in the form in which the engine holds it; no other form of a term, and no other text is."""
-    found = _HELD.fullmatch(text)
-    return found is not None and found[1] not in _RESPELLED
+    return _HELD.fullmatch(text) is not None and not text.endswith(NOT_HELD) and _is_unicode(text)
 
 
 def checked_term(text: str) -> str:
@@ -117,11 +118,17 @@ def _held(text: str) -> str | TermFault:
         return text
     if _SHAPE.fullmatch(text) is None:
         return _shapeless(text)
+    return "" if _is_unicode(text) else TermFault(text, "half of a surrogate pair is not a character")
+
+
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
-        return TermFault(text, "half of a surrogate pair is not a character")
-    return ""
+        return False
+    return True
 
 
 def _parsed_together(texts: Sequence[str]) -> list[str] | None:
