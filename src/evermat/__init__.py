@@ -48,11 +48,15 @@ __all__ = [
     "Snapshot",
     "StateError",
     "StreamedUpdate",
+    "Term",
     "Translation",
     "UpdateAlgorithm",
     "Version",
     "Which",
+    "blank_node",
     "changes",
+    "iri",
+    "literal",
     "migrate",
     "open",
     "query",
@@ -67,7 +71,10 @@ if TYPE_CHECKING:
         Materialisation,
         Program,
         ProgramOptions,
+        blank_node,
         changes,
+        iri,
+        literal,
         migrate,
         open,  # noqa: A004
         query,
@@ -98,6 +105,7 @@ if TYPE_CHECKING:
         UpdateAlgorithm,
         Which,
     )
+    from evermat.language import Term
     from evermat.owl import Translation
     from evermat.runtime import (
         Answer,

@@ -51,10 +51,12 @@ if TYPE_CHECKING:
     from evermat.columns.storage.encoding import (
         ArrowTables,
         Encodable,
+        WrongTerm,
         decode_arrow,
         decode_rows,
         encode_rows,
         encode_table,
+        hold_terms,
     )
     from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection

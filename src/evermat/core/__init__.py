@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         path_arguments,
         seconds_argument,
         wrong_argument,
+        wrong_type,
     )
     from evermat.core.cache_dir import cache_folder, cached_file
     from evermat.core.choices import (

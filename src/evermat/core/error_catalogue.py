@@ -239,6 +239,11 @@ TEXT_NOT_UTF8 = _kind(
     "byte {byte} of the text in {where} is not valid UTF-8",
     "symbols, terms and the names of relations are UTF-8 texts",
 )
+NOT_A_TERM = _kind(
+    334,
+    "{value} in {where} is not an RDF term: {why}",
+    'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evermat.io.changes.read import FileChanges, read_update
     from evermat.io.changes.writer import Changed, write_changes
     from evermat.io.column_match import conform
-    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list
+    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list, term_details
     from evermat.io.formats.csv_writer import spell
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
     from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from evermat.io.locate import check_source, file_ref, input_files, is_remote
     from evermat.io.open import failing, open_text
     from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
+    from evermat.io.rdf.plain_terms import checked_column
     from evermat.io.rdf.read import rdf_ref, read_triples, sniff
     from evermat.io.rdf.router import Router
     from evermat.io.rdf.writer import Written

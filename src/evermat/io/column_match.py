@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, name_list, shown
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, name_list, shown, term_details
+from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
 from evermat.language import RANGES, Relation, Type
 
@@ -27,15 +28,16 @@ def conform(
     row_name: Callable[[int], str] = lambda row: f"row {row + 1}",
     *,
     encoded: bool = False,
+    check_terms: bool = True,
 ) -> pa.Table:
     """The table with exactly the relation's columns and types; with `encoded`, texts that are dictionary-encoded may stay so.
 
-    Errors call the table `name`, and a row, counted from 0, what `row_name` returns.
+    Terms are in their one form; without `check_terms`, they are texts as they stand there. Errors call the table `name`, and a row, counted from 0, what `row_name` returns.
 
     Raises:
         DataError: it does not fit.
     """
-    return _Conforming(table, relation, Findings(name), row_name, encoded=encoded).table()
+    return _Conforming(table, relation, Findings(name), row_name, encoded, check_terms).table()
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class _Conforming:
     findings: Findings
     row_name: Callable[[int], str]
     encoded: bool
+    check_terms: bool
 
     def table(self) -> pa.Table:
         if not self.relation.columns:
@@ -94,12 +97,25 @@ class _Conforming:
 
     def _column(self, position: int, column: Any) -> Any:
         """The values of a column in the relation's type; what does not fit is noted."""
+        values = self._typed(position, column)
+        if values is None:
+            return column
+        if self.check_terms and self.relation.columns[position].type is Type.TERM:
+            values, wrong = checked_column(values)
+            if wrong is not None:
+                details = term_details(self.relation, position, wrong.fault)
+                details["where"] = f"{self.row_name(wrong.row)}, {details['where']}"
+                self.findings.whole(errors.NOT_A_TERM, wrong.fault.in_a_file, **details)
+        return values
+
+    def _typed(self, position: int, column: Any) -> Any | None:
+        """The values of a column in the Arrow type that they have in the relation; None if one does not fit, which is noted."""
         type_ = self.relation.columns[position].type
         if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
             column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
         if column.null_count:
             self._bad_value(errors.NULL_VALUE, position, pc.index(pc.is_null(column), True).as_py(), None)
-            return column
+            return None
         if pa.types.is_dictionary(column.type):
             if self.encoded and type_ in TEXTS and not any(has_wrong_text(chunk.dictionary) for chunk in column.chunks):
                 return column
@@ -107,12 +123,12 @@ class _Conforming:
         if type_ in TEXTS and (wrong := first_wrong_text(column)) is not None:
             row, byte = wrong
             self._bad_value(errors.TEXT_NOT_UTF8, position, row, None, byte=byte)
-            return column
+            return None
         try:
             values = pc.cast(column, ARROW_TYPES[type_], safe=type_ is not Type.FLOAT)
         except pa.ArrowInvalid:
             self._first_misfit(position, column)
-            return column
+            return None
         if type_ is Type.FLOAT:
             nans = pc.is_nan(values)
             if pc.any(nans, min_count=0).as_py():

@@ -7,7 +7,7 @@ from typing import Any
 
 from evermat.core import DataError, Kind, Problem, Source, Span, count_of
 from evermat.core import error_catalogue as errors
-from evermat.language import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Relation, Type
+from evermat.language import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Relation, TermFault, Type
 
 LIMIT = 10
 COUNTED = 1000
@@ -96,6 +96,12 @@ def fail(kind: Kind, help: str = "", **details: object) -> DataError:  # noqa: A
 def column_text(relation: Relation, position: int) -> str:
     """The column at a position, counted from 0, as messages name it."""
     return f"column {position + 1} (`{relation.columns[position].name}`)"
+
+
+def term_details(relation: Relation, position: int, fault: TermFault) -> dict[str, Any]:
+    """What the message about a text that is not a term says."""
+    value = shown(fault.text) if fault.text else "the empty text"
+    return {"where": column_text(relation, position), "value": value, "why": fault.why}
 
 
 def name_list(items: Sequence[str]) -> str:

@@ -27,17 +27,20 @@ def read_relation(
     options: RdfOptions = AS_IT_IS,
     blanks: Mapping[Path, str] | None = None,
     skipped: dict[str, int] | None = None,
+    *,
+    check_terms: bool = True,
 ) -> pa.Table:
     """The facts of a relation from its files in `folder`, or from standard input; duplicates are kept.
 
     Everything that is wrong with the files is raised as one `DataError` with its positions. `blanks` says what labels of
     blank nodes begin with, by file (see `blank_prefixes`); without it, this is all that is read. `skipped` is told how many
-    malformed statements of which RDF file were left out, if the options ask for that.
+    malformed statements of which RDF file were left out, if the options ask for that. Without `check_terms`, texts of columns
+    of terms are taken as they are.
     """
     if io.medium == "stdin":
         ref = FileRef(Path(STDIN), TEXT, gzip=False)
         with failing(ref.path, f"relation `{io.relation.name}` is"):
-            return _read(standard_input(), InputFile(ref, io, Findings(STDIN)))
+            return _read(standard_input(), InputFile(ref, io, Findings(STDIN), checks_terms=check_terms))
     refs = input_files(io, folder)
     if blanks is None:
         blanks = blank_prefixes(ref.path for ref in refs if ref.is_rdf)
@@ -47,7 +50,7 @@ def read_relation(
             findings = Skipped(str(ref.path)) if options.skip and ref.is_rdf else Findings(str(ref.path))
             own = replace(options, blank=options.blank + blanks.get(ref.path, ""))
             with collecting():
-                parts.append(read_file(ref, io, own, findings))
+                parts.append(read_file(ref, io, own, findings, check_terms=check_terms))
             if skipped is not None and findings.count:
                 skipped[findings.path] = findings.count
     return parts[0] if len(parts) == 1 else table_of(io.relation, parts)
@@ -69,7 +72,14 @@ def blank_prefixes(paths: Iterable[Path]) -> dict[Path, str]:
     return {path: f"f{number}_" if len(files) > 1 else "" for number, path in enumerate(files, 1)}
 
 
-def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Findings | None = None) -> pa.Table:
+def read_file(
+    ref: FileRef,
+    io: Io,
+    options: RdfOptions = AS_IT_IS,
+    findings: Findings | None = None,
+    *,
+    check_terms: bool = True,
+) -> pa.Table:
     """The facts of one file; with findings that are `Skipped`, malformed statements of RDF are counted there.
 
     Raises:
@@ -78,20 +88,28 @@ def read_file(ref: FileRef, io: Io, options: RdfOptions = AS_IT_IS, findings: Fi
     findings = findings or Findings(str(ref.path))
     with failing(ref.path, f"relation `{io.relation.name}` is"):
         if ref.format.random_access:
-            return _read(ref.path, InputFile(ref, io, findings, options))
+            return _read(ref.path, InputFile(ref, io, findings, options, check_terms))
         refuse_folder(ref.path)
         with open_input(ref.path) as file:
-            return read_stream(file, ref, io, findings, options)
+            return read_stream(file, ref, io, findings, options, check_terms=check_terms)
 
 
-def read_stream(stream: BinaryIO, ref: FileRef, io: Io, findings: Findings, options: RdfOptions = AS_IT_IS) -> pa.Table:
+def read_stream(
+    stream: BinaryIO,
+    ref: FileRef,
+    io: Io,
+    findings: Findings,
+    options: RdfOptions = AS_IT_IS,
+    *,
+    check_terms: bool = True,
+) -> pa.Table:
     """The facts of a file whose bytes, compressed or not, come from a stream; `ref` says only what they are.
 
     Errors call the file `findings.path`.
     """
     if problem := ref.format.refusal(ref, io.relation):
         raise DataError(problem)
-    file = InputFile(ref, io, findings, options)
+    file = InputFile(ref, io, findings, options, check_terms)
     if ref.format.random_access:
         return _read(stream if stream.seekable() else pa.BufferReader(read_all(stream)), file)
     with decompressed(stream, ref) as text:

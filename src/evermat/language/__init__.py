@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         parse_integer,
     )
     from evermat.language.compile import compile_program, read_source
-    from evermat.language.literal_values import NAME_REST, NAME_START, literal_value
+    from evermat.language.literal_values import NAME_REST, NAME_START, is_well_formed, literal_value
     from evermat.language.model import (
         Apply,
         Atom,
@@ -73,6 +73,25 @@ if TYPE_CHECKING:
     from evermat.language.revision import revise
     from evermat.language.syntax.ast import Declaration
     from evermat.language.syntax.parser import parse
+    from evermat.language.term_syntax import (
+        DIRECTION,
+        HELD_TERM,
+        NOT_HELD,
+        PLAIN_BLANK,
+        PLAIN_IRI,
+        PLAIN_LANGUAGE,
+        PLAIN_STRING,
+        TRIPLE_TERM,
+        TYPES_OF_TAGGED,
+        MalformedTermError,
+        TermFault,
+        UnsupportedTermError,
+        checked_term,
+        checked_terms,
+        is_held,
+        spelled,
+    )
+    from evermat.language.term_values import Term, iri_term, is_term, malformed_argument, term_of, typed_literal
     from evermat.language.terms import (
         RDF_TYPE,
         SAME_AS,

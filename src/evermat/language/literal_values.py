@@ -100,6 +100,16 @@ def literal_value(term: str) -> str | None:
     return datatype.value(text.strip(" \t\n\r") if datatype.trimmed else text) or term
 
 
+def is_well_formed(term: str) -> bool | None:
+    """Whether a literal with a datatype is spelled as that asks for; None if it is not known."""
+    end = term.rindex('"') + 1
+    datatype = _DATATYPES.get(term[end + 3 : -1])
+    text = unescape(term[1 : end - 1])
+    if datatype is None or len(text) > datatype.longest:
+        return None
+    return datatype.value(text.strip(" \t\n\r") if datatype.trimmed else text) is not None
+
+
 # --- datatypes -----------------------------------------------------------------------------------------------
 
 

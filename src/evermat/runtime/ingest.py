@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_rows
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows
 from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, did_you_mean, watched_each
 from evermat.core import error_catalogue as errors
-from evermat.language import Program, Relation, Row
-from evermat.runtime.rows import is_value, suits
+from evermat.language import MalformedTermError, Program, Relation, Row, Type, is_term, term_of
+from evermat.runtime.rows import is_unicode, is_value, suits
 from evermat.runtime.stream import Once
+from evermat.runtime.term_rows import held_columns, row_fault, statement, table_fault
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,20 +43,25 @@ def encode_facts(name: str, given: Any, program: Program, dictionary: Dictionary
         yield encode_rows(rows, program.relations[name].types, dictionary)
 
 
-def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary) -> Batch:
-    """The facts given for a relation as a batch; see `encode_facts`."""
+def encode_given(
+    name: str, given: Any, program: Program, dictionary: Dictionary, stored: Callable[[Row], bool] | None = None
+) -> Batch:
+    """The facts given for a relation as a batch; see `encode_facts`.
+
+    Rows may have texts that are no terms if they are `stored`: facts of a state that was written when this was not checked can be deleted.
+    """
     if isinstance(given, Once):
-        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary), dictionary)
+        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary, stored), dictionary)
         return batch
     relation = relation_of(name, program)
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)
     if _is_tabular(given):
         return _from_arrow(given, relation, dictionary)
-    return encode_rows(checked_rows(_rows(given, name), relation), relation.types, dictionary)
+    return encode_rows(checked_rows(_rows(given, name), relation, stored), relation.types, dictionary)
 
 
-def table_of(name: str, given: Any, program: Program) -> pa.Table:
+def table_of(name: str, given: Any, program: Program, stored: Callable[[Row], bool] | None = None) -> pa.Table:
     """The facts given for a relation, if they are no DataFrame, as an Arrow table of the relation; see `encode_facts`."""
     import pyarrow as pa
 
@@ -63,7 +70,7 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     relation = relation_of(name, program)
     if _is_tabular(given):
         return conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
-    rows = checked_rows(_rows(given, name), relation)
+    rows = checked_rows(_rows(given, name), relation, stored)
     if not relation.columns:
         return nullary(present=bool(rows))
     schema = arrow_schema(relation)
@@ -144,8 +151,11 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     """A batch from anything that speaks Arrow's PyCapsule interface."""
     from evermat.io import conform
 
-    table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
-    (batch,) = ArrowTables([table]).batches(relation, dictionary)
+    def report(_: Relation, wrong: list[WrongTerm]) -> NoReturn:
+        raise DataError(table_fault(relation, one) for one in wrong)
+
+    table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`", check_terms=False)
+    (batch,) = ArrowTables([table], report).batches(relation, dictionary)
     return batch
 
 
@@ -166,33 +176,84 @@ def _arrow_table(given: Any) -> pa.Table:
         return pa.table({"values": pa.chunked_array(given)})
 
 
-def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:
-    """The rows, if each of them fits the relation; else raises a `DataError` with the first of those that do not."""
-    found = [_row(row) for row in watched_each(rows)]
-    if all(suits(row, relation) for row in watched_each(found)):
-        return found
-    problems = []
+def checked_rows(
+    rows: Iterable[Sequence[Any]], relation: Relation, stored: Callable[[Row], bool] | None = None
+) -> list[Row]:
+    """The rows, terms in their one form, if each of them fits the relation; else raises a `DataError` with the first that do not.
+
+    Rows that are `stored` may have texts for terms that are none.
+    """
+    found = [_row(row, relation.arity) for row in watched_each(rows)]
+    if Type.TERM not in relation.types:
+        if all(suits(row, relation) for row in watched_each(found)):
+            return found
+    elif (held := _with_terms(found, relation)) is not None:
+        return held
+    kept: list[Row] = []
+    problems: list[Problem] = []
     for number, row in enumerate(watched_each(found), 1):
-        if (problem := _misfit(row, number, relation)) is not None:
-            problems.append(problem)
-            if len(problems) == _SHOWN:
-                break
-    raise DataError(problems)
+        fact = _fact(row, number, relation, stored)
+        if not isinstance(fact, Problem):
+            kept.append(fact)
+        elif len(problems) < _SHOWN:
+            problems.append(fact)
+        else:
+            break
+    if problems:
+        raise DataError(problems)
+    return kept
 
 
-def _row(row: Any) -> tuple[Any, ...]:
+def _with_terms(rows: list[Row], relation: Relation) -> list[Row] | None:
+    """The rows with terms in their one form; None if one does not fit."""
+    if not rows:
+        return rows
+    if any(len(row) != relation.arity for row in watched_each(rows)):
+        return None
+    columns = list(zip(*rows, strict=True))
+    for values, type_ in zip(columns, relation.types, strict=True):
+        if type_ is not Type.TERM and not all(is_value(value, type_) for value in watched_each(values)):
+            return None
+    held = held_columns(columns, relation)
+    if held is None or all(map(operator.is_, held, columns)):
+        return rows if held is not None else None
+    return list(zip(*held, strict=True))
+
+
+def _row(row: Any, arity: int) -> tuple[Any, ...]:
     """A row as a tuple; anything that is not a sequence is the value of a single column."""
+    if type(row) is tuple:
+        return row
     is_row = isinstance(row, np.ndarray) or (isinstance(row, Sequence) and not isinstance(row, str | bytes))
-    return tuple(row) if is_row else (row,)
+    return tuple(row) if is_row else statement(row, arity) or (row,)
 
 
-def _misfit(row: tuple[Any, ...], number: int, relation: Relation) -> Problem | None:
+def _fact(row: Row, number: int, relation: Relation, stored: Callable[[Row], bool] | None) -> Row | Problem:
+    """A row with terms in their one form, or what is wrong with it."""
     details: dict[str, Any] = {"row": number, "relation": relation.name}
     if len(row) != relation.arity:
         details |= {"found": count_of(len(row), "column"), "expected": relation.arity}
         return Problem(errors.ROW_COLUMNS, details)
+    fact: list[Any] = []
+    wrong: Problem | None = None
     for value, column in zip(row, relation.columns, strict=True):
-        if not is_value(value, column.type):
+        if column.type is Type.TERM:
+            try:
+                fact.append(term_of(value))
+            except MalformedTermError as error:
+                problem = row_fault(value, error.fault, number, column.name, relation)
+                if stored is None or type(value) is not str or not is_unicode(value):
+                    return problem
+                wrong = wrong or problem
+                fact.append(value)
+        elif is_value(value, column.type):
+            fact.append(value)
+        else:
             details |= {"value": repr(value)[:60], "column": column.name, "type": column.type}
-            return Problem(errors.ROW_VALUE, details)
-    return None
+            help_ = "declare the column as `term`, or use a text: `str(…)`" * (
+                column.type is Type.SYMBOL and is_term(value)
+            )
+            return Problem(errors.ROW_VALUE, details, help=help_)
+    if wrong is not None and stored is not None and not stored(tuple(fact)):
+        return wrong
+    return tuple(fact)

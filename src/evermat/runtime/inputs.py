@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from evermat.columns import ArrowTables
-from evermat.core import Problem, ProgramError, collected_errors, named_at
+from evermat.columns import ArrowTables, WrongTerm
+from evermat.core import DataError, Problem, ProgramError, collected_errors, named_at
 from evermat.core import error_catalogue as errors
-from evermat.io import GraphFiles, check_source, read_relation
-from evermat.language import Program
+from evermat.io import GraphFiles, check_source, input_files, read_relation
+from evermat.language import Io, Program, Relation, Type
 from evermat.runtime.ingest import is_dataframe, table_of
+from evermat.runtime.term_rows import table_fault
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,7 @@ class FactSources:
         if not self.reads_files(program):
             return dict(self.facts)
         found: dict[str, list[pa.Table]] = {}
+        checked_late: list[Io] = []
         folder = Path(self.inputs or "")
         inputs = () if self.inputs is None else program.inputs
         for io in inputs:
@@ -60,12 +62,25 @@ class FactSources:
                     details = {"name": io.relation.name, "what": needs}
                     raise ProgramError(Problem(errors.NEEDS_SPARK, details, program.source, io.span))
                 with collecting(), named_at(program.source, io.span):
-                    table = read_relation(io, folder, files.options, files.blanks, files.skipped)
+                    late = _checked_late(io, folder)
+                    if late:
+                        checked_late.append(io)
+                    table = read_relation(io, folder, files.options, files.blanks, files.skipped, check_terms=not late)
                     found.setdefault(io.relation.name, []).append(table)
             with collecting():
                 for name, table in files.facts(program.relations, self.triples):
                     found.setdefault(name, []).append(table)
-        return self._joined({name: ArrowTables(tables) for name, tables in found.items()}, program)
+
+        def locate(relation: Relation, wrong: list[WrongTerm]) -> NoReturn:
+            with collected_errors() as collecting:
+                for io in checked_late:
+                    with collecting():
+                        read_relation(io, folder, files.options, files.blanks)
+            raise DataError(table_fault(relation, one) for one in wrong)  # meanwhile the files are others
+
+        late_names = {io.relation.name for io in checked_late}
+        facts = {name: ArrowTables(tables, locate if name in late_names else None) for name, tables in found.items()}
+        return self._joined(facts, program)
 
     def read_on_spark(
         self,
@@ -103,3 +118,10 @@ class FactSources:
             rows = given.toArrow() if is_dataframe(given) else given
             found[name] = read[name].with_table(table_of(name, rows, program))
         return found
+
+
+def _checked_late(io: Io, folder: Path) -> bool:
+    """Whether terms are checked when they are encoded, each once: if files can be read again to find where one stands that is none."""
+    if Type.TERM not in io.relation.types or io.medium != "file":
+        return False
+    return all(ref.path.is_file() and not ref.is_rdf for ref in input_files(io, folder))

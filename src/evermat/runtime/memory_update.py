@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from threading import RLock
 from types import TracebackType
 from typing import Any, final
@@ -24,13 +25,14 @@ from evermat.columns import (
     Update,
     View,
     decode_rows,
+    encode_rows,
     evaluate,
     rows_of,
 )
 from evermat.columns import saved_facts as saved
 from evermat.core import collected_errors
 from evermat.engine import Run
-from evermat.language import Query, Stratum
+from evermat.language import Query, Row, Stratum
 from evermat.runtime.change import ListedChange
 from evermat.runtime.engine import Changed, Described, EngineUpdate
 from evermat.runtime.ingest import encode_given
@@ -202,7 +204,7 @@ def _rows_of_changes(
         for update in changes:
             with collecting():
                 new = _rows_of(state, [insert for insert, _ in update], existing=existing)
-                old = _rows_of(state, [delete for _, delete in update], existing=True)
+                old = _rows_of(state, [delete for _, delete in update], existing=True, deleted=True)
                 for mine, others, rows in ((deleted, inserted, old), (inserted, deleted, new)):  # insertions win
                     for name, found in rows.items():
                         if name in others:
@@ -211,7 +213,9 @@ def _rows_of_changes(
     return inserted, deleted
 
 
-def _rows_of(state: State, given: list[Mapping[str, Any]], *, existing: bool) -> dict[str, list[Rows]]:
+def _rows_of(
+    state: State, given: list[Mapping[str, Any]], *, existing: bool, deleted: bool = False
+) -> dict[str, list[Rows]]:
     """The rows of facts; with `existing` only of known ones, else new ones get a row, in no set yet."""
     found: dict[str, list[Rows]] = {}
     batches: list[tuple[str, Batch]] = []
@@ -219,9 +223,18 @@ def _rows_of(state: State, given: list[Mapping[str, Any]], *, existing: bool) ->
         for facts in given:
             for name, rows in facts.items():
                 with collecting():
-                    batches.append((name, encode_given(name, rows, state.program, state.dictionary)))
+                    stored = partial(_is_known, state, name) if deleted else None
+                    batches.append((name, encode_given(name, rows, state.program, state.dictionary, stored)))
     for name, batch in batches:
         table = state.tables[name]
         located = table.find(batch) if existing else table.locate(batch)
         found.setdefault(name, []).append(located[located >= 0])
     return found
+
+
+def _is_known(state: State, name: str, fact: Row) -> bool:
+    """Whether a relation has, or had, a fact; symbols of others are not added to the dictionary."""
+    if any(isinstance(value, str) and state.dictionary.lookup(value) < 0 for value in fact):
+        return False
+    batch = encode_rows([fact], state.program.relations[name].types, state.dictionary)
+    return bool(state.tables[name].find(batch)[0] >= 0)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns import Batch, Dictionary, decode_arrow, decode_rows, encode_rows
-from evermat.language import RANGES, Relation, Row, Type
+from evermat.language import RANGES, MalformedTermError, Relation, Row, Type, is_term, term_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,9 +85,13 @@ class Tabular(ABC):
         rows = self._rows()
         if not isinstance(row, tuple) or not suits(row, rows.relation):
             return False
-        if any(isinstance(value, str) and not rows.knows(value) for value in row):
+        fact = [
+            _as_held(value) if type_ is Type.TERM else value
+            for value, type_ in zip(row, rows.relation.types, strict=True)
+        ]
+        if any(isinstance(value, str) and not (is_unicode(value) and rows.knows(value)) for value in fact):
             return False
-        return rows.found(encode_rows([row], rows.relation.types, rows.dictionary))
+        return rows.found(encode_rows([fact], rows.relation.types, rows.dictionary))
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as Arrow record batches, one after the other: they are never all in memory."""
@@ -141,6 +145,14 @@ class Tabular(ABC):
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def _as_held(value: Any) -> str:
+    """A term as relations contain it; a text that is none, which an old state may contain, as it is."""
+    try:
+        return term_of(value)
+    except MalformedTermError:
+        return str(value)
+
+
 def _names(rows: EncodedRows) -> list[str]:
     return [column.name for column in rows.relation.columns]
 
@@ -174,8 +186,10 @@ def suits(row: tuple[Any, ...], relation: Relation) -> bool:
 
 def is_value(value: Any, type_: Type) -> bool:
     """Whether a Python value is one of a type."""
-    if type_ in (Type.SYMBOL, Type.TERM):
-        return isinstance(value, str) and (value.isascii() or is_unicode(value))
+    if type_ is Type.SYMBOL:
+        return isinstance(value, str) and (value.isascii() or is_unicode(value)) and not is_term(value)
+    if type_ is Type.TERM:
+        return is_term(value) or isinstance(value, str)
     if isinstance(value, bool | np.bool_):
         return False
     if type_ is Type.FLOAT:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, final
@@ -15,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 
 from evermat.algebra import Counters
-from evermat.columns import Batch, Dictionary, rows_of
+from evermat.columns import Batch, Dictionary, encode_rows, rows_of
 from evermat.core import EngineName, MaterialiseAlgorithm, PhaseTimer, Placement, collected_errors
 from evermat.engine import Difference, DifferentValuesError, Run
-from evermat.language import Program, Query, Relation, Stratum
+from evermat.language import Program, Query, Relation, Row, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot, EngineUpdate
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
@@ -39,6 +40,7 @@ from evermat.spark import (
     evaluate,
     facts_of,
     frame_files,
+    holds,
     load_files,
     move_state,
     saved_state,
@@ -312,7 +314,7 @@ def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
     inserted, deleted = FactSet("insertions", state.context), FactSet("deletions", state.context)
     for update in changes:
         new, old = (
-            _load_facts(state, [change[side] for change in update], what)
+            _load_facts(state, [change[side] for change in update], what, deleted=side == 1)
             for side, what in ((0, "insertions"), (1, "deletions"))
         )
         if len(changes) == 1:
@@ -322,7 +324,7 @@ def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
     return inserted, deleted
 
 
-def _load_facts(state: State, given: list[Mapping[str, Any]], what: str) -> FactSet:
+def _load_facts(state: State, given: list[Mapping[str, Any]], what: str, *, deleted: bool = False) -> FactSet:
     """A set of facts as users have them."""
     files: dict[str, list[Path]] = {}
     with Scratch(state.cluster.scratch.path) as scratch:
@@ -330,12 +332,21 @@ def _load_facts(state: State, given: list[Mapping[str, Any]], what: str) -> Fact
             for facts in given:
                 for name, rows in facts.items():
                     with collecting(), scratch.writing():
-                        files.setdefault(name, []).extend(_written(name, rows, state.program, scratch))
+                        stored = partial(_is_stored, state, name) if deleted else None
+                        files.setdefault(name, []).extend(_written(name, rows, state.program, scratch, stored))
         return load_files(state.context, state.program.relations, files, what)
 
 
-def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[Path]:
-    """Facts as users have them, in Arrow files."""
+def _is_stored(state: State, name: str, fact: Row) -> bool:
+    """Whether a relation has an explicit fact; of a few facts that are deleted, this is asked one by one."""
+    batch = encode_rows([fact], state.program.relations[name].types, state.dictionary)
+    return holds(state.given, name, batch, state.dictionary)
+
+
+def _written(
+    name: str, given: Any, program: Program, scratch: Scratch, stored: Callable[[Row], bool] | None
+) -> list[Path]:
+    """Facts as users have them, in Arrow files; see `encode_given` for those that are `stored`."""
     if isinstance(given, Once):
         given = given.given
     if isinstance(given, ConcatenatedFacts):
@@ -343,7 +354,7 @@ def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[
     relation = relation_of(name, program)
     if is_dataframe(given):
         return list(frame_files(given, relation, scratch, f"the facts for `{name}`").files)
-    table = table_of(name, given, program)
+    table = table_of(name, given, program, stored)
     if not table.num_rows:
         return []
     file = scratch.folder(name) / "given.arrow"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from evermat.spark.engine.connected_components import close_by_stars
     from evermat.spark.engine.fact_sets import FactSet, View
     from evermat.spark.engine.job_runner import Cluster, default_buckets
-    from evermat.spark.engine.scan import facts_of
+    from evermat.spark.engine.scan import facts_of, holds
     from evermat.spark.engine.snapshot import Snapshot, evaluate
     from evermat.spark.engine.state import State, StratumRules
     from evermat.spark.engine.tasks.pivot_fixpoint import fits_one_task, has_pivot, saturate_by_pivot

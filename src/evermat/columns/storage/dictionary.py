@@ -14,6 +14,7 @@ from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
 from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
 from evermat.core import ask_for, awaited, check_stop, watched_each
+from evermat.language import HELD_TERM, NOT_HELD, TermFault, checked_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +49,7 @@ class Dictionary:
         self._symbols: list[str] = []  # the first ones, as far as they were asked for
         self._rank: Ids | None = None
         self._hashes = np.empty(0, np.uint64)  # of the first ones
+        self._terms = np.zeros(0, np.bool_)  # see `_known_terms`
         # The last Arrow dictionaries, and the ids of their values, -1 if they have none yet: columns and files
         # often share one.
         self._recent: list[tuple[pa.Array, Ids]] = []
@@ -163,6 +165,56 @@ class Dictionary:
             array.offset : array.offset + len(array) + 1
         ]
         return self._encode(np.frombuffer(data or b"", np.uint8), positions)
+
+    def as_terms(self, ids: Ids) -> tuple[Ids, dict[int, TermFault]]:
+        """The ids of the one form of symbols that are RDF terms, and what is wrong with those that are none, by id.
+
+        A symbol is looked at when it is first asked for.
+        """
+        known = self._known_terms()
+        new = ~known[ids]
+        if not new.any():
+            return ids, {}
+        asked = _distinct(ids[new], len(known)).astype(np.int32)
+        odd = asked[~self._are_held(asked)]
+        if not len(odd):
+            known[asked] = True
+            return ids, {}
+        found = checked_terms([self.symbol(number) for number in odd.tolist()])
+        faults = {int(i): one for i, one in zip(odd, found, strict=True) if isinstance(one, TermFault)}
+        held = self.encode([one.text if isinstance(one, TermFault) else one for one in found])
+        renamed = np.arange(len(self), dtype=np.int32)
+        renamed[odd] = held
+        known = self._known_terms()
+        known[renamed[asked]] = True
+        known[list(faults)] = False
+        return renamed[ids], faults
+
+    def _known_terms(self) -> Mask:
+        """Which of the first symbols are known to be terms in their one form; what is true stays so."""
+        if len(self._terms) < self._count:
+            with self._listing:
+                self._terms = lengthened(self._terms, max(self._count, 2 * len(self._terms)))
+        return self._terms
+
+    def _are_held(self, ids: Ids) -> Mask:
+        """Which of some symbols, ascending, are plain terms in their one form."""
+        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
+        import pyarrow.compute as pc  # noqa: PLC0415
+
+        found = np.empty(len(ids), np.bool_)
+        for first in range(0, len(ids), _PIECE):
+            some = ids[first : first + _PIECE]
+            begin, end = int(some[0]), int(some[-1]) + 1
+            symbols = self._whole().slice(begin, end - begin)
+            if end - begin > len(some):
+                symbols = symbols.take(pa.array(some - begin))
+            held = pc.match_substring_regex(symbols, f"^(?:{HELD_TERM})$")
+            for ending in NOT_HELD:
+                held = pc.and_not(held, pc.ends_with(symbols, ending))
+            found[first : first + _PIECE] = held.to_numpy(zero_copy_only=False)
+            check_stop()
+        return found
 
     def forget_arrow(self) -> None:
         """Forgets the Arrow dictionaries that are remembered because more columns may share them."""

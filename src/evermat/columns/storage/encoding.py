@@ -6,8 +6,8 @@ Equality of values is equality of integers; anything else asks the type.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from evermat.columns.storage.arrays import Batch, Numbers
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.core import ask_for, check_stop
-from evermat.language import MAX_NUMBER, Relation, Type, Value
+from evermat.language import MAX_NUMBER, Relation, TermFault, Type, Value
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
 _PIECE = 1 << 14  # rows that are encoded at a time
+_SHOWN = 10  # wrong values that are looked for
 _KINDS: dict[Type, Any] = {Type.FLOAT: np.float64, Type.UNSIGNED: np.uint64}
 
 
@@ -35,20 +36,50 @@ class Encodable(ABC):
 
 
 class ArrowTables(Encodable):
-    """The facts of a relation in Arrow tables with its columns."""
+    """The facts of a relation in Arrow tables with its columns.
 
-    def __init__(self, tables: Sequence[pa.Table]) -> None:
-        self.tables = tables
+    Terms are taken as they are, unless there is `wrong`: then they are checked, and it is called for those that are none, and raises an
+    error that says where they stand.
+    """
+
+    def __init__(
+        self, tables: Sequence[pa.Table], wrong: Callable[[Relation, list[WrongTerm]], NoReturn] | None = None
+    ) -> None:
+        self.tables, self._wrong = tables, wrong
 
     def with_table(self, table: pa.Table) -> ArrowTables:
-        return ArrowTables([*self.tables, table])
+        return ArrowTables([*self.tables, table], self._wrong)
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         for table in self.tables:
             check_stop()
             ask_for(8 * relation.arity * table.num_rows)
-            yield encode_table(table, relation, dictionary)
+            batch = encode_table(table, relation, dictionary)
+            if self._wrong is not None and (wrong := hold_terms(batch, relation.types, dictionary)):
+                self._wrong(relation, wrong)
+            yield batch
         dictionary.forget_arrow()
+
+
+class WrongTerm(NamedTuple):
+    """A text that is not a term, and where it stands; row and column are counted from 0."""
+
+    row: int
+    column: int
+    fault: TermFault
+
+
+def hold_terms(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> list[WrongTerm]:
+    """Brings the terms of a batch to their one form, or returns the first texts that are none, in the order of their rows."""
+    wrong: list[WrongTerm] = []
+    for position, type_ in enumerate(types):
+        if type_ is not Type.TERM:
+            continue
+        batch[position], faults = dictionary.as_terms(batch[position].astype(np.int32))
+        if faults:
+            rows = np.flatnonzero(np.isin(batch[position], list(faults)))[:_SHOWN].tolist()
+            wrong += [WrongTerm(row, position, faults[int(batch[position, row])]) for row in rows]
+    return sorted(wrong)[:_SHOWN]
 
 
 def encode(value: Value, type_: Type, dictionary: Dictionary) -> int:

@@ -26,15 +26,15 @@ from evermat.core import DataError, Kind, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.changes.model import DELETE, INSERT, ChangedRows, WrittenRows
 from evermat.io.column_match import conform, first_wrong_text, is_text
-from evermat.io.error_report import Findings, shown, wrong_count
-from evermat.io.formats.csv_exact import number, number_details
+from evermat.io.error_report import Findings, shown, term_details, wrong_count
+from evermat.io.formats.csv_exact import number, number_details, typed_text
 from evermat.io.formats.csv_fast import convert
 from evermat.io.formats.csv_writer import spell
 from evermat.io.formats.parquet import read_tables
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
-from evermat.language import Relation
+from evermat.language import Relation, TermFault
 
 _SCHEMA = pa.schema(
     [
@@ -210,14 +210,17 @@ class ChangedTable:
         return pa.Table.from_arrays(columns, schema=arrow_schema(relation))
 
     def _one_by_one(self, relation: Relation, position: int, texts: Any, rows: Rows) -> Any:
-        """The numbers of a column that some texts spell in an unusual way, or not at all."""
+        """The values of a column that some texts spell in an unusual way, or not at all."""
         type_ = relation.columns[position].type
-        assert type_ not in TEXTS
         values = []
-        for row, text in zip(rows.tolist(), texts.to_pylist(), strict=True):
-            value = number(text, type_)
-            if isinstance(value, Kind):
-                details = number_details(relation, position, text, value)
+        for row, spelled in zip(rows.tolist(), texts.to_pylist(), strict=True):
+            value = typed_text(spelled, type_) if type_ in TEXTS else number(spelled, type_)
+            if isinstance(value, TermFault):
+                details = term_details(relation, position, value)
+                details["where"] = self._value_place(relation, position, row)
+                self._findings.whole(errors.NOT_A_TERM, value.in_a_file, **details)
+            elif isinstance(value, Kind):
+                details = number_details(relation, position, spelled, value)
                 details["where"] = self._value_place(relation, position, row)
                 self._findings.whole(value, **details)
             else:

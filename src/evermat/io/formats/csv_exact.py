@@ -20,9 +20,28 @@ from typing import Any, NamedTuple
 from evermat.core import Kind, Span, count_of
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import Block
-from evermat.io.error_report import RANGE_TEXTS, SPELLING_TEXTS, Findings, column_text, shown, wrong_count
+from evermat.io.error_report import (
+    RANGE_TEXTS,
+    SPELLING_TEXTS,
+    Findings,
+    column_text,
+    shown,
+    term_details,
+    wrong_count,
+)
 from evermat.io.schema import TEXTS
-from evermat.language import RANGES, Io, Relation, Type, Value, parse_float, parse_integer
+from evermat.language import (
+    RANGES,
+    Io,
+    Relation,
+    TermFault,
+    Type,
+    Value,
+    checked_terms,
+    is_held,
+    parse_float,
+    parse_integer,
+)
 
 NULLARY = "()"
 
@@ -75,12 +94,28 @@ def typed_values(record: Record, relation: Relation, findings: Findings) -> list
         return None
     values: list[Value] = []
     for position, (column, field) in enumerate(zip(relation.columns, record.fields, strict=True)):
-        value = field.text if column.type in TEXTS else number(field.text, column.type)
-        if isinstance(value, Kind):
+        value = typed_text(field.text, column.type) if column.type in TEXTS else number(field.text, column.type)
+        if isinstance(value, TermFault):
+            note(
+                record,
+                field.span,
+                errors.NOT_A_TERM,
+                findings,
+                value.in_a_file,
+                **term_details(relation, position, value),
+            )
+        elif isinstance(value, Kind):
             note(record, field.span, value, findings, **number_details(relation, position, field.text, value))
         else:
             values.append(value)
     return values if len(values) == relation.arity else None
+
+
+def typed_text(value: str, type_: Type) -> str | TermFault:
+    """A text as a value of its column, or why it is not the term that it should be."""
+    if type_ is not Type.TERM or is_held(value):
+        return value
+    return checked_terms([value])[0]
 
 
 def integer(text: str, type_: Type) -> int | Kind:

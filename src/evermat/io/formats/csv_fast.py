@@ -7,6 +7,7 @@ lines with empty fields, skips a BOM, reads hexadecimal numbers, NaN and `Infini
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from evermat.io.blocks import BLOCK, BOM, PIECE, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
+from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
 from evermat.language import Io, Type
 
@@ -29,21 +31,22 @@ def block_reader(file: InputFile) -> BlockReader:
     """How a text is read, as its `.input` describes it."""
     io = file.io
     is_fact = io.relation.types in ((), (Type.SYMBOL,), (Type.TERM,))  # an empty line, also at the end of a file
-    return BlockReader(lambda block: read_block(block, io, file.findings), io.rfc4180, io.headers, is_fact)
+    read = partial(read_block, io=io, findings=file.findings, check_terms=file.checks_terms)
+    return BlockReader(read, io.rfc4180, io.headers, is_fact)
 
 
-def read_block(block: Block, io: Io, findings: Findings) -> pa.Table:
+def read_block(block: Block, io: Io, findings: Findings, *, check_terms: bool = True) -> pa.Table:
     """The facts of a block; errors are noted."""
     if not io.relation.columns:
         return nullary(present=count_nullary(block, io.relation, findings) > 0)
-    table = read_fast(block.data, io)
+    table = read_fast(block.data, io, check_terms=check_terms)
     if table is not None:
         return table
     check_stop()
     parts = [block] if len(block.data) <= PIECE else list(pieces(block, quoted=io.rfc4180))
     if len(parts) == 1:  # also one long record
         return read_slowly(block, io, findings)
-    return table_of(io.relation, [read_block(part, io, findings) for part in parts])
+    return table_of(io.relation, [read_block(part, io, findings, check_terms=check_terms) for part in parts])
 
 
 def read_slowly(block: Block, io: Io, findings: Findings) -> pa.Table:
@@ -51,7 +54,7 @@ def read_slowly(block: Block, io: Io, findings: Findings) -> pa.Table:
     return table_from_values(io.relation, read_records(block, io, findings))
 
 
-def read_fast(data: bytes, io: Io) -> pa.Table | None:
+def read_fast(data: bytes, io: Io, *, check_terms: bool = True) -> pa.Table | None:
     """The facts of a block, or None where it is wrong or would be misread."""
     relation = io.relation
     quotes = io.rfc4180 and b'"' in data
@@ -86,7 +89,8 @@ def read_fast(data: bytes, io: Io) -> pa.Table | None:
                 quoted_strings_can_be_null=False,
             ),
         )
-        columns = [convert(column, type_) for column, type_ in zip(table.columns, relation.types, strict=True)]
+        types = relation.types if check_terms else [Type.SYMBOL if t is Type.TERM else t for t in relation.types]
+        columns = [convert(column, type_) for column, type_ in zip(table.columns, types, strict=True)]
     except pa.ArrowInvalid:
         return None
     if any(column is None for column in columns):
@@ -131,6 +135,9 @@ def _well_quoted(data: bytes, delimiter: str) -> bool:
 
 def convert(column: Any, type_: Type) -> Any | None:
     """A column of texts as values; None, or an error from Arrow, where a text does not spell a value."""
+    if type_ is Type.TERM:
+        terms, wrong = checked_column(column)
+        return None if wrong else terms
     if type_ in TEXTS:
         return column
     values = pc.cast(column, ARROW_TYPES[type_])

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 from evermat.core import Kind, Span, ask_for, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import BLOCK, Block, BlockReader
-from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown
+from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown, term_details
 from evermat.io.formats.csv_exact import lines_of
 from evermat.io.formats.registry import InputFile
+from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import TEXTS, nullary, table_from_values
-from evermat.language import RANGES, Relation, Type, Value
+from evermat.language import RANGES, Relation, TermFault, Type, Value, checked_terms
 
 _BYTES_OF_VALUE = 72
 _CONSTANTS = {"Infinity": "inf", "-Infinity": "-inf", "NaN": "nan"}
@@ -55,15 +56,15 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=lambda name
 
 def block_reader(file: InputFile) -> BlockReader:
     """How a file is read: a fact in each line; only the last line may be empty."""
-    return BlockReader(lambda block: read_block(block, file.io.relation, file.findings))
+    return BlockReader(lambda block: read_block(block, file.io.relation, file.findings, check_terms=file.checks_terms))
 
 
-def read_block(block: Block, relation: Relation, findings: Findings) -> pa.Table:
+def read_block(block: Block, relation: Relation, findings: Findings, *, check_terms: bool = True) -> pa.Table:
     """The facts of a block; errors are noted."""
     check_stop()
     if len(block.data) > BLOCK:  # a long record: its values take far more memory than their text
         ask_for(_BYTES_OF_VALUE * sum(map(block.data.count, (b",", b"[", b"{"))) + 6 * len(block.data))
-    table = read_fast(block, relation)
+    table = read_fast(block, relation, check_terms=check_terms)
     return read_slowly(block, relation, findings) if table is None else table
 
 
@@ -94,14 +95,14 @@ def read_lines(block: Block, findings: Findings) -> Iterator[tuple[int, str, Any
             yield number, text, record
 
 
-def read_fast(block: Block, relation: Relation) -> pa.Table | None:
+def read_fast(block: Block, relation: Relation, *, check_terms: bool = True) -> pa.Table | None:
     """The facts of a block of ordinary lines, or None where one is not: checked by column, not by value."""
     expected = tuple(column.name for column in relation.columns)
     try:
         rows = [plain_row(record, expected) for record in plain_lines(block)]
     except NOT_PLAIN:
         return None
-    return plain_table(rows, relation) if relation.columns else None
+    return plain_table(rows, relation, check_terms=check_terms) if relation.columns else None
 
 
 def plain_lines(block: Block) -> Iterator[Any]:
@@ -127,7 +128,7 @@ def plain_row(record: Any, expected: tuple[str, ...]) -> Sequence[Any]:
     return record
 
 
-def plain_table(rows: Sequence[Sequence[Any]], relation: Relation) -> pa.Table | None:
+def plain_table(rows: Sequence[Sequence[Any]], relation: Relation, *, check_terms: bool = True) -> pa.Table | None:
     """The facts of ordinary rows, or None where a value does not have its column's type."""
     try:
         columns = list(zip(*rows, strict=True))
@@ -143,6 +144,11 @@ def plain_table(rows: Sequence[Sequence[Any]], relation: Relation) -> pa.Table |
             if not pc.all(pc.is_finite(values)).as_py():
                 return None
             table = table.set_column(position, table.schema.field(position), pc.add(values, 0.0))
+        elif column.type is Type.TERM and check_terms:
+            terms, wrong = checked_column(table.column(position))
+            if wrong is not None:
+                return None
+            table = table.set_column(position, table.schema.field(position), terms)
     return table
 
 
@@ -221,6 +227,14 @@ class JsonFact:
             result = _checked(value, type_)
             if type_ in TEXTS and not isinstance(result, Kind) and "\\u" in self.text and not _encodable(result):
                 result = errors.JSON_TYPE
+            if type_ is Type.TERM and isinstance(result, str):
+                (term,) = checked_terms([result])
+                if isinstance(term, TermFault):
+                    span = dict(elements(self.text, self.span.start))[keys[position]]
+                    details = term_details(self.relation, position, term)
+                    self.findings.at(errors.NOT_A_TERM, self.text, self.number, span, term.in_a_file, **details)
+                    continue
+                result = term
             if isinstance(result, Kind):
                 span = dict(elements(self.text, self.span.start))[keys[position]]
                 self._wrong(result, span, **self._details(position, value, span))

@@ -35,7 +35,7 @@ def read_parquet(source: Any, file: InputFile) -> pa.Table:
     """The facts of a relation from a path, or a stream that can be read at any offset."""
     name = file.findings.path
     table, row_name = _read_file(source, name)
-    return conform(table, file.io.relation, name, row_name)
+    return conform(table, file.io.relation, name, row_name, check_terms=file.checks_terms)
 
 
 def read_tables(path: Path, what: str) -> Iterator[tuple[Path, pa.Table, Callable[[int], str]]]:

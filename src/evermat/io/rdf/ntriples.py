@@ -24,8 +24,17 @@ from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
+from evermat.io.rdf.plain_terms import GRAPH, NODE, OBJECT, PROPERTY, as_held, is_plain
 from evermat.io.rdf.terms import DEFAULT_GRAPH, Prefixed, Quads, column_of, encode, facts_of
-from evermat.language import XSD_STRING, literal_term
+from evermat.language import (
+    PLAIN_BLANK,
+    PLAIN_IRI,
+    PLAIN_LANGUAGE,
+    PLAIN_STRING,
+    TRIPLE_TERM,
+    UnsupportedTermError,
+    spelled,
+)
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -137,38 +146,6 @@ def _between(data: bytes, places: Sequence[tuple[Rows, Rows]]) -> list[Any]:
     return [pieces.take(pa.array(np.arange(2 * i, width * count, width))) for i in range(len(places))]
 
 
-# Part of RFC 3987: what every reader takes for a valid absolute IRI. There is only one way to match each text, which
-# is what lets RE2 find the groups in one pass.
-_LETTER = r"A-Za-z0-9\-._~!$&'()*+,;=:@\x{A0}-\x{D7FF}\x{F900}-\x{FDCF}\x{FDF0}-\x{FFEF}"
-_PERCENT = "%[0-9A-Fa-f][0-9A-Fa-f]"
-_PATH = rf"(?:[{_LETTER}/]|{_PERCENT})*"
-_QUERY = rf"(?:[{_LETTER}/?]|{_PERCENT})*"
-_SERVER = rf"//[A-Za-z0-9.\-]+(?::[0-9]+)?(?:/{_PATH})?"
-_IRI = rf"<[A-Za-z][A-Za-z0-9+.\-]*:(?:{_SERVER}|[{_LETTER}]{_PATH})(?:\?{_QUERY})?(?:#{_QUERY})?>"
-_BLANK = r"_:[A-Za-z0-9_][A-Za-z0-9_\-]*"
-# What the engine escapes is escaped, and nothing else.
-_STRING = r'"(?:[^"\\\x00-\x1f\x7f]|\\[tbnrf"\\])*"'
-_LANGUAGE = "@[A-Za-z][A-Za-z][A-Za-z]?(?:-[A-Za-z][A-Za-z])?"
-_DROPPED = f"^^<{XSD_STRING}>"
-_NAMES_OF_TEXTS = ("langString", "dirLangString")  # a type that says that there is a language, and there is none
-_RESERVED = [f"<http://www.w3.org/1999/02/22-rdf-syntax-ns#{name}>" for name in _NAMES_OF_TEXTS]
-
-NODE = rf"^(?:{_IRI}|{_BLANK})$"
-PROPERTY = rf"^{_IRI}$"
-OBJECT = rf"^(?:{_IRI}|{_BLANK}|{_STRING}(?:{_LANGUAGE}|\^\^{_IRI})?)$"
-GRAPH = rf"^(?:{_IRI}|{_BLANK})?$"
-
-
-def is_plain(terms: Any, form: str) -> Any:
-    """Which terms of an Arrow array of strings are plain: `form` is one of the above."""
-    plain = pc.match_substring_regex(terms, form)
-    if form != OBJECT:
-        return plain
-    for name in _RESERVED:
-        plain = pc.and_not(plain, pc.ends_with(terms, f'"^^{name}'))
-    return plain
-
-
 def read_plain(cut: Cut) -> tuple[Quads, Rows]:
     """The triples of those lines that are plain, and the numbers of these lines."""
     encoded = [column.dictionary_encode() for column in cut.columns]
@@ -188,7 +165,7 @@ def read_plain(cut: Cut) -> tuple[Quads, Rows]:
         columns = [column_of(code.filter(chosen), some) for code, some in zip(codes, terms, strict=True)]
         codes, terms = [column.indices for column in columns], [column.dictionary for column in columns]
     columns = [pa.DictionaryArray.from_arrays(code, some) for code, some in zip(codes, terms, strict=True)]
-    columns[2] = _respelled(columns[2], _as_held)
+    columns[2] = _respelled(columns[2], as_held)
     if len(columns) == 4:
         columns[3] = with_default_named(columns[3])
     return Quads(*columns), rows
@@ -200,14 +177,6 @@ def _respelled(column: Any, spell: Any) -> Any:
     return column if terms is column.dictionary else column_of(column.indices, terms)
 
 
-def _as_held(objects: Any) -> Any:
-    """Plain objects as the engine spells them; the same array if there is nothing to change."""
-    dropped = pc.ends_with(objects, f'"{_DROPPED}')
-    if pc.any(dropped, min_count=0).as_py():
-        objects = pc.if_else(dropped, pc.utf8_slice_codeunits(objects, 0, -len(_DROPPED)), objects)
-    return _with_small_languages(objects)
-
-
 def with_default_named(column: Any) -> Any:
     """A column of graphs with a name for the one that has none."""
     if column.dictionary.index("").as_py() < 0:
@@ -215,27 +184,11 @@ def with_default_named(column: Any) -> Any:
     return column_of(column.indices, pc.if_else(pc.equal(column.dictionary, ""), DEFAULT_GRAPH, column.dictionary))
 
 
-def _with_small_languages(objects: Any) -> Any:
-    tagged = pc.invert(pc.or_(pc.ends_with(objects, '"'), pc.ends_with(objects, ">")))
-    rows = np.flatnonzero(tagged)
-    if not len(rows):
-        return objects
-    some = objects.take(pa.array(rows))
-    large = pc.match_substring_regex(some, '^".*"@[a-z-]*[A-Z]')
-    if not pc.any(large).as_py():
-        return objects
-    split = (text.rpartition("@") for text in some.filter(large).to_pylist())
-    changed = [f"{text}@{language.lower()}" for text, _, language in split]
-    mask = np.zeros(len(objects), np.bool_)
-    mask[rows[large.to_numpy(zero_copy_only=False)]] = True
-    return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, pa.string()))
-
-
 # --- lines with other blanks ---------------------------------------------------------------------------------
 
 _SPACED = (
-    rf"^[ \t]*(?P<s>{_IRI}|{_BLANK})[ \t]*(?P<p>{_IRI})[ \t]*"
-    rf"(?P<o>{_IRI}|{_BLANK}|{_STRING}(?:{_LANGUAGE})?)(?P<d>\^\^{_IRI})?[ \t]*\.[ \t]*\r?\n?$"
+    rf"^[ \t]*(?P<s>{PLAIN_IRI}|{PLAIN_BLANK})[ \t]*(?P<p>{PLAIN_IRI})[ \t]*"
+    rf"(?P<o>{PLAIN_IRI}|{PLAIN_BLANK}|{PLAIN_STRING}(?:{PLAIN_LANGUAGE})?)(?P<d>\^\^{PLAIN_IRI})?[ \t]*\.[ \t]*\r?\n?$"
 )
 
 
@@ -253,7 +206,7 @@ def read_fast(lines: Any) -> tuple[list[Any], Rows]:
     if not pc.all(right, min_count=0).as_py():
         plain = plain[right.to_numpy(zero_copy_only=False)]
         subjects, predicates, objects = (a.filter(right) for a in (subjects, predicates, objects))
-    return [subjects, predicates, _as_held(objects)], plain
+    return [subjects, predicates, as_held(objects)], plain
 
 
 # --- all other lines -----------------------------------------------------------------------------------------
@@ -291,7 +244,7 @@ def _read_together(lines: Sequence[bytes], *, graphs: bool) -> list[_Terms] | No
         return []
     try:
         quads = _parsed(b"\n".join(lines), graphs=graphs)
-    except (SyntaxError, UnsupportedError):
+    except (SyntaxError, UnsupportedTermError):
         return None
     # A carriage return ends a line, too. Without any, no line has more than one triple, and none of these has none.
     return None if len(quads) != len(lines) or any(b"\r" in line for line in lines) else quads
@@ -310,7 +263,7 @@ def _read_line(line: bytes, number: int, findings: Findings, *, graphs: bool) ->
         span = _span(error, text)
         why = _reason(error.msg, text, span, form["form"])
         findings.at(errors.BAD_TRIPLE, text, number, span, why=why, graph=graph, **form)
-    except UnsupportedError as error:
+    except UnsupportedTermError as error:
         why, sign = error.args
         at = max(text.rfind(sign), 0)
         findings.at(errors.BAD_TRIPLE, text, number, Span(at, at + len(sign)), why=why, graph=graph, **form)
@@ -360,28 +313,13 @@ def _span(error: SyntaxError, text: str) -> Span:
     return Span(start, max(end, start + 1))
 
 
-class UnsupportedError(Exception):
-    """Something that pyoxigraph reads and Evermat does not; `args` are what, and the signs that begin it."""
-
-
-DIRECTION = ("texts with a direction (RDF 1.2) are not supported", "--")
-TRIPLE_TERM = ("triples as terms (RDF 1.2) are not supported", "<<")
-
-
 def terms_of(quad: Quad, *, graphs: bool) -> _Terms:
     """The terms of a triple as the engine holds them."""
     import pyoxigraph as rdf  # noqa: PLC0415
 
-    subject, object_ = quad.subject, quad.object
-    if isinstance(object_, rdf.Literal):
-        if object_.direction is not None:
-            raise UnsupportedError(*DIRECTION)
-        spelled = literal_term(object_.value, language=object_.language or "", datatype=object_.datatype.value)
-    elif isinstance(object_, rdf.Triple) or isinstance(subject, rdf.Triple):
-        raise UnsupportedError(*TRIPLE_TERM)
-    else:
-        spelled = str(object_)
-    triple = str(subject), str(quad.predicate), spelled
+    if isinstance(quad.subject, rdf.Triple):
+        raise UnsupportedTermError(*TRIPLE_TERM)
+    triple = str(quad.subject), str(quad.predicate), spelled(quad.object)
     if not graphs:
         return triple
     named = not isinstance(quad.graph_name, rdf.DefaultGraph)

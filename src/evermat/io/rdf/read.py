@@ -16,10 +16,11 @@ from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text, read_all
 from evermat.io.rdf.error_recovery import NotXmlError
-from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
+from evermat.io.rdf.ntriples import LINES, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
 from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
 from evermat.io.schema import table_of
+from evermat.language import UnsupportedTermError
 
 SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf", "ofn", "owx")
 _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
@@ -99,7 +100,7 @@ def _read_parsed(
     called = labels()
     try:
         return [keep(called.rename(quads)) for quads in read_parsed(stream, syntax, options.base)]
-    except (SyntaxError, UnsupportedError, NotXmlError) as error:
+    except (SyntaxError, UnsupportedTermError, NotXmlError) as error:
         wrong = error
     stream.seek(start)
     called = labels()

@@ -27,18 +27,9 @@ from evermat.io.rdf.error_recovery import (
     turtle_statements,
     xml_statements,
 )
-from evermat.io.rdf.ntriples import (
-    DIRECTION,
-    RELATIVE,
-    TRIPLE_TERM,
-    UnsupportedError,
-    cut_lines,
-    in_our_words,
-    with_default_named,
-    without_position,
-)
+from evermat.io.rdf.ntriples import RELATIVE, cut_lines, in_our_words, with_default_named, without_position
 from evermat.io.rdf.terms import Quads, column_of
-from evermat.language import quote, unescape
+from evermat.language import DIRECTION, TRIPLE_TERM, UnsupportedTermError, quote, unescape
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -57,7 +48,7 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
     """The triples of a text without mistakes.
 
     Raises:
-        SyntaxError, UnsupportedError, NotXmlError: it has some; who reads it statement by statement learns more.
+        SyntaxError, UnsupportedTermError, NotXmlError: it has some; who reads it statement by statement learns more.
         DataError: the base is none.
     """
     if syntax != "rdf":
@@ -138,9 +129,9 @@ def _held(text: bytes, *, graphs: bool) -> Quads:
     columns = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(pa.string())) for c in columns]
     objects = columns[2].dictionary
     if pc.any(pc.starts_with(objects, "<<"), min_count=0).as_py():
-        raise UnsupportedError(*TRIPLE_TERM)
+        raise UnsupportedTermError(*TRIPLE_TERM)
     if pc.any(pc.match_substring_regex(objects, '"@[A-Za-z0-9-]*--[a-z]+$'), min_count=0).as_py():
-        raise UnsupportedError(*DIRECTION)
+        raise UnsupportedTermError(*DIRECTION)
     # pyoxigraph escapes two characters more than the engine does.
     odd = pc.match_substring_regex(objects, r"\\uFFF[EF]")
     if pc.any(odd, min_count=0).as_py():
@@ -221,7 +212,7 @@ class Careful:
         whole = group[0].lead + b"\n".join(pieces) + group[0].tail
         try:
             return list(_blocks(_parse(whole, self._syntax, self._base), self._syntax))
-        except (SyntaxError, UnsupportedError):
+        except (SyntaxError, UnsupportedTermError):
             return None
 
     def _complain(self, statement: Statement) -> None:
@@ -238,7 +229,7 @@ class Careful:
                 raise DataError(self._problem(error, self._in_xml(statement, pieces))) from error
             position = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
             self._findings.add(self._problem(error, position))
-        except UnsupportedError as error:
+        except UnsupportedTermError as error:
             why, sign = error.args
             at = statement.start + max(text.rfind(sign.encode()), 0)
             position = self._between(at, at + len(sign))
