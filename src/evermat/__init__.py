@@ -49,6 +49,7 @@ __all__ = [
     "StateError",
     "StreamedUpdate",
     "Translation",
+    "UnknownRelationError",
     "UpdateAlgorithm",
     "Version",
     "Which",
@@ -95,6 +96,7 @@ if TYPE_CHECKING:
         SavedPositions,
         SchemePolicy,
         StateError,
+        UnknownRelationError,
         UpdateAlgorithm,
         Which,
     )

@@ -239,6 +239,11 @@ TEXT_NOT_UTF8 = _kind(
     "byte {byte} of the text in {where} is not valid UTF-8",
     "symbols, terms and the names of relations are UTF-8 texts",
 )
+RELATION_TWICE = _kind(
+    334,
+    "`{first}` and `{second}` name the same relation",
+    "facts of a relation are given once, by one of its names",
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -280,6 +285,11 @@ RELATIVE_IRI = _kind(
     371, "`{iri}` is a relative IRI without a base", "give a base by `--base IRI`, or by {how} in the file"
 )
 BAD_BASE = _kind(372, "`{base}` is not a base: {why}", "a base is an absolute IRI")
+REMOTE_CONTEXT = _kind(
+    373,
+    "the context {iri} is another document, which is not fetched",
+    "contexts are read from the file itself: write the other document's context in the place of its name",
+)
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
 MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is forbidden")
 DIFFERENT_VALUES = _kind(

@@ -11,7 +11,7 @@ What comes from ontologies and rule sets is text as well, and stands behind the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from evermat.language import (
     Declaration,
     Program,
     compile_program,
+    declared_prefixes,
     parse,
 )
 
@@ -85,11 +86,19 @@ def compose_program(source: Source, sources: ProgramSources) -> Composed:
     else:
         parts = _over_relations(own, sources, translation)
     parts += [f'.pragma "{EQUALITY_PRAGMA}" "{value}"' for value in _equality(sources)]  # the last one counts
+    parts += _shadowed_prefixes(source.text, parts)
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
         return Composed(program)
+    program = replace(program, prefixes=translation.prefixes)
     return Composed(program, translation.triples, tuple(translation.notes))
+
+
+def _shadowed_prefixes(own: str, parts: Iterable[str]) -> list[str]:
+    """Declarations of the prefixes of a text that stand for something else in the parts: behind these, they mean again what they meant."""
+    others = declared_prefixes("\n".join(parts))
+    return [f".prefix {name}: <{iri}>" for name, iri in declared_prefixes(own).items() if others.get(name, iri) != iri]
 
 
 def _translated(sources: ProgramSources) -> Translation | None:

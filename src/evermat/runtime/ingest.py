@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, encode_rows
-from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, did_you_mean, watched_each
+from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
-from evermat.language import Program, Relation, Row
+from evermat.language import Program, Relation, Row, relation_names
 from evermat.runtime.rows import is_value, suits
 from evermat.runtime.stream import Once
 
@@ -96,12 +96,8 @@ def read_change_files(
 
 
 def relation_of(name: str, program: Program) -> Relation:
-    """The relation that facts are given for; raises a `DataError` if there is none."""
-    relation = program.relations.get(name)
-    if relation is None or relation.hidden:
-        visible = [n for n, r in program.relations.items() if not r.hidden]
-        raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
-    return relation
+    """The relation that facts are given for; raises an `UnknownRelationError` if there is none."""
+    return relation_names(program)[name]
 
 
 def _is_tabular(given: Any) -> bool:

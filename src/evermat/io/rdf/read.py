@@ -16,12 +16,13 @@ from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text, read_all
 from evermat.io.rdf.error_recovery import NotXmlError
+from evermat.io.rdf.json_ld import TooDeepError
 from evermat.io.rdf.ntriples import LINES, UnsupportedError, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
-from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
+from evermat.io.rdf.turtle import FORMS, Careful, RelativeIriError, read_parsed
 from evermat.io.schema import table_of
 
-SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf", "ofn", "owx")
+SYNTAXES = ("nt", "nq", "ttl", "trig", "jsonld", "rdf", "ofn", "owx")
 _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 _NAMED = {f".{syntax}": syntax for syntax in SYNTAXES if syntax != "rdf"}
 _START = 1 << 16  # bytes that tell the format
@@ -99,8 +100,8 @@ def _read_parsed(
     called = labels()
     try:
         return [keep(called.rename(quads)) for quads in read_parsed(stream, syntax, options.base)]
-    except (SyntaxError, UnsupportedError, NotXmlError) as error:
-        wrong = error
+    except (SyntaxError, UnsupportedError, NotXmlError, TooDeepError, RelativeIriError) as error:
+        wrong: Exception = error
     stream.seek(start)
     called = labels()
     careful = Careful(read_all(stream), syntax, options.base, findings)
