@@ -11,7 +11,7 @@ What comes from ontologies and rule sets is text as well, and stands behind the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ from evermat.language import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evermat.core import Problem
     from evermat.owl import Note, Translation
 
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -53,6 +54,7 @@ class ProgramSources:
     forbid: bool = True
     base: str | None = None
     ignore_imports: bool = False
+    skip_malformed: bool = False
     rdf: bool = False  # whether there will be triples
 
     def __bool__(self) -> bool:
@@ -61,11 +63,13 @@ class ProgramSources:
 
 @dataclass(frozen=True)
 class Composed:
-    """A program, the triples of its ontologies, and what these say beyond rules."""
+    """A program, the triples of its ontologies, what these say beyond rules, and what of them was left out."""
 
     program: Program
     triples: pa.Table | None = None
     notes: tuple[Note, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
 
 
 def with_triples(program: Program) -> Program:
@@ -92,7 +96,7 @@ def compose_program(source: Source, sources: ProgramSources) -> Composed:
     if translation is None:
         return Composed(program)
     program = replace(program, prefixes=translation.prefixes)
-    return Composed(program, translation.triples, tuple(translation.notes))
+    return Composed(program, translation.triples, translation.notes, translation.skipped, translation.warnings)
 
 
 def _shadowed_prefixes(own: str, parts: Iterable[str]) -> list[str]:
@@ -107,7 +111,12 @@ def _translated(sources: ProgramSources) -> Translation | None:
         return None
     from evermat.owl import translate
 
-    return translate(sources.ontology, base=sources.base, imports="ignore" if sources.ignore_imports else "require")
+    return translate(
+        sources.ontology,
+        base=sources.base,
+        imports="ignore" if sources.ignore_imports else "require",
+        skip_malformed=sources.skip_malformed,
+    )
 
 
 def _over_triples(sources: ProgramSources, translation: Translation | None) -> list[str]:

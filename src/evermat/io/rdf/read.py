@@ -39,7 +39,8 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
     findings = Skipped(str(path)) if options.skip else Findings(str(path))
     with failing(path, "triples are"), open_text(rdf_ref(path)) as text:
         parts = read_rdf(text, path.name, options, findings, lambda quads: quads)
-    return Triples(triples_table(parts), findings.count)
+    problems = tuple(findings.first) if isinstance(findings, Skipped) else ()
+    return Triples(triples_table(parts), findings.count, problems)
 
 
 def rdf_ref(path: Path) -> FileRef:

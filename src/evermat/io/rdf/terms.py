@@ -31,10 +31,11 @@ WITH_GRAPHS = ("nq", "trig", "jsonld")  # syntaxes
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """The triples of a file, and how many malformed statements were left out."""
+    """The triples of a file, how many malformed statements were left out, and what is wrong with the first of them."""
 
     encoded: pa.Table
     skipped: int = 0
+    problems: tuple[Problem, ...] = ()
 
     @property
     def table(self) -> pa.Table:
