@@ -43,9 +43,12 @@ class RelationNames(Mapping[str, "Relation"]):
 
     def full(self, name: str) -> str:
         """The name in full of the relation that is meant; an unknown name stays as it is."""
-        if name in self._relations or not isinstance(name, str):
-            return name
-        found = _PREFIXED.fullmatch(name)
+        expanded = self._expanded(name)
+        return expanded if expanded in self._relations else name
+
+    def _expanded(self, name: str) -> str:
+        """A name in full, whether there is such a relation or not."""
+        found = _PREFIXED.fullmatch(name) if isinstance(name, str) and name not in self._relations else None
         namespace = None if found is None else self.prefixes.get(found["prefix"])
         return name if found is None or namespace is None else f"<{namespace}{found['local']}>"
 
@@ -104,7 +107,7 @@ class RelationNames(Mapping[str, "Relation"]):
     def _elsewhere(self, name: str) -> str:
         """Where the facts of a class or property are that has no relation of its own."""
         general = next((held for held in (TRIPLE, OTHER_TRIPLE) if held in self._relations), None)
-        if general is None or not self.full(name).startswith("<"):
+        if general is None or not self._expanded(name).startswith("<"):
             return ""
         return f"its facts, if there are any, are in `{general}`; a query finds them: `{name}(x)` or `{name}(x, y)`"
 

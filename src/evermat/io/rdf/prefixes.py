@@ -14,7 +14,7 @@ from evermat.io.rdf.json_ld import context_prefixes
 from evermat.io.rdf.read import sniff
 
 _START = 1 << 16  # bytes in which prefixes are looked for
-_TURTLE = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>]*)>", re.IGNORECASE | re.MULTILINE)
+_TURTLE = re.compile(r"(?:^|\.|(?<=>))\s*@?prefix\s+([\w.-]*):\s*<([^<>]*)>", re.IGNORECASE | re.MULTILINE)
 _XML = re.compile(r"""\bxmlns(?::([\w.-]+))?\s*=\s*["']([^"']*)["']""")
 _ENTITY = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+["']([^"']*)["']\s*>""")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
