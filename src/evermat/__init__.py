@@ -50,6 +50,7 @@ __all__ = [
     "StreamedUpdate",
     "Term",
     "Translation",
+    "UnknownRelationError",
     "UpdateAlgorithm",
     "Version",
     "Which",
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
         SavedPositions,
         SchemePolicy,
         StateError,
+        UnknownRelationError,
         UpdateAlgorithm,
         Which,
     )

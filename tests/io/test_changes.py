@@ -29,6 +29,7 @@ from evermat.io.changes import jsonl, text
 from evermat.io.error_report import Findings, FullError
 from evermat.language.compile import compile_program
 from evermat.language.model import Program
+from evermat.language.prefixes import relation_names
 from tests.io.relations import facts, in_order, not_utf8, relation, rows_of, symbols, table
 
 CASES = Path(__file__).parent / "change_cases"
@@ -356,7 +357,7 @@ def test_text_is_read_alike(good, odd, end):
     block = Block(1, "".join(line + end for line in [*good, *odd]).encode())
     if not block.data:
         return
-    quick = text.read_quickly(block.data, PROGRAM.relations)
+    quick = text.read_quickly(block.data, relation_names(PROGRAM))
     compare(quick, lambda findings: text.read_slowly(block, PROGRAM.relations, findings))
     if not odd:
         assert quick is not None
@@ -371,7 +372,7 @@ def test_json_is_read_alike(good, odd):
         lines.append(f'{{"op": "{sign}", "relation": "{name}", "values": [{", ".join(spelled)}]}}')
     lines += [f'{{"op": "+", "relation": "node", "values": [{piece}]}}' for piece in odd]
     block = Block(1, "\n".join(lines).encode())
-    quick = jsonl.read_quickly(block, PROGRAM.relations)
+    quick = jsonl.read_quickly(block, relation_names(PROGRAM))
     compare(quick, lambda findings: jsonl.read_slowly(block, PROGRAM.relations, findings))
     if not odd:
         assert quick is not None

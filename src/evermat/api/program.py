@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, final
 
 from evermat.core import (
@@ -39,7 +39,7 @@ from evermat.core import (
     wrong_argument,
 )
 from evermat.language import Program as CompiledProgram
-from evermat.language import Stratum, read_source
+from evermat.language import Stratum, read_source, relation_names
 from evermat.runtime import ProgramSources, compose_program, with_triples
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.api.materialisation import Materialisation
-    from evermat.owl import Note, Translation
+    from evermat.owl import Note, NoteGroup, Translation
 
 NO_SANDBOX = "`sandbox` needs `engine='memory'`: Spark opens network connections, and its tasks read any file"
 
@@ -64,6 +64,7 @@ class ProgramOptions(TypedDict, total=False):
         inconsistency: How to treat a derived inconsistency. {inconsistency}.
         base: The base of relative IRIs in ontologies.
         ignore_imports: Whether to continue if an imported ontology is missing.
+        skip_malformed: Whether to leave out malformed statements of ontologies; `skipped` counts them, `warnings` have their places.
         sandbox: Whether others made the program and its data: what these name is read only below the folders of ontologies and below `inputs`,
             and written only below the directory of outputs.
         limit_seconds: Stop when it takes longer.
@@ -77,6 +78,7 @@ class ProgramOptions(TypedDict, total=False):
     inconsistency: Inconsistency
     base: str | None
     ignore_imports: bool
+    skip_malformed: bool
     sandbox: bool
     limit_seconds: float | None
     memory: int | str | None
@@ -94,6 +96,7 @@ class Program:
 
     Attributes:
         notes: Axioms of ontologies that rules cannot express, each with the reason.
+        skipped: Malformed statements of ontologies that were left out, by file.
     """
 
     def __init__(
@@ -101,10 +104,13 @@ class Program:
         compiled: CompiledProgram,
         triples: pa.Table | None = None,
         notes: tuple[Note, ...] = (),
+        skipped: Mapping[str, int] = MappingProxyType({}),
+        left_out: tuple[Problem, ...] = (),
         *,
         sandbox: bool = False,
     ) -> None:
         self._compiled, self._triples, self.notes, self._sandbox = compiled, triples, notes, sandbox
+        self.skipped, self._left_out = skipped, left_out
 
     @classmethod
     def parse(cls, text: str = "", name: str = "<text>", **sources: Unpack[ProgramOptions]) -> Program:
@@ -154,6 +160,7 @@ class Program:
         inconsistency: Inconsistency = "refuse",
         base: str | None = None,
         ignore_imports: bool = False,
+        skip_malformed: bool = False,
         sandbox: bool = False,
         limit_seconds: float | None = None,
         memory: int | str | None = None,
@@ -174,11 +181,14 @@ class Program:
             forbid=inconsistency == "refuse",
             base=base,
             ignore_imports=ignore_imports,
+            skip_malformed=skip_malformed,
         )
+        if skip_malformed and not files:
+            raise wrong_argument("`skip_malformed` needs `ontology`; for data it is an argument of `materialise`")
         folders = (Path(file).parent for file in files)
         with within_limits(limit_seconds, memory), sandboxed(folders, on=sandbox):
             made = compose_program(source, sources)
-        return cls(made.program, made.triples, made.notes, sandbox=sandbox)
+        return cls(made.program, made.triples, made.notes, made.skipped, made.warnings, sandbox=sandbox)
 
     @cached_property
     def relations(self) -> list[str]:
@@ -197,8 +207,20 @@ class Program:
 
     @property
     def warnings(self) -> tuple[Problem, ...]:
-        """Warnings about the program; they do not stop it."""
-        return self._compiled.warnings
+        """Warnings about the program, and about ontologies of which something was left out; they do not stop it."""
+        return (*self._left_out, *self._compiled.warnings)
+
+    @property
+    def note_groups(self) -> tuple[NoteGroup, ...]:
+        """The notes by the kind of their axiom and the reason, large groups first."""
+        from evermat.owl import group_notes
+
+        return group_notes(self.notes)
+
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """The prefixes that the program and its ontologies declare, with what they abbreviate."""
+        return dict(relation_names(self._compiled).prefixes)
 
     def describe(self) -> str:
         """Describes types, strata, recursive and nonrecursive rules, modules, storage schemes and plans, as text."""
@@ -293,7 +315,8 @@ class Program:
             raise wrong_argument(NO_SANDBOX)
         with sandboxed(files.files if inputs is None else [inputs], on=self._sandbox):
             made = materialise_facts(program, sources, options, session, timer)
-        return Materialisation(made, skipped=files.skipped, sandbox=self._sandbox)
+        skipped = {**self.skipped, **{name: n + self.skipped.get(name, 0) for name, n in files.skipped.items()}}
+        return Materialisation(made, skipped=skipped, sandbox=self._sandbox)
 
     def __repr__(self) -> str:
         return f"<Program {self._compiled.source.name}: {len(self.relations)} relations, {len(self._compiled.rules)} rules>"
@@ -305,6 +328,7 @@ def translate(
     *,
     base: str | None = None,
     ignore_imports: bool = False,
+    skip_malformed: bool = False,
     sandbox: bool = False,
     limit_seconds: float | None = None,
     memory: int | str | None = None,
@@ -315,6 +339,7 @@ def translate(
         ontology: one file or several: OWL or RDFS in RDF, functional syntax or OWL/XML.
         base: the base of relative IRIs.
         ignore_imports: whether to continue if an imported ontology is missing.
+        skip_malformed: whether to leave out malformed statements; `skipped` of the result counts them, `warnings` have their places.
         sandbox: whether others made the ontologies: imports are read only below their folders.
         limit_seconds: stop when it takes longer.
         memory: stop when the process uses more bytes; also a text such as `4g`.
@@ -326,7 +351,12 @@ def translate(
 
     files = list(map(Path, path_arguments("ontology", ontology)))
     with within_limits(limit_seconds, memory), sandboxed((file.parent for file in files), on=sandbox):
-        return translate_files(files, base=base, imports="ignore" if ignore_imports else "require")
+        return translate_files(
+            files,
+            base=base,
+            imports="ignore" if ignore_imports else "require",
+            skip_malformed=skip_malformed,
+        )
 
 
 def _check_options(function: str, given: Mapping[str, object]) -> None:

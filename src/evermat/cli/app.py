@@ -96,7 +96,8 @@ def run(
     algorithm: options.RunAlgorithm = "auto",
     schemes: options.SchemesOption = "auto",
     rdf: Annotated[
-        list[str] | None, typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .rdf, .owl, also .gz.")
+        list[str] | None,
+        typer.Option(metavar="FILE…", help="RDF data: .nt, .nq, .ttl, .trig, .jsonld, .rdf, .owl, also .gz."),
     ] = None,
     ontology: options.OntologyFiles = None,
     entailment: options.RuleSet = None,
@@ -108,6 +109,7 @@ def run(
     ignore_imports: options.IgnoreImports = False,
     base: options.Base = None,
     skip_malformed: options.SkipMalformed = False,
+    verbose: options.Verbose = False,
     export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all triples to an RDF file.")] = None,
     export_facts: options.WhichTriples = "all",
     representatives: options.Representatives = False,
@@ -149,6 +151,8 @@ def run(
                 inconsistency="allow" if allow_inconsistency else "refuse",
                 base=base,
                 ignore_imports=ignore_imports,
+                skip_malformed=skip_malformed and bool(ontology),
+                verbose=verbose,
             )
         check_rdf_options(checked, rdf=bool(rdf), ontology=bool(ontology), base=base, skip_malformed=skip_malformed)
     run_program(
@@ -173,21 +177,27 @@ def run(
     )
 
 
-@app.command(cls=Command)
+@app.command(cls=CheckedCommand)
 def check(
     program: options.OptionalProgram = None,
     ontology: options.OntologyFiles = None,
     entailment: options.RuleSet = None,
+    skip_malformed: options.SkipMalformed = False,
+    verbose: options.Verbose = False,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
     sandbox: options.SandboxOption = False,
 ) -> None:
     """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
-    from evermat.cli.ontology import read_program
+    from evermat.cli.ontology import read_program, report_skipped
     from evermat.cli.watchdog import limited
 
     with limited(limit_seconds, options.parse_size(memory)):
-        text = read_program(program, ontology=ontology or (), entailment=entailment).describe()
+        checked = read_program(
+            program, ontology=ontology or (), entailment=entailment, skip_malformed=skip_malformed, verbose=verbose
+        )
+        text = checked.describe()
+    report_skipped(checked.skipped)
     sys.stdout.write(text)
 
 
@@ -328,7 +338,9 @@ def query(
 @app.command(cls=Command)
 def export(
     state: options.StateFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .rdf, also .gz.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .jsonld, .rdf, also .gz.")
+    ],
     facts: options.WhichTriples = "all",
     version: Annotated[int | None, typer.Option(metavar="N", help="Export an old version.")] = None,
     representatives: options.Representatives = False,
@@ -350,7 +362,7 @@ def export(
 def translate(
     ontology: Annotated[
         list[Path],
-        typer.Argument(metavar="ONTOLOGY…", help="OWL or RDFS: RDF/XML, Turtle, functional syntax, OWL/XML."),
+        typer.Argument(metavar="ONTOLOGY…", help="OWL or RDFS: RDF/XML, Turtle, JSON-LD, functional syntax, OWL/XML."),
     ],
     output: Annotated[
         Path | None,
@@ -358,21 +370,27 @@ def translate(
     ] = None,
     base: options.Base = None,
     ignore_imports: options.IgnoreImports = False,
+    skip_malformed: options.SkipMalformed = False,
+    verbose: options.Verbose = False,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
     sandbox: options.SandboxOption = False,
 ) -> None:
     """Translate ontologies to rules, and list what rules cannot express."""
+    from evermat.cli.ontology import report_notes, report_skipped, report_warnings
     from evermat.cli.watchdog import limited
 
     with limited(limit_seconds, options.parse_size(memory)):
-        translation = evermat.translate(ontology, base=base, ignore_imports=ignore_imports)
+        translation = evermat.translate(
+            ontology, base=base, ignore_imports=ignore_imports, skip_malformed=skip_malformed
+        )
         text = translation.text(facts=True) if output is None else ""
         if output is not None:
             translation.write(output)
     sys.stdout.write(text)
-    for note in translation.notes:
-        print(f"note: {note}", file=sys.stderr)
+    report_notes(translation.notes, translation.note_groups, verbose=verbose)
+    report_warnings(translation.warnings)
+    report_skipped(translation.skipped)
 
 
 @app.command(cls=Command)

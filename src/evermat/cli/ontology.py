@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import evermat
 from evermat.core import wrong_argument
 
+if TYPE_CHECKING:
+    from evermat.core import Problem
+    from evermat.owl import Note, NoteGroup
+
+_GROUPS = 10  # groups of notes that a run shows
+
 
 def read_program(
-    path: Path | None, *, rdf: bool = False, ontology: Sequence[Path] = (), **sources: Any
+    path: Path | None, *, rdf: bool = False, ontology: Sequence[Path] = (), verbose: bool = False, **sources: Any
 ) -> evermat.Program:
     """The program of a command, which may be only an ontology, a rule set or data; prints its warnings.
 
-    `rdf` says that there will be RDF data; `sources` are as for `evermat.Program.read`.
+    `rdf` says that there will be RDF data; `sources` are as for `evermat.Program.read`. All notes are printed if `verbose`, else groups of them.
     """
     if path is not None:
         program = evermat.Program.read(path, ontology=ontology, **sources)
@@ -29,10 +35,28 @@ def read_program(
         raise wrong_argument("there is nothing to do: give a program, or `--rdf`, `--ontology` or `--entailment`")
     if program.notes:
         axioms = "1 axiom says" if len(program.notes) == 1 else f"{len(program.notes):,} axioms say"
-        print(f"note: {axioms} more than rules can: `evermat translate` lists them", file=sys.stderr)
-    for warning in program.warnings:
-        print(warning.render(), file=sys.stderr, end="\n\n")
+        print(f"note: {axioms} more than rules can", file=sys.stderr)
+        report_notes(program.notes, program.note_groups, verbose=verbose, most=_GROUPS)
+    report_warnings(program.warnings)
     return program
+
+
+def report_warnings(warnings: Iterable[Problem]) -> None:
+    """Prints warnings with their places."""
+    for warning in warnings:
+        print(warning.render(), file=sys.stderr, end="\n\n")
+
+
+def report_notes(notes: Sequence[Note], groups: Sequence[NoteGroup], *, verbose: bool, most: int | None = None) -> None:
+    """Prints all notes, or groups of them; of many groups only the first, which are the largest."""
+    shown = notes if verbose else groups[:most]
+    for one in shown:
+        print(f"note: {one}", file=sys.stderr)
+    if not verbose and len(groups) > len(shown):
+        rest = sum(map(len, groups[len(shown) :]))
+        print(f"note: and {rest:,} more, for other reasons", file=sys.stderr)
+    if not verbose and len(notes) > len(groups):
+        print("note: `--verbose` lists all of them", file=sys.stderr)
 
 
 def report_skipped(skipped: Mapping[str, int]) -> None:

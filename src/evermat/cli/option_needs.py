@@ -19,7 +19,7 @@ Parameters: TypeAlias = Mapping[str, Any]
 """The values of a command's parameters, by their names in Python."""
 
 _ENGINE_VARIABLE = "EVERMAT_ENGINE"
-_RDF = (".nt", ".nq", ".ttl", ".trig", ".rdf", ".owl")
+_RDF = (".nt", ".nq", ".ttl", ".trig", ".jsonld", ".rdf", ".owl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def _reads_rdf(given: Parameters) -> bool:
     """Whether there may be RDF: a program is asked when it is compiled (see `check_rdf_options`), streams may always have some."""
     if "changes" in given:
         return any(map(_may_be_rdf, map(str, given["changes"])))
-    return "source" in given or bool(given.get("rdf") or given.get("program"))
+    return "source" in given or bool(given.get("rdf") or ("rdf" in given and given.get("program")))
 
 
 SPARK = Need("`--engine spark`", lambda given: given["engine"] == "spark")
@@ -57,7 +57,8 @@ NEEDS = {
     "allow_inconsistency": Need("`--ontology` or `--entailment`", _one_of("ontology", "entailment")),
     "ignore_imports": ONTOLOGY,
     "base": RDF_OR_ONTOLOGY,
-    "skip_malformed": RDF,
+    "skip_malformed": RDF_OR_ONTOLOGY,
+    "verbose": ONTOLOGY,
 }
 
 
@@ -90,8 +91,8 @@ def check_rdf_options(
     inputs = (io for io in program.compiled.inputs if io.medium == "file")
     if rdf or any(_may_be_rdf(io.path) for io in inputs if io.path is not None):
         return
-    if skip_malformed:
-        raise _missing("--skip-malformed", RDF)
+    if skip_malformed and not ontology:
+        raise _missing("--skip-malformed", RDF_OR_ONTOLOGY)
     if base is not None and not ontology:
         raise _missing("--base", RDF_OR_ONTOLOGY)
 

@@ -92,7 +92,11 @@ UpdateAlgorithmOption: TypeAlias = Annotated[
 ]
 Base: TypeAlias = Annotated[str | None, typer.Option(metavar="IRI", help="Base of relative IRIs in RDF files.")]
 SkipMalformed: TypeAlias = Annotated[
-    bool, typer.Option("--skip-malformed", help="Skip malformed statements of RDF data, and count them.")
+    bool,
+    typer.Option("--skip-malformed", help="Skip malformed statements of RDF data and ontologies, and count them."),
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="List all axioms that say more than rules can, not only one of each kind.")
 ]
 IgnoreImports: TypeAlias = Annotated[
     bool, typer.Option("--ignore-imports", help="Continue if an imported ontology is missing.")

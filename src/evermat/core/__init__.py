@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         ResourceError,
         SandboxError,
         StateError,
+        UnknownRelationError,
         collected_errors,
         count_of,
         did_you_mean,

@@ -244,6 +244,11 @@ NOT_A_TERM = _kind(
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
 )
+RELATION_TWICE = _kind(
+    336,
+    "`{first}` and `{second}` name the same relation",
+    "facts of a relation are given once, by one of its names",
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -280,11 +285,17 @@ MISSING_IMPORT = _kind(352, "`{path}` imports <{iri}>, which was not found", "se
 BAD_CATALOG = _kind(
     353, "this is not a catalogue in XML: {why}", "a catalogue lists the locations of imported ontologies"
 )
+LEFT_OUT = _kind(354, "something malformed is left out: {why}", warning=True)
 BAD_RDF = _kind(370, "this is not {form}: {why}")
 RELATIVE_IRI = _kind(
     371, "`{iri}` is a relative IRI without a base", "give a base by `--base IRI`, or by {how} in the file"
 )
 BAD_BASE = _kind(372, "`{base}` is not a base: {why}", "a base is an absolute IRI")
+REMOTE_CONTEXT = _kind(
+    373,
+    "the context {iri} is another document, which is not fetched",
+    "contexts are read from the file itself: write the other document's context in the place of its name",
+)
 FORBIDDEN = _kind(380, "`{fact}` is forbidden, but it {how}", "{why}")
 MORE_FORBIDDEN = _kind(381, "and {count} more facts of `{relation}`, which is forbidden")
 DIFFERENT_VALUES = _kind(

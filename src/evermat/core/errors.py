@@ -144,6 +144,12 @@ class DataError(EvermatError):
     exit_code = 3
 
 
+class UnknownRelationError(DataError, KeyError):
+    """A name that is not that of a relation."""
+
+    __str__ = Exception.__str__  # a `KeyError` would show the text in quotes
+
+
 class LimitError(EvermatError):
     """A limit was reached; nothing partial is passed off as a result."""
 

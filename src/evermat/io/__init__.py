@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evermat.io.open import failing, open_text
     from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
     from evermat.io.rdf.plain_terms import checked_column
+    from evermat.io.rdf.prefixes import prefixes_in
     from evermat.io.rdf.read import rdf_ref, read_triples, sniff
     from evermat.io.rdf.router import Router
     from evermat.io.rdf.writer import Written

@@ -82,10 +82,16 @@ class Findings:
 
 
 class Skipped(Findings):
-    """Only counts mistakes: the reader leaves out what has one."""
+    """Counts mistakes, of which it keeps the first ten: the reader leaves out what has one."""
 
-    def add(self, _problem: Problem) -> None:
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.first: list[Problem] = []
+
+    def add(self, problem: Problem) -> None:
         self.count += 1
+        if len(self.first) < LIMIT:
+            self.first.append(problem)
 
 
 def fail(kind: Kind, help: str = "", **details: object) -> DataError:  # noqa: A002

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import Problem, ProgramError, check_input, collected_errors
+from evermat.core import EvermatError, Problem, ProgramError, check_input, collected_errors
 from evermat.core import error_catalogue as errors
 from evermat.io.formats.registry import RdfOptions
 from evermat.io.locate import input_files, is_remote
@@ -45,6 +46,21 @@ class GraphFiles:
         for path in self.files:
             if not is_remote(path):
                 yield from (ref.path for ref in input_files(Io(TRIPLES, path=path), Path()))
+
+    def prefixes(self, inputs: Iterable[Io], folder: Path) -> dict[str, str]:
+        """The prefixes that the files, and those of inputs, declare; one that stands for several namespaces is left out.
+
+        Those of files on other machines are not known.
+        """
+        paths: list[Path] = []
+        with suppress(EvermatError):  # reading the triples reports what is wrong with a file
+            paths += rdf_inputs(inputs, folder)
+            paths += self._local_files()
+        if not paths:
+            return {}
+        from evermat.io.rdf.prefixes import common_prefixes  # noqa: PLC0415
+
+        return common_prefixes(paths)
 
     def options_for(self, path: Path) -> RdfOptions:
         return replace(self.options, blank=self.blanks.get(path, ""))

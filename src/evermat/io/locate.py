@@ -31,7 +31,7 @@ class FileRef(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """What the name says of the syntax: `nt`, `nq`, `ttl`, `trig` or `rdf` (RDF/XML) if the format is RDF."""
+        """What the name says of the syntax: `nt`, `nq`, `ttl`, `trig`, `jsonld` or `rdf` (RDF/XML) if the format is RDF."""
         return self.format.endings.get(Path(self.path.name.lower().removesuffix(".gz")).suffix, "")
 
     @property

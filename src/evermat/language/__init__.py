@@ -69,6 +69,14 @@ if TYPE_CHECKING:
     )
     from evermat.language.patterns.triples import OTHER_TRIPLE, TRIPLE
     from evermat.language.patterns.unions import Union, find_unions
+    from evermat.language.prefixes import (
+        RelationNames,
+        declared_prefixes,
+        full_names,
+        prefix_hint,
+        relation_names,
+        suggestion,
+    )
     from evermat.language.query import Queries, Query, body_variables, named_throughout
     from evermat.language.revision import revise
     from evermat.language.syntax.ast import Declaration

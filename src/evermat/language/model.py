@@ -7,7 +7,7 @@ aggregate stands only in a rule of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -298,6 +298,9 @@ class Program:
     base: Source | None = None  # the text before any revision, if there were any
     equality: str = "off"  # what is done about owl:sameAs, see `program.equality`
     revisions: tuple[tuple[str, str], ...] = ()  # texts added and removed since, in order
+    prefixes: Mapping[str, str] = field(
+        default_factory=dict
+    )  # of ontologies and data, beside those that the text declares
     strata: tuple[Stratum, ...] = field(default=())
 
     def with_rules(self, rules: Iterable[Rule], new_relations: Iterable[Relation] = ()) -> Program:

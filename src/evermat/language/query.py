@@ -22,6 +22,7 @@ from evermat.language.analysis.strata import stratify
 from evermat.language.analysis.type_inference import type_names, type_rule
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Program, Relation, Row, Rule
+from evermat.language.prefixes import relation_names
 from evermat.language.rewrites import PASSES
 from evermat.language.rewrites.expose_names import looks_at_names
 from evermat.language.syntax.ast import Atom, Clause, Name, TypeDeclaration, Unread, Var
@@ -60,8 +61,8 @@ class Queries:
     def __init__(self, program: Program) -> None:
         self.program = program
         text = program.source.text
-        prefixes = _prefixes(text) if ".prefix" in text else ()
-        self._prefixes = "".join(f".prefix {name}: {iri}\n" for name, iri in prefixes)
+        prefixes = relation_names(program).prefixes
+        self._prefixes = "".join(f".prefix {name}: <{iri}>\n" for name, iri in prefixes.items())
         self._types: list[TypeDeclaration | Unread] = []
         if ".type" in text or "_type" in text:
             statements = parse(program.source, Problems(program.source))
@@ -206,14 +207,6 @@ class _ProgramUses(Uses):
         line, column = source.position(relation.span.start)
         how = "first used" if relation.name.startswith("<") else "declared"
         return f"it is {how} at {source.name}:{line}:{column}" if line > 0 else ""
-
-
-def _prefixes(text: str) -> Iterator[tuple[str, str]]:
-    pending = ""
-    for token in lexer().tokens(text):
-        if token.type == "IRI" and pending:
-            yield pending, token.value
-        pending = token.value if token.type == "PREFIX_NAME" else ""
 
 
 def _asked(clause: Clause) -> list[Var]:

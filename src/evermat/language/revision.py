@@ -10,6 +10,7 @@ from evermat.core import error_catalogue as errors
 from evermat.language import model
 from evermat.language.compile import finish, typed_program
 from evermat.language.patterns.equality import AXIOMATISE, EQUALITY_AUTO, REWRITE
+from evermat.language.prefixes import declared_prefixes
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +80,22 @@ class _Text:
 
 def _read(program: model.Program, text: str, name: str) -> _Text:
     """Reads a text as if it stood at the end of the program; places are counted within it."""
-    before = program.source.text + "\n"
+    before = "\n".join((program.source.text, *_other_prefixes(program), ""))
     source = Source(name, before + text, first_line=1 - before.count("\n"))
     problems = Problems(source)
-    whole = typed_program(source, problems)
+    whole = replace(typed_program(source, problems), prefixes=program.prefixes)
     found = [p for p in problems.errors if p.span is None or p.span.start >= len(before)]
     if found:
         raise ProgramError(found)
     rules = tuple(rule for rule in whole.rules if rule.span.start >= len(before))
     facts = {name: rows[len(program.facts.get(name, ())) :] for name, rows in whole.facts.items()}
     return _Text(source, whole, rules, {name: rows for name, rows in facts.items() if rows})
+
+
+def _other_prefixes(program: model.Program) -> list[str]:
+    """Declarations of the prefixes that the text of a program does not declare itself."""
+    declared = declared_prefixes(program.source.text) if program.prefixes else {}
+    return [f".prefix {name}: <{iri}>" for name, iri in program.prefixes.items() if name not in declared]
 
 
 def canonical(rule: model.Rule) -> str:

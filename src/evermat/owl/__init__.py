@@ -8,6 +8,6 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.owl.rulesets.regimes import entailment, schema_rules, trivial_rules
-    from evermat.owl.translation import Note, Translation, translate
+    from evermat.owl.translation import Note, NoteGroup, Translation, group_notes, translate
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -17,11 +17,9 @@ from evermat.owl.syntax.tree import NotAnOntologyError, failed
 from evermat.owl.vocabulary import BUILT_IN, TYPE, is_blank, owl
 
 CATALOG = "catalog-v001.xml"
-_ENDINGS = (".owl", ".ttl", ".rdf", ".ofn", ".owx")
-_START = 1 << 16  # characters in which prefixes are looked for
-_TURTLE_PREFIX = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>]*)>", re.IGNORECASE | re.MULTILINE)
-_XML_PREFIX = re.compile(r"""\bxmlns(?::([\w.-]+))?\s*=\s*["']([^"']*)["']""")
-_ENTITY = re.compile(r"""<!ENTITY\s+([\w.-]+)\s+["']([^"']*)["']\s*>""")
+_ENDINGS = (".owl", ".ttl", ".rdf", ".ofn", ".owx", ".jsonld")
+_START = 1 << 16  # bytes that tell the format
+_SHOWN = 10  # malformed statements of one file whose places are kept
 _OTHERS = (
     (re.compile(r"\s*(?:Prefix|Ontology):"), "it is in Manchester syntax"),
     (re.compile(r"\s*format-version:"), "it is in OBO format"),
@@ -33,12 +31,17 @@ _FORMS = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 
 @dataclass
 class Loaded:
-    """The triples of ontologies, their prefixes in the order in which they were declared, their files, and missing imports."""
+    """The triples of ontologies, their prefixes in the order in which they were declared, their files, and missing imports.
+
+    Malformed statements that were left out are counted by file; the first of each file are among the problems.
+    """
 
     triples: list[Triple] = field(default_factory=list)
     prefixes: list[tuple[str, str]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
 
 
 @dataclass
@@ -46,6 +49,8 @@ class _File:
     path: Path
     triples: list[Triple]
     prefixes: list[tuple[str, str]]
+    skipped: int = 0
+    problems: Sequence[Problem] = ()
 
     @property
     def names(self) -> set[str]:
@@ -67,15 +72,15 @@ class _Missing(NamedTuple):
     tried: Sequence[str]
 
 
-def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -> Loaded:
-    """All that ontologies say, each file once.
+def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str, skip: bool = False) -> Loaded:
+    """All that ontologies say, each file once; with `skip` without malformed statements.
 
     Raises:
         DataError: a file cannot be read or is malformed, or something imported is missing.
     """
     given: dict[Path, _File] = {}
     for path in map(Path, paths):
-        given.setdefault(_identity(path), _read(path, base))
+        given.setdefault(_identity(path), _read(path, base, skip=skip))
     loaded = Loaded()
     numbers = count(1)
     missing: dict[str, _Missing] = {}
@@ -87,6 +92,9 @@ def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -
         loaded.files.append(file.path.name)
         loaded.prefixes += file.prefixes
         loaded.triples += _relabelled(file.triples, numbers, blank)
+        loaded.problems += map(_left_out, file.problems)
+        if file.skipped:
+            loaded.skipped[str(file.path)] = file.skipped
         for iri in file.imports:
             if iri.rstrip("#") in names:
                 continue
@@ -96,7 +104,7 @@ def load(paths: Sequence[Path], *, base: str | None, imports: str, blank: str) -
                 missing.setdefault(iri.rstrip("#"), _Missing(iri, file.path, tried))
             elif (identity := _identity(found)) not in seen:
                 seen.add(identity)
-                waiting.append(_read(found, base))
+                waiting.append(_read(found, base, skip=skip))
                 names |= waiting[-1].names
     absent = [import_ for name, import_ in missing.items() if name not in names]  # another file may have brought it
     if absent and imports != "ignore":
@@ -116,8 +124,13 @@ def _relabelled(triples: Sequence[Triple], numbers: Iterator[int], blank: str) -
         yield labels.get(subject, subject), property_, labels.get(value, value)
 
 
-def _read(path: Path, base: str | None) -> _File:
-    from evermat.io import RdfOptions, failing, open_text, rdf_ref, read_triples, sniff  # noqa: PLC0415
+def _left_out(problem: Problem) -> Problem:
+    """What is wrong with a statement, as a warning that it is left out."""
+    return Problem(errors.LEFT_OUT, {"why": problem.message}, problem.source, problem.span, problem.note)
+
+
+def _read(path: Path, base: str | None, *, skip: bool) -> _File:
+    from evermat.io import RdfOptions, failing, open_text, prefixes_in, rdf_ref, read_triples, sniff  # noqa: PLC0415
 
     with failing(path, "an ontology is"), open_text(rdf_ref(path)) as stream:
         data = stream.read()
@@ -127,18 +140,14 @@ def _read(path: Path, base: str | None) -> _File:
             raise DataError(Problem(errors.ONTOLOGY_FORMAT, {"path": path, "why": why}))
     syntax = sniff(data[:_START], path.name)
     if syntax in _FORMS:
-        return _read_structure(path, data, syntax, base)
-    table = read_triples(path, RdfOptions(base=base)).table
+        return _read_structure(path, data, syntax, base, skip=skip)
+    read = read_triples(path, RdfOptions(base=base, skip=skip))
+    table = read.table
     columns = [table.column(name).to_pylist() for name in "spo"]
-    declared = _TURTLE_PREFIX if syntax in ("ttl", "trig") else _XML_PREFIX
-    entities = dict(_ENTITY.findall(start))
-    prefixes = [
-        (name, re.sub(r"&([\w.-]+);", lambda m: entities.get(m[1], m[0]), iri)) for name, iri in declared.findall(start)
-    ]
-    return _File(path, list(zip(*columns, strict=True)), prefixes)
+    return _File(path, list(zip(*columns, strict=True)), prefixes_in(data, syntax), read.skipped, read.problems)
 
 
-def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _File:
+def _read_structure(path: Path, data: bytes, syntax: str, base: str | None, *, skip: bool) -> _File:
     from evermat.owl.syntax.functional import read_functional  # noqa: PLC0415
     from evermat.owl.syntax.owlxml import read_owl_xml  # noqa: PLC0415
     from evermat.owl.syntax.to_triples import triples_of  # noqa: PLC0415
@@ -151,9 +160,14 @@ def _read_structure(path: Path, data: bytes, syntax: str, base: str | None) -> _
             wrong = NotAnOntologyError("this is not valid UTF-8", len(before))
             raise failed(wrong, str(path), data.decode(errors="replace"), _FORMS[syntax]) from None
         text = data.decode(errors="replace")
+    malformed: list[NotAnOntologyError] = []
+    noted = malformed.append if skip else None
     try:
-        document = read_functional(text) if syntax == "ofn" else read_owl_xml(data, text, base)
-        return _File(path, triples_of(document), document.prefixes)
+        document = read_functional(text, noted) if syntax == "ofn" else read_owl_xml(data, text, base, noted)
+        triples = triples_of(document, noted)
+        malformed.sort(key=lambda error: error.args[1])
+        problems = [failed(error, str(path), text, _FORMS[syntax]).problems[0] for error in malformed[:_SHOWN]]
+        return _File(path, triples, document.prefixes, len(malformed), problems)
     except NotAnOntologyError as error:
         raise failed(error, str(path), text, _FORMS[syntax]) from None
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from evermat.owl.load import load
+from evermat.owl.notes import Note, NoteGroup, group_notes
 from evermat.owl.ontology.axioms import read_axioms
 from evermat.owl.ontology.entities import Entities
 from evermat.owl.ontology.expressions import Reader
 from evermat.owl.ontology.graph import Graph, Triple
 from evermat.owl.print.prefixes import Names, prefixes_for
 from evermat.owl.print.program_text import Layout, Printer
-from evermat.owl.rules.collect import HelperRelation, Note, Output
+from evermat.owl.rules.collect import HelperRelation, Output
 from evermat.owl.rules.model import Equal, Link, Member, Rule
 from evermat.owl.rules.subsumption import Sides
 from evermat.owl.rules.translator import Translator
@@ -28,7 +29,9 @@ from evermat.owl.vocabulary import CLASS_TYPES, PROPERTY_TYPES, SAME, TYPE, is_b
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Note", "Translation", "translate"]
+    from evermat.core import Problem
+
+__all__ = ["Note", "NoteGroup", "Translation", "group_notes", "translate"]
 _NOTHING_TAKEN: Mapping[str, int] = {}
 
 
@@ -47,6 +50,8 @@ class Translation:
         helpers: the relations that the rules need beside classes and properties.
         equality: whether some terms are said to be equal.
         facts: what the ontologies state of individuals.
+        skipped: how many malformed statements of which file were left out, if they were to be.
+        warnings: what is wrong with the first of them, with their places.
     """
 
     rules: tuple[Rule, ...]
@@ -59,6 +64,13 @@ class Translation:
     helpers: tuple[HelperRelation, ...] = ()
     equality: bool = False
     facts: tuple[Triple, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def note_groups(self) -> tuple[NoteGroup, ...]:
+        """The notes by the kind of their axiom and the reason, large groups first."""
+        return group_notes(self.notes)
 
     def text(
         self,
@@ -109,16 +121,17 @@ def translate(
     base: str | None = None,
     imports: Literal["require", "ignore"] = "require",
     blank: str = "ontology",
+    skip_malformed: bool = False,
 ) -> Translation:
     """The rules of ontologies, in RDF, OWL functional syntax or OWL/XML, and of all that they import.
 
     Imports are looked for among the files and beside them; one that is not found is an error, or only noted. The labels of
-    blank nodes begin with `blank`; they are numbered, through all files.
+    blank nodes begin with `blank`; they are numbered, through all files. With `skip_malformed`, malformed statements are left out and counted.
 
     Raises:
         DataError: a file is missing or malformed, or something imported is missing.
     """
-    loaded = load(paths, base=base, imports=imports, blank=blank)
+    loaded = load(paths, base=base, imports=imports, blank=blank, skip=skip_malformed)
     graph = Graph(loaded.triples)
     prefixes = prefixes_for(loaded.prefixes, (term for triple in graph for term in triple if is_iri(term)))
     names = Names(prefixes)
@@ -129,7 +142,10 @@ def translate(
     classes, properties = _vocabulary(graph, entities, output.rules)
     return Translation(
         output.rules,
-        (*(Note(f"Import(<{iri}>)", "it is not there", translated=False) for iri in loaded.missing), *output.notes),
+        (
+            *(Note(f"Import(<{iri}>)", "it is not there", translated=False, kind="Import") for iri in loaded.missing),
+            *output.notes,
+        ),
         _table([*loaded.triples, *output.facts]),
         classes,
         properties,
@@ -138,6 +154,8 @@ def translate(
         tuple(output.helpers.values()),
         bool(graph.pairs(SAME)) or any(isinstance(rule.head, Equal) for rule in output.rules),
         tuple(_stated(graph, set(classes), set(properties))),
+        loaded.skipped,
+        tuple(loaded.problems),
     )
 
 

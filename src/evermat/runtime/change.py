@@ -11,7 +11,7 @@ import numpy as np
 
 from evermat.columns import Batch, DeferredFacts, Dictionary
 from evermat.core import check_type, wrong_argument
-from evermat.language import Relation
+from evermat.language import Relation, RelationNames
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import EncodedRows, Tabular
 
@@ -50,11 +50,10 @@ class ChangedFacts(Tabular):
 
 @final
 class Changes(Mapping[str, ChangedFacts]):
-    """The facts that an update inserted, or deleted, by relation; every relation of the program has an entry."""
+    """The facts that an update inserted, or deleted, by relation; every relation of the program has an entry, by all of its names."""
 
-    def __init__(self, relations: Mapping[str, Relation], facts: ChangeSet, dictionary: Dictionary) -> None:
-        self._relations = {name: relation for name, relation in relations.items() if not relation.hidden}
-        self._facts, self._dictionary = facts, dictionary
+    def __init__(self, relations: RelationNames, facts: ChangeSet, dictionary: Dictionary) -> None:
+        self._relations, self._facts, self._dictionary = relations, facts, dictionary
 
     def __getitem__(self, name: str) -> ChangedFacts:
         return ChangedFacts(self._relations[name], self._facts, self._dictionary)

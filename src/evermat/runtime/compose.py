@@ -11,7 +11,7 @@ What comes from ontologies and rule sets is text as well, and stands behind the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,14 @@ from evermat.language import (
     Declaration,
     Program,
     compile_program,
+    declared_prefixes,
     parse,
 )
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from evermat.core import Problem
     from evermat.owl import Note, Translation
 
 _TRIPLES = f".decl {OTHER_TRIPLE}(s:term, p:term, o:term)"
@@ -52,6 +54,7 @@ class ProgramSources:
     forbid: bool = True
     base: str | None = None
     ignore_imports: bool = False
+    skip_malformed: bool = False
     rdf: bool = False  # whether there will be triples
 
     def __bool__(self) -> bool:
@@ -60,11 +63,13 @@ class ProgramSources:
 
 @dataclass(frozen=True)
 class Composed:
-    """A program, the triples of its ontologies, and what these say beyond rules."""
+    """A program, the triples of its ontologies, what these say beyond rules, and what of them was left out."""
 
     program: Program
     triples: pa.Table | None = None
     notes: tuple[Note, ...] = ()
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
 
 
 def with_triples(program: Program) -> Program:
@@ -85,11 +90,19 @@ def compose_program(source: Source, sources: ProgramSources) -> Composed:
     else:
         parts = _over_relations(own, sources, translation)
     parts += [f'.pragma "{EQUALITY_PRAGMA}" "{value}"' for value in _equality(sources)]  # the last one counts
+    parts += _shadowed_prefixes(source.text, parts)
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
     program = compile_program(Source(source.name, text))
     if translation is None:
         return Composed(program)
-    return Composed(program, translation.triples, tuple(translation.notes))
+    program = replace(program, prefixes=translation.prefixes)
+    return Composed(program, translation.triples, translation.notes, translation.skipped, translation.warnings)
+
+
+def _shadowed_prefixes(own: str, parts: Iterable[str]) -> list[str]:
+    """Declarations of the prefixes of a text that stand for something else in the parts: behind these, they mean again what they meant."""
+    others = declared_prefixes("\n".join(parts))
+    return [f".prefix {name}: <{iri}>" for name, iri in declared_prefixes(own).items() if others.get(name, iri) != iri]
 
 
 def _translated(sources: ProgramSources) -> Translation | None:
@@ -98,7 +111,12 @@ def _translated(sources: ProgramSources) -> Translation | None:
         return None
     from evermat.owl import translate
 
-    return translate(sources.ontology, base=sources.base, imports="ignore" if sources.ignore_imports else "require")
+    return translate(
+        sources.ontology,
+        base=sources.base,
+        imports="ignore" if sources.ignore_imports else "require",
+        skip_malformed=sources.skip_malformed,
+    )
 
 
 def _over_triples(sources: ProgramSources, translation: Translation | None) -> list[str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows
-from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, did_you_mean, watched_each
+from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
-from evermat.language import MalformedTermError, Program, Relation, Row, Type, is_term, term_of
+from evermat.language import MalformedTermError, Program, Relation, Row, Type, is_term, relation_names, term_of
 from evermat.runtime.rows import is_unicode, is_value, suits
 from evermat.runtime.stream import Once
 from evermat.runtime.term_rows import held_columns, row_fault, statement, table_fault
@@ -103,12 +103,8 @@ def read_change_files(
 
 
 def relation_of(name: str, program: Program) -> Relation:
-    """The relation that facts are given for; raises a `DataError` if there is none."""
-    relation = program.relations.get(name)
-    if relation is None or relation.hidden:
-        visible = [n for n, r in program.relations.items() if not r.hidden]
-        raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=did_you_mean(name, visible)))
-    return relation
+    """The relation that facts are given for; raises an `UnknownRelationError` if there is none."""
+    return relation_names(program)[name]
 
 
 def _is_tabular(given: Any) -> bool:

@@ -11,7 +11,7 @@ from evermat.columns import ArrowTables, WrongTerm
 from evermat.core import DataError, Problem, ProgramError, collected_errors, named_at
 from evermat.core import error_catalogue as errors
 from evermat.io import GraphFiles, check_source, input_files, read_relation
-from evermat.language import Io, Program, Relation, Type
+from evermat.language import Io, Program, Relation, Type, full_names, relation_names
 from evermat.runtime.ingest import is_dataframe, table_of
 from evermat.runtime.term_rows import table_fault
 
@@ -36,6 +36,22 @@ class FactSources:
         has_inputs = self.inputs is not None and bool(program.inputs)
         return has_inputs or bool(self.rdf.files) or self.triples is not None
 
+    def named(self, program: Program) -> tuple[Program, FactSources]:
+        """The program that also knows the prefixes of RDF files, and the same sources with their relations named in full.
+
+        Prefixes of the program and of its ontologies come first; one that stands for several namespaces in the files is none.
+        """
+        found = self.rdf.prefixes(self._local_inputs(program), Path(self.inputs or ""))
+        if found:
+            program = replace(program, prefixes={**found, **program.prefixes})
+        return program, replace(self, facts=full_names(self.facts, relation_names(program)))
+
+    def _local_inputs(self, program: Program) -> list[Io]:
+        """The inputs that are not on other machines."""
+        if self.inputs is None:
+            return []
+        return [io for io in program.inputs if "://" not in (io.path or self.inputs)]
+
     def read(self, program: Program) -> dict[str, Any]:
         """All facts by relation, read by this process.
 
@@ -52,7 +68,7 @@ class FactSources:
         for io in inputs:
             with named_at(program.source, io.span):
                 check_source(io, folder)
-        files = self.rdf.with_inputs([io for io in inputs if "://" not in (io.path or str(self.inputs))], folder)
+        files = self.rdf.with_inputs(self._local_inputs(program), folder)
         with collected_errors() as collecting:
             for io in inputs:
                 needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)

@@ -52,6 +52,7 @@ def materialise_facts(
     See `api.Program.materialise` for errors.
     """
     with watched(Guard(options.limits.seconds, options.limits.memory)):
+        program, sources = sources.named(program)
         return _materialise(program, sources, options, session, timer or PhaseTimer())
 
 

@@ -385,6 +385,7 @@ def _engine_entry(engine: Engine, saved: Mapping[Stratum, Counters], positions: 
         "revisions": [list(revision) for revision in program.revisions],
         "hidden": [name for name, relation in program.relations.items() if relation.hidden],
         "positions": dict(positions),
+        "prefixes": dict(program.prefixes),
         "schemes": dict(engine.storage),
         "strata": [{"counters": saved[s].name.lower(), "work": engine.work(s)} for s in program.strata],
     }

@@ -6,6 +6,7 @@ Every fact is stored with its origin and its counters. Hidden relations, which t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -54,6 +55,7 @@ class SavedVersion:
         """The program, after all changes of its rules."""
         saved = self._version.counters
         program = compile_program(Source(saved["source"], self.store.program(self.number)))
+        program = replace(program, prefixes=saved.get("prefixes", {}))
         for add, remove in saved["revisions"]:
             program = revise(program, add, remove).program
         return program
@@ -62,7 +64,8 @@ class SavedVersion:
     def rules(self) -> object:
         """What the program is made of: versions with the same have the same program, stored in the same way."""
         saved = self._version.counters
-        return self._version.program, saved["source"], saved["revisions"], saved["hidden"], self._storage
+        prefixes = saved.get("prefixes", {})
+        return self._version.program, saved["source"], saved["revisions"], prefixes, saved["hidden"], self._storage
 
     @property
     def hidden(self) -> Sequence[str]:

@@ -25,7 +25,7 @@ from evermat.core import (
 )
 from evermat.core import error_catalogue as errors
 from evermat.engine import Limits, Run
-from evermat.language import Program
+from evermat.language import Program, relation_names
 from evermat.runtime.answer import Answer
 from evermat.runtime.pin import Pin
 from evermat.runtime.query import answer_query, stream_answer
@@ -68,6 +68,14 @@ class Readable(Mapping[str, Relation]):
         return self._pin().program
 
     @property
+    def prefixes(self) -> dict[str, str]:
+        """The prefixes that names of relations and queries may use, with what they abbreviate.
+
+        They are those of the program, of its ontologies and of the RDF files that it read; a state directory keeps them.
+        """
+        return dict(relation_names(self._pin().program).prefixes)
+
+    @property
     def version(self) -> int | None:
         """The version of the state directory that this is; None if it has none."""
         return self._pin().published.version
@@ -88,10 +96,7 @@ class Readable(Mapping[str, Relation]):
         return self._pin().engine.distributed
 
     def __getitem__(self, name: str) -> Relation:
-        relation = self._pin().program.relations.get(name)
-        if relation is None or relation.hidden:
-            raise KeyError(name)
-        return Relation(name, self._pin)
+        return Relation(relation_names(self._pin().program)[name].name, self._pin)
 
     def __iter__(self) -> Iterator[str]:
         return self._pin().names()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evermat.core import DataError, Problem, UpdateAlgorithm, count_argument, seconds_argument, wrong_argument
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, updates_of
+from evermat.language import relation_names
 from evermat.reasoning import check_algorithm
 from evermat.runtime.folder_stream import order_of
 from evermat.runtime.ingest import read_change_files, relation_of
@@ -98,8 +99,7 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
     def process(stream: str, batch: DataFrame, number: int) -> None:
         if number <= int(m.positions.get(stream, -1)):
             return
-        relations = {name: one for name, one in m.program.relations.items() if not one.hidden}
-        changes = frames.changes_of(batch.toArrow(), number, relations)
+        changes = frames.changes_of(batch.toArrow(), number, relation_names(m.program))
         if changes:
             processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evermat.algebra import Counters
-from evermat.core import PhaseTimer, completing, held_back, peak_bytes, unwatched, watched
+from evermat.core import DataError, PhaseTimer, completing, held_back, peak_bytes, unwatched, watched
 from evermat.engine import DifferentValuesError, Run
-from evermat.language import Stratum
+from evermat.language import RelationNames, Stratum, full_names, relation_names
 from evermat.reasoning import (
     FEWER,
     Choice,
@@ -94,13 +94,14 @@ def _carry_out(
     ahead: Ahead | None,
 ) -> Change:
     program = engine.program
+    names = relation_names(program)
     check_algorithm(algorithm, program.strata)
     timer = PhaseTimer()
     with timer.during("encode"):
         update = engine.begin_update(
-            changes,
+            _named_in_full(changes, names),
             run,
-            upcoming=() if ahead is None else ahead.changes,
+            upcoming=() if ahead is None else _upcoming(ahead.changes, names),
             before=before,
             durable=target.binding is not None,
         )
@@ -113,9 +114,7 @@ def _carry_out(
                 raise explained(error, program, update.evaluate) from None
             update.conclude()
             refuse_forbidden(program, update.inserted_rows, update.evaluate)
-        deleted, inserted = (
-            Changes(program.relations, facts, engine.snapshot().dictionary) for facts in update.changes
-        )
+        deleted, inserted = (Changes(names, facts, engine.snapshot().dictionary) for facts in update.changes)
         valid = kept_counters(update.sets.state, choices)
         stats: dict[str, Any] = {
             "engine": "spark" if engine.distributed else "memory",
@@ -145,6 +144,18 @@ def _carry_out(
 
             update.commit(valid, write)
     return change
+
+
+def _named_in_full(changes: Changed, names: RelationNames) -> Changed:
+    """Changes whose relations are named in full; raises a `DataError` for one that is there by two names."""
+    return [[(full_names(i, names), full_names(d, names)) for i, d in change] for change in changes]
+
+
+def _upcoming(changes: Changed, names: RelationNames) -> Changed:
+    """The same of the next update: what is wrong with it is reported when its turn comes."""
+    with suppress(DataError):
+        return _named_in_full(changes, names)
+    return ()
 
 
 def _maintain(update: EngineUpdate, algorithm: str, ahead: Ahead | None) -> list[Choice]:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from evermat.core import did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io import ChangedRows, ChangedTable, FileChanges, Findings, FullError, conform, name_list, nullary
-from evermat.language import Atom, Constant, Relation
+from evermat.language import Atom, Constant, Relation, RelationNames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +64,7 @@ class ChangeFrames:
             conform(schema.empty_table(), relation, _STREAM)
         return cls(relation, ordered=ordered)
 
-    def changes_of(self, rows: pa.Table, number: int, relations: Mapping[str, Relation]) -> FileChanges:
+    def changes_of(self, rows: pa.Table, number: int, relations: RelationNames) -> FileChanges:
         """The insertions and deletions of a batch; no fact is in both. Raises a `DataError` with all problems of the batch."""
         changes = FileChanges({}, {})
         if not rows.num_rows:
@@ -74,9 +74,9 @@ class ChangeFrames:
         if self._relation is None:
             known, default = relations, ""
             changed = rows.select([OP, RELATION, VALUES])
-            ranks_of = {name: ranks[_equal(rows[RELATION], name)] for name in pc.unique(rows[RELATION]).to_pylist()}
+            ranks_of = {name: ranks[found] for name, found in _rows_of(rows[RELATION], relations).items()}
         else:
-            known, default = {self._relation.name: self._relation}, self._relation.name
+            known, default = RelationNames({self._relation.name: self._relation}, {}), self._relation.name
             columns = _column_names(self._relation)
             # Named by their positions, so that a relation may have a column of the same name.
             changed = rows.select([OP, *columns]).rename_columns([OP, *(f"'{i}" for i in range(len(columns)))])
@@ -91,6 +91,15 @@ class ChangeFrames:
 
 
 # --- columns -------------------------------------------------------------------------------------------------
+
+
+def _rows_of(column: pa.ChunkedArray, relations: RelationNames) -> dict[str, npt.NDArray[np.bool_]]:
+    """Which rows are about each relation; it may have several names."""
+    found: dict[str, npt.NDArray[np.bool_]] = {}
+    for name in pc.unique(column).to_pylist():
+        full, rows = relations.full(name), _equal(column, name)
+        found[full] = found[full] | rows if full in found else rows
+    return found
 
 
 def _column_names(relation: Relation) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from json.encoder import encode_basestring
 from pathlib import Path
@@ -28,12 +28,12 @@ from evermat.io.formats.jsonl_reader import (
 )
 from evermat.io.formats.jsonl_writer import SPELL
 from evermat.io.schema import nullary
-from evermat.language import Relation
+from evermat.language import Relation, RelationNames, suggestion
 
 NAMES = ("op", "relation", "values")
 
 
-def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_block(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block, relations)
     yield from read_slowly(block, relations, findings) if found is None else found
@@ -42,7 +42,7 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
 read_changed_jsonl = partial(read_text_changes, read=read_block)
 
 
-def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
+def read_quickly(block: Block, relations: RelationNames) -> list[ChangedRows] | None:
     """The changes of a block of ordinary lines, or None where one is not: checked by column, not by value."""
     rows: dict[str, list[Sequence[Any]]] = {name: [] for name in relations}
     signs: dict[str, list[bool]] = {name: [] for name in relations}
@@ -53,6 +53,8 @@ def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[Change
             if (first, second, third) != NAMES:
                 by_name = dict(record)
                 sign, name, values = by_name["op"], by_name["relation"], by_name["values"]
+            if name not in rows:
+                name = relations.full(name)
             signs[name].append(SIGNS[sign])
             rows[name].append(plain_row(values, columns[name]))
     except (*NOT_PLAIN, TypeError):  # not a name, a pair or a list
@@ -68,7 +70,7 @@ def read_quickly(block: Block, relations: Mapping[str, Relation]) -> list[Change
     return found
 
 
-def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_slowly(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block, value by value; errors are noted and their lines left out."""
     found = Grouped()
     for number, text, record in read_lines(block, findings):
@@ -117,7 +119,7 @@ class _Line:
             return self._wrong(errors.CHANGE_RECORD, self.spans["values"], found=found)
         return True
 
-    def relation(self, record: Pairs, relations: Mapping[str, Relation]) -> Relation | None:
+    def relation(self, record: Pairs, relations: RelationNames) -> Relation | None:
         """The relation of a change, or None, noted, where that or the sign is wrong."""
         sign, name, at, span = record["op"], record["relation"], self.spans["op"], self.spans["relation"]
         if not (isinstance(sign, str) and sign in SIGNS):
@@ -127,7 +129,7 @@ class _Line:
         elif name in relations:
             return relations[name]
         else:
-            self._wrong(errors.NO_SUCH_RELATION, span, did_you_mean(name, relations), name=shown(name)[1:-1])
+            self._wrong(errors.NO_SUCH_RELATION, span, suggestion(name, relations), name=shown(name)[1:-1])
         return None
 
     def _wrong(self, kind: Kind, span: Span, help: str = "", **details: object) -> bool:  # noqa: A002

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from evermat.io.formats.registry import UpdateFiles
 from evermat.io.locate import file_ref
 from evermat.io.open import failing, open_text
 from evermat.io.schema import nullary, table_from_values
-from evermat.language import Relation, Value
+from evermat.language import Relation, RelationNames, Value
 
 INSERT, DELETE = "+", "-"
 SIGNS = {INSERT: True, DELETE: False}
@@ -40,7 +40,7 @@ class WrittenRows(NamedTuple):
     batches: Iterable[pa.RecordBatch]
 
 
-Reader = Callable[[Block, Mapping[str, Relation], Findings], Iterable[ChangedRows]]
+Reader = Callable[[Block, RelationNames, Findings], Iterable[ChangedRows]]
 
 
 def read_text_changes(update: UpdateFiles, read: Reader) -> list[ChangedRows]:
@@ -51,7 +51,7 @@ def read_text_changes(update: UpdateFiles, read: Reader) -> list[ChangedRows]:
 
 
 def read_block_changes(
-    text: Iterable[Block], relations: Mapping[str, Relation], findings: Findings, read: Reader
+    text: Iterable[Block], relations: RelationNames, findings: Findings, read: Reader
 ) -> list[ChangedRows]:
     """The changes of all blocks, in their order."""
     found: list[ChangedRows] = []
@@ -74,7 +74,7 @@ class Grouped:
         rows.append(values)
         signs.append(insert)
 
-    def facts(self, relations: Mapping[str, Relation]) -> Iterator[ChangedRows]:
+    def facts(self, relations: RelationNames) -> Iterator[ChangedRows]:
         for name, (rows, signs) in self._found.items():
             relation = relations[name]
             table = (

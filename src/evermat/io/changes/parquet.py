@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +34,7 @@ from evermat.io.formats.parquet import read_tables
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
-from evermat.language import Relation, TermFault
+from evermat.language import Relation, RelationNames, TermFault, suggestion
 
 _SCHEMA = pa.schema(
     [
@@ -65,7 +65,7 @@ class ChangedTable:
     _path: Path
     _default: str
     _table: pa.Table
-    _relations: Mapping[str, Relation]
+    _relations: RelationNames
     _row_name: Callable[[int], str]
 
     def __post_init__(self) -> None:
@@ -135,10 +135,15 @@ class ChangedTable:
         if column is None or not len(column):
             return
         encoded = column.dictionary_encode()
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
+        number: dict[str, tuple[int, str]] = {}  # a relation may have several names
+        numbers = [
+            number.setdefault(self._relations.full(name), (len(number), name))[0]
+            for name in encoded.dictionary.to_pylist()
+        ]
+        codes = np.array(numbers)[encoded.indices.to_numpy(zero_copy_only=False)]
         order = np.argsort(codes, kind="stable")
-        ends = np.cumsum(np.bincount(codes, minlength=len(encoded.dictionary)))
-        for name, rows in zip(encoded.dictionary.to_pylist(), np.split(order, ends[:-1]), strict=True):
+        ends = np.cumsum(np.bincount(codes, minlength=len(number)))
+        for (_, name), rows in zip(number.values(), np.split(order, ends[:-1]), strict=True):
             relation = self._known(name, f"it stands in {self._where(int(rows[0]), 'relation')}")
             if relation is not None:
                 yield relation, rows
@@ -146,7 +151,7 @@ class ChangedTable:
     def _known(self, name: str, why: str) -> Relation | None:
         relation = self._relations.get(name)
         if relation is None:
-            hint = did_you_mean(name, self._relations)
+            hint = suggestion(name, self._relations)
             self._findings.whole(errors.NO_SUCH_RELATION, f"{why}; {hint}" if hint else why, name=shown(name)[1:-1])
         return relation
 

@@ -30,7 +30,7 @@ from evermat.io.locate import file_ref
 from evermat.io.open import failing
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
-from evermat.language import Program, Relation
+from evermat.language import Program, Relation, relation_names
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
 _ROW = "'row"  # no name that a column can have
@@ -63,7 +63,7 @@ def read_update(
     Raises:
         DataError: with everything that is wrong with the files.
     """
-    relations = {name: relation for name, relation in program.relations.items() if not relation.hidden}
+    relations = relation_names(program)
     found: Iterable[ChangedRows]
     if str(paths[0]) == "-":
         with failing(Path(STDIN), "changes are"):

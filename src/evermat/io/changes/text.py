@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core import Span, count_of, did_you_mean
+from evermat.core import Span, count_of
 from evermat.core import error_catalogue as errors
 from evermat.io.blocks import PIECE, Block, pieces
 from evermat.io.changes.model import SIGNS, ChangedRows, Grouped, WrittenRows, read_text_changes
@@ -21,13 +21,13 @@ from evermat.io.formats.csv_exact import NULLARY, Field, Record, note, plain_rec
 from evermat.io.formats.csv_fast import read_fast
 from evermat.io.formats.csv_writer import write_rows
 from evermat.io.schema import nullary
-from evermat.language import Io, Relation
+from evermat.language import Io, Relation, RelationNames, suggestion
 
 _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
 
-def read_block(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_block(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
     found = read_quickly(block.data, relations)
     if found is not None:
@@ -44,7 +44,7 @@ def read_block(block: Block, relations: Mapping[str, Relation], findings: Findin
 read_changed_text = partial(read_text_changes, read=read_block)
 
 
-def read_quickly(data: bytes, relations: Mapping[str, Relation]) -> list[ChangedRows] | None:
+def read_quickly(data: bytes, relations: RelationNames) -> list[ChangedRows] | None:
     """The changes of a block, or None where something is wrong or unusual."""
     split = _split(data if data.endswith(_NEWLINE) else data + _NEWLINE)
     if split is None:
@@ -52,7 +52,9 @@ def read_quickly(data: bytes, relations: Mapping[str, Relation]) -> list[Changed
     insert, heads, rests = split
     encoded = heads.dictionary_encode()
     number: dict[str, int] = {}  # the same relation has two heads if not all its lines have values
-    numbers = np.array([number.setdefault(_name(head), len(number)) for head in encoded.dictionary.to_pylist()])
+    numbers = np.array(
+        [number.setdefault(relations.full(_name(head)), len(number)) for head in encoded.dictionary.to_pylist()]
+    )
     codes = numbers[encoded.indices.to_numpy()]
     ends = np.cumsum(np.bincount(codes)).tolist()
     if len(number) > 1:
@@ -113,7 +115,7 @@ def _read_values(lines: bytes, relation: Relation, count: int) -> pa.Table | Non
     return table if table is not None and table.num_rows == count else None
 
 
-def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findings) -> Iterator[ChangedRows]:
+def read_slowly(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
     """The changes of a block, field by field; lines with errors are noted and left out."""
     found = Grouped()
     for record in plain_records(block, _DELIMITER, findings):
@@ -130,7 +132,7 @@ def read_slowly(block: Block, relations: Mapping[str, Relation], findings: Findi
     return found.facts(relations)
 
 
-def _relation(record: Record, relations: Mapping[str, Relation], findings: Findings) -> Relation | None:
+def _relation(record: Record, relations: RelationNames, findings: Findings) -> Relation | None:
     """The relation of a change, or None, noted, where that or the sign is wrong."""
     sign, *rest = record.fields
     if sign.text not in SIGNS:
@@ -143,7 +145,7 @@ def _relation(record: Record, relations: Mapping[str, Relation], findings: Findi
         return None
     relation = relations.get(name.text)
     if relation is None:
-        hint = did_you_mean(name.text, relations)
+        hint = suggestion(name.text, relations)
         note(record, name.span, errors.NO_SUCH_RELATION, findings, help=hint, name=shown(name.text)[1:-1])
     return relation
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evermat.io.changes.model import ChangedRows, WrittenRows
     from evermat.io.error_report import Findings
     from evermat.io.locate import FileRef
-    from evermat.language import Io, Relation
+    from evermat.language import Io, RelationNames
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class UpdateFiles(NamedTuple):
     """The files of one update: one, or two of RDF."""
 
     paths: Sequence[Path]
-    relations: Mapping[str, Relation]
+    relations: RelationNames
     options: RdfOptions = AS_IT_IS
     skipped: dict[str, int] | None = None  # how many malformed statements of which RDF file were left out
     size: int = BLOCK  # bytes of a text that are read at a time
@@ -120,7 +120,7 @@ FORMATS: dict[str, FileFormat] = {
         block_reader=deferred("evermat.io.rdf.ntriples:block_reader"),
     ),
     "rdf": _rdf(
-        endings={".ttl": "ttl", ".trig": "trig", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"},
+        endings={".ttl": "ttl", ".trig": "trig", ".jsonld": "jsonld", ".rdf": "rdf", ".owl": "rdf", ".xml": "rdf"},
         read=deferred("evermat.io.rdf.read:read_facts"),
     ),
 }

@@ -11,6 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
+from urllib.parse import urljoin
 from xml.parsers import expat
 
 
@@ -90,6 +91,10 @@ def _end(text: bytes, begin: int, *, graphs: bool, inside: bool) -> tuple[int, s
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# RDF"
 
 
+_ID, _BASE = "http://www.w3.org/1999/02/22-rdf-syntax-ns# ID", "http://www.w3.org/XML/1998/namespace base"
+_ID_IN_TAG = re.compile(rb"""(?<=:)ID\s*=\s*(?:"[^"]*"|'[^']*')""")
+
+
 class NotXmlError(Exception):
     """A text that is not an XML document; `args` are the reason, the line and the column, counted from 1."""
 
@@ -134,6 +139,43 @@ def xml_statements(text: bytes) -> list[Statement]:
         return [Statement(0, len(text))]
     lead, tail = text[: starts[0]], text[end:]
     return [Statement(*ends, lead, tail) for ends in zip(starts, [*starts[1:], end], strict=True)]
+
+
+class RepeatedId(NamedTuple):
+    """The bytes [start, end) of an `rdf:ID` that names what another has named before, and the line of that one."""
+
+    start: int
+    end: int
+    iri: str
+    first: int
+
+
+def repeated_ids(text: bytes, base: str | None) -> list[RepeatedId]:
+    """Every `rdf:ID` of a document that says the same as one before it; nothing if the document is not XML."""
+    bases, lines = [base or ""], dict[str, int]()
+    found: list[RepeatedId] = []
+
+    def begin(_name: str, attributes: dict[str, str]) -> None:
+        bases.append(urljoin(bases[-1], attributes[_BASE]) if _BASE in attributes else bases[-1])
+        if (id_ := attributes.get(_ID)) is None:
+            return
+        iri = f"{bases[-1].partition('#')[0]}#{id_}"
+        if iri not in lines:
+            lines[iri] = parser.CurrentLineNumber
+            return
+        start = parser.CurrentByteIndex
+        tag = text[start : text.find(b">", start) + 1]
+        at = _ID_IN_TAG.search(tag)
+        first, last = at.span() if at else (0, len(tag))
+        found.append(RepeatedId(start + first, start + last, iri, lines[iri]))
+
+    parser = expat.ParserCreate(namespace_separator=" ")
+    parser.StartElementHandler, parser.EndElementHandler = begin, lambda _name: bases.pop()
+    try:
+        parser.Parse(text, True)
+    except XML_ERRORS:
+        return []
+    return found
 
 
 def check_xml(read: Callable[[int], bytes]) -> None:

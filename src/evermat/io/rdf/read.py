@@ -16,13 +16,14 @@ from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.open import failing, open_text, read_all
 from evermat.io.rdf.error_recovery import NotXmlError
+from evermat.io.rdf.json_ld import TooDeepError
 from evermat.io.rdf.ntriples import LINES, in_our_words, read_block, without_position
 from evermat.io.rdf.terms import Numbered, Prefixed, Quads, Triples, facts_of, triples_table
-from evermat.io.rdf.turtle import FORMS, Careful, read_parsed
+from evermat.io.rdf.turtle import FORMS, Careful, RelativeIriError, read_parsed
 from evermat.io.schema import table_of
 from evermat.language import UnsupportedTermError
 
-SYNTAXES = ("nt", "nq", "ttl", "trig", "rdf", "ofn", "owx")
+SYNTAXES = ("nt", "nq", "ttl", "trig", "jsonld", "rdf", "ofn", "owx")
 _ONTOLOGIES = {"ofn": "OWL functional syntax", "owx": "OWL/XML"}
 _NAMED = {f".{syntax}": syntax for syntax in SYNTAXES if syntax != "rdf"}
 _START = 1 << 16  # bytes that tell the format
@@ -39,7 +40,8 @@ def read_triples(path: Path, options: RdfOptions = AS_IT_IS) -> Triples:
     findings = Skipped(str(path)) if options.skip else Findings(str(path))
     with failing(path, "triples are"), open_text(rdf_ref(path)) as text:
         parts = read_rdf(text, path.name, options, findings, lambda quads: quads)
-    return Triples(triples_table(parts), findings.count)
+    problems = tuple(findings.first) if isinstance(findings, Skipped) else ()
+    return Triples(triples_table(parts), findings.count, problems)
 
 
 def rdf_ref(path: Path) -> FileRef:
@@ -100,8 +102,8 @@ def _read_parsed(
     called = labels()
     try:
         return [keep(called.rename(quads)) for quads in read_parsed(stream, syntax, options.base)]
-    except (SyntaxError, UnsupportedTermError, NotXmlError) as error:
-        wrong = error
+    except (SyntaxError, UnsupportedTermError, NotXmlError, TooDeepError, RelativeIriError) as error:
+        wrong: Exception = error
     stream.seek(start)
     called = labels()
     careful = Careful(read_all(stream), syntax, options.base, findings)

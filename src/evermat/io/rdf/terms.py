@@ -26,15 +26,16 @@ DEFAULT_GRAPH = '""'  # what stands for the graph that has no name
 SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name in "spo"])
 ENCODED = pa.schema([pa.field(name, pa.dictionary(pa.int32(), pa.string()), nullable=False) for name in "spo"])
 BLANK = "_:"
-WITH_GRAPHS = ("nq", "trig")  # syntaxes
+WITH_GRAPHS = ("nq", "trig", "jsonld")  # syntaxes
 
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """The triples of a file, and how many malformed statements were left out."""
+    """The triples of a file, how many malformed statements were left out, and what is wrong with the first of them."""
 
     encoded: pa.Table
     skipped: int = 0
+    problems: tuple[Problem, ...] = ()
 
     @property
     def table(self) -> pa.Table:
@@ -162,7 +163,7 @@ def refusal(ref: FileRef, relation: Relation, *, output: bool = False) -> Proble
         return Problem(errors.TRIPLE_COLUMNS, {"path": ref.path, "why": why})
     if output and relation.arity == 4 and ref.syntax not in WITH_GRAPHS:
         why = f"`{relation.name}` has 4 columns, but the format has no graphs"
-        rule = "N-Quads (.nq) and TriG (.trig) have graphs"
+        rule = "N-Quads (.nq), TriG (.trig) and JSON-LD (.jsonld) have graphs"
         return Problem(errors.RDF_OUTPUT, {"path": ref.path, "why": why, "rule": rule})
     return None
 

@@ -1,4 +1,4 @@
-"""Formats of RDF without lines (Turtle, TriG, RDF/XML): pyoxigraph parses them.
+"""Formats of RDF without lines (Turtle, TriG, RDF/XML, JSON-LD): pyoxigraph parses them.
 
 Triples come out of it as N-Triples text, a block at a time, which is then cut at its blanks: that takes less than to look
 at each term from Python. If anything is wrong with a text, it is read again, statement by statement, to say what and where.
@@ -7,6 +7,7 @@ at each term from Python. If anything is wrong with a text, it is read again, st
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -24,8 +25,19 @@ from evermat.io.rdf.error_recovery import (
     Statement,
     check_xml,
     markup,
+    repeated_ids,
     turtle_statements,
     xml_statements,
+)
+from evermat.io.rdf.json_ld import (
+    DEEPEST,
+    NO_BASE,
+    CheckedDepth,
+    json_pieces,
+    json_statements,
+    relative_iri,
+    remote_contexts,
+    too_deep,
 )
 from evermat.io.rdf.ntriples import RELATIVE, cut_lines, in_our_words, with_default_named, without_position
 from evermat.io.rdf.terms import Quads, column_of
@@ -34,7 +46,7 @@ from evermat.language import DIRECTION, TRIPLE_TERM, UnsupportedTermError, quote
 if TYPE_CHECKING:
     from pyoxigraph import Quad
 
-FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML"}
+FORMS = {"ttl": "Turtle", "trig": "TriG", "rdf": "RDF/XML", "jsonld": "JSON-LD"}
 _COPIES = 6  # of a text, while it is cut into terms
 _BLOCK = 1 << 14  # triples that are yielded at a time
 _GROUP = 256  # statements that are tried together
@@ -48,11 +60,13 @@ def read_parsed(stream: BinaryIO, syntax: str, base: str | None) -> Iterator[Qua
     """The triples of a text without mistakes.
 
     Raises:
-        SyntaxError, UnsupportedTermError, NotXmlError: it has some; who reads it statement by statement learns more.
+        SyntaxError, UnsupportedTermError, NotXmlError, TooDeepError, RelativeIriError: it has some; reading it statement by statement
+            shows where.
         DataError: the base is none.
     """
     if syntax != "rdf":
-        yield from _blocks(_parse(stream, syntax, base), syntax)
+        source: Any = CheckedDepth(stream) if syntax == "jsonld" else stream
+        yield from _blocks(_parse(source, syntax, base), syntax)
         return
     start = stream.tell()
     entities = _ENTITY in stream.read(_START)
@@ -101,6 +115,8 @@ def _without_comments(text: bytes) -> bytes:
 def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
     import pyoxigraph as rdf  # noqa: PLC0415
 
+    if syntax == "jsonld" and base is None:
+        base = NO_BASE
     try:
         return iter(rdf.parse(source, format=rdf.RdfFormat.from_extension(syntax), base_iri=base))
     except ValueError as error:
@@ -112,14 +128,30 @@ def _parse(source: Any, syntax: str, base: str | None) -> Iterator[Quad]:
 def _blocks(quads: Iterable[Quad], syntax: str) -> Iterator[Quads]:
     import pyoxigraph as rdf  # noqa: PLC0415
 
-    graphs = syntax == "trig"
+    graphs = syntax in ("trig", "jsonld")
     form = rdf.RdfFormat.N_QUADS if graphs else rdf.RdfFormat.N_TRIPLES
     rest = iter(quads)
     check_stop()
     while text := rdf.serialize(islice(rest, _BLOCK), format=form):
         ask_for(_COPIES * len(text))
-        yield _held(text, graphs=graphs)
+        block = _held(text, graphs=graphs)
+        if syntax == "jsonld":
+            _refuse_relative(block)
+        yield block
         check_stop()
+
+
+class RelativeIriError(Exception):
+    """A relative IRI in a text that has no base; `args` are the IRI."""
+
+
+def _refuse_relative(quads: Quads) -> None:
+    """Raises a `RelativeIriError` for a term that only its stand-in for a base has made absolute."""
+    for column in quads.columns:
+        terms = column.dictionary
+        for term in terms.filter(pc.match_substring(terms, f"<{NO_BASE}")).to_pylist():
+            if iri := relative_iri(term):
+                raise RelativeIriError(iri)
 
 
 def _held(text: bytes, *, graphs: bool) -> Quads:
@@ -152,7 +184,13 @@ def _respelled(literal: str) -> str:
 # --- statement by statement ----------------------------------------------------------------------------------
 
 _IRI_OF_XML = re.compile(r"^error while parsing IRI '(.*)': ", re.DOTALL)
-_BASES = {"ttl": "`@base <IRI> .`", "trig": "`@base <IRI> .`", "rdf": '`xml:base="IRI"`'}
+_BASES = {
+    "ttl": "`@base <IRI> .`",
+    "trig": "`@base <IRI> .`",
+    "rdf": '`xml:base="IRI"`',
+    "jsonld": '`"@base": "IRI"` in a context',
+}
+_REMOTE = "LoadDocumentCallback"  # what pyoxigraph has none of
 
 
 class _Position(NamedTuple):
@@ -177,7 +215,7 @@ class Careful:
         Raises:
             DataError: there are no statements, for the text is not XML: also where mistakes are only counted.
         """
-        for group in _grouped(self._statements()):
+        for group in _grouped(self._all_but_repeated()):
             check_stop()
             quads = self._quads(group)
             if quads is not None:
@@ -190,7 +228,29 @@ class Careful:
                 else:
                     self._complain(statement)
 
+    def _all_but_repeated(self) -> Iterator[Statement]:
+        """The statements without those that give a name a second time, which are noted."""
+        statements = self._statements()
+        repeated = repeated_ids(self._text, self._base) if self._syntax == "rdf" else []
+        if not repeated:
+            yield from statements
+            return
+        for statement in statements:
+            at = bisect_left(repeated, statement.start, key=lambda one: one.start)
+            if at == len(repeated) or repeated[at].start >= statement.end:
+                yield statement
+                continue
+            start, end, iri, first = repeated[at]
+            self.wrong += 1
+            why = f"<{iri}> is the name of an `rdf:ID` in line {first} already"
+            self._findings.add(self._at(self._between(start, end), errors.BAD_RDF, form=FORMS["rdf"], why=why))
+
     def _statements(self) -> Iterable[Statement]:
+        if self._syntax == "jsonld":
+            if too_deep(self._text):
+                why = f"it is nested more than {DEEPEST} levels deep"
+                raise DataError(self._at(_Position(1, Span(0, 1)), errors.BAD_RDF, form=FORMS["jsonld"], why=why))
+            return json_statements(self._text)
         if self._syntax != "rdf":
             return turtle_statements(self._text, self._accepts, graphs=self._syntax == "trig")
         try:
@@ -209,17 +269,18 @@ class Careful:
     def _quads(self, group: list[Statement]) -> list[Quads] | None:
         """The triples of some statements with the same lead, or None if something is wrong with them."""
         pieces = [self._text[statement.start : statement.end] for statement in group]
-        whole = group[0].lead + b"\n".join(pieces) + group[0].tail
+        whole = group[0].lead + (b",\n" if self._syntax == "jsonld" else b"\n").join(pieces) + group[0].tail
         try:
             return list(_blocks(_parse(whole, self._syntax, self._base), self._syntax))
-        except (SyntaxError, UnsupportedTermError):
+        except (SyntaxError, UnsupportedTermError, RelativeIriError):
             return None
 
     def _complain(self, statement: Statement) -> None:
         self.wrong += 1
         text = self._text[statement.start : statement.end]
-        pieces = _Pieces(markup(statement.lead + text + statement.tail))
-        source: Any = pieces if self._syntax == "rdf" else statement.lead + text + statement.tail
+        whole = statement.lead + text + statement.tail
+        pieces = _Pieces(json_pieces(whole) if self._syntax == "jsonld" else markup(whole))
+        source: Any = pieces if self._syntax in ("rdf", "jsonld") else whole
         try:
             for _ in _blocks(_parse(source, self._syntax, self._base), self._syntax):
                 pass
@@ -227,13 +288,37 @@ class Careful:
             if self._syntax == "rdf" and statement.start and pieces.last[1] <= len(statement.lead):
                 # It would be so for all.
                 raise DataError(self._problem(error, self._in_xml(statement, pieces))) from error
+            if self._syntax == "jsonld":
+                self._complain_of_json(error, statement, pieces)
+                return
             position = self._in_xml(statement, pieces) if self._syntax == "rdf" else self._in_turtle(error, statement)
             self._findings.add(self._problem(error, position))
+        except RelativeIriError as error:
+            at = max(text.find(f'"{error.args[0]}"'.encode()), 0)
+            position = self._between(statement.start + at, statement.start + at + len(error.args[0].encode()) + 2)
+            details = {"iri": error.args[0], "how": _BASES["jsonld"]}
+            self._findings.add(self._at(position, errors.RELATIVE_IRI, **details))
         except UnsupportedTermError as error:
             why, sign = error.args
             at = statement.start + max(text.rfind(sign.encode()), 0)
             position = self._between(at, at + len(sign))
             self._findings.add(self._at(position, errors.BAD_RDF, form=FORMS[self._syntax], why=why))
+
+    def _complain_of_json(self, error: SyntaxError, statement: Statement, pieces: _Pieces) -> None:
+        """Notes what is wrong with a node. What is not JSON, or a context that is not there, concerns all nodes."""
+        if error.lineno is not None:
+            raise DataError(self._problem(error, self._in_turtle(error, statement))) from error
+        if _REMOTE in error.msg or "remote context" in error.msg:
+            for start, end in remote_contexts(self._text):
+                iri = self._text[start:end].decode(errors="replace").strip('"')
+                raise DataError(self._at(self._between(start, end), errors.REMOTE_CONTEXT, iri=f"<{iri}>")) from error
+        if (
+            pieces.last[1] > len(statement.lead) + statement.end - statement.start
+        ):  # it was seen at the end of all nodes
+            position = self._between(statement.start, statement.end)
+        else:
+            position = self._in_xml(statement, pieces)
+        self._findings.add(self._problem(error, position))
 
     def _between(self, start: int, end: int) -> _Position:
         """The position of some bytes, as far as they are in one line."""

@@ -42,7 +42,7 @@ class Written(NamedTuple):
 
 
 def write_graph(sink: BinaryIO, triples: Iterable[pa.RecordBatch | pa.Table], syntax: str) -> Written:
-    """Writes triples in the order in which they come; the syntax is `nt`, `nq`, `ttl`, `trig` or `rdf`.
+    """Writes triples in the order in which they come; the syntax is `nt`, `nq`, `ttl`, `trig`, `jsonld` or `rdf`.
 
     They have columns of subjects, properties and objects, for formats with graphs perhaps of graphs, in N-Triples form.
     """

@@ -7,6 +7,7 @@ from functools import cache
 
 from evermat.core import Problems, Source, Span, did_you_mean
 from evermat.core import error_catalogue as errors
+from evermat.language.prefixes import declared_prefixes, prefix_hint
 from evermat.language.syntax.lexer import CALLABLE, QUALIFIERS, REFUSED_DIRECTIVES
 from evermat.language.syntax.parse_tables import lark_parser, lexer
 from evermat.language.syntax.tokens import Token, Tokens, begins_directive
@@ -83,7 +84,8 @@ def report(token: Token, accepted: set[str], tokens: Tokens, source: Source, pro
         hint = _FOREIGN.get(text, "")
         problems.add(errors.BAD_CHARACTER, Span(span.start, span.start + 1), hint, character=text[0])
     elif (prefix := _unknown_prefix(token, last, source)) is not None:
-        problems.add(errors.UNKNOWN_PREFIX, Span(prefix.start_pos, (prefix.end_pos) + 1), name=prefix.value)
+        hint = prefix_hint(prefix.value, declared_prefixes(source.text[: prefix.start_pos]))
+        problems.add(errors.UNKNOWN_PREFIX, Span(prefix.start_pos, (prefix.end_pos) + 1), hint, name=prefix.value)
     elif token.type == "LPAR" and last is not None and last.type == "WORD" and "OPERATOR" in accepted:
         problems.add(errors.UNKNOWN_FUNCTION, span_of(last), did_you_mean(last.value, _FUNCTIONS), name=last.value)
     elif what := _reserved_for(token, accepted, tokens):

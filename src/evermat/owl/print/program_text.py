@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evermat.language import quote
+from evermat.owl.notes import Note
 from evermat.owl.ontology.axioms import KINDS
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.print.prefixes import Names
-from evermat.owl.rules.collect import NEEDS_TRIPLES, HelperRelation, Note
+from evermat.owl.rules.collect import NEEDS_TRIPLES, HelperRelation
 from evermat.owl.rules.model import (
     Atom,
     Differ,

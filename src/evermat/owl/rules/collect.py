@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evermat.owl import vocabulary as vocab
+from evermat.owl.notes import Note
 from evermat.owl.ontology.expressions import Namer, written
 from evermat.owl.ontology.graph import Triple
 from evermat.owl.rules.model import (
@@ -36,18 +37,6 @@ _SCHEMA = (
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """What an axiom says beyond rules, or why it is none; `translated` says whether the rest of it became rules."""
-
-    axiom: str
-    why: str
-    translated: bool
-
-    def __str__(self) -> str:
-        return f"`{self.axiom}`: {self.why}{'' if self.translated else '; nothing of it is translated'}"
-
-
-@dataclass(frozen=True, slots=True)
 class HelperRelation:
     """A relation of the translation's own, its columns with their types, and what is in it."""
 
@@ -66,7 +55,7 @@ class Output:
         self.facts: list[Triple] = []  # that no rule can state, as they are about nodes without a name
         self._rules: dict[tuple[Atom, Body], Rule] = {}
         self._kind = self._text = ""
-        self._lost: dict[str, None] = {}
+        self._lost: dict[str, str] = {}  # what is lost, with the same without names
         self._emitted = False
         self._variables = 0
 
@@ -100,12 +89,16 @@ class Output:
 
     def end(self) -> None:
         """Notes what was lost of the axiom."""
-        self.notes += [Note(self._text, why, self._emitted) for why in self._lost]
+        self.notes += [Note(self._text, why, self._emitted, self._kind, reason) for why, reason in self._lost.items()]
 
-    def lose(self, expression: object, role: str, why: str) -> None:
-        """Notes that a part of the axiom, here in some role, is not translated."""
-        where = "" if expression is None else written(expression, self.name) + (f" as a {role}: " if role else ": ")
-        self._lost[where + why] = None
+    def lose(self, expression: object, role: str, why: str, reason: str = "") -> None:
+        """Notes that a part of the axiom, here in some role, is not translated; `reason` is the same without names."""
+        text = "" if expression is None else written(expression, self.name)
+        what = f" as a {role}: " if role else ": "
+        constructor, parenthesis, _ = text.partition("(")
+        self._lost.setdefault(
+            f"{text and text + what}{why}", f"{constructor + what if parenthesis else ''}{reason or why}"
+        )
 
     def fresh(self) -> str:
         """A variable that the axiom does not have yet."""

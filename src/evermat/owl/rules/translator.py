@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import combinations
 
 from evermat.language import quote
+from evermat.owl.notes import Note, without_terms
 from evermat.owl.ontology.axioms import Axiom, Axioms
 from evermat.owl.ontology.expressions import And, Class, Named, Not, Or, Property, written
 from evermat.owl.ontology.swrl import RuleAtom
-from evermat.owl.rules.collect import Note, Output
+from evermat.owl.rules.collect import Output
 from evermat.owl.rules.hierarchy import (
     Hierarchy,
     alternatives,
@@ -52,7 +53,7 @@ class Translator:
             self.output.emit(_FALSE, (Member(NOTHING, "x"),))
         for fault in axioms.faults:
             text = f"{fault.kind}({' '.join(map(self.output.name, fault.nodes))})"
-            self.output.notes.append(Note(text, fault.why, translated=False))
+            self.output.notes.append(Note(text, fault.why, False, fault.kind, without_terms(fault.why)))
 
     def _name_what_is_known(self, axioms: Axioms, hierarchy: Hierarchy) -> None:
         """Gives a relation to every subclass expression that contains a superclass expression.
@@ -198,7 +199,7 @@ class Translator:
                 return [(Link(SAME, x, y),), (Equal(x, y),)]
             case "DifferentIndividualsAtom", [x, y]:
                 return [(Link(DIFFERENT, x, y),)]
-        self.output.lose(None, "", f"{atom.text(self.output.name)} is not translated")
+        self.output.lose(None, "", f"{atom.text(self.output.name)} is not translated", f"{atom.kind} is not translated")
         return []
 
     def _conclusions(self, atom: RuleAtom, terms: list[str]) -> list[tuple[Atom, Body]]:
@@ -211,7 +212,7 @@ class Translator:
                 return [(Equal(x, y), ())]
             case "DifferentIndividualsAtom", [x, y]:
                 return [(Link(DIFFERENT, x, y), ())]
-        self.output.lose(None, "", f"{atom.text(self.output.name)} is not translated")
+        self.output.lose(None, "", f"{atom.text(self.output.name)} is not translated", f"{atom.kind} is not translated")
         return []
 
     def _different(self, members: tuple[str, ...]) -> None:

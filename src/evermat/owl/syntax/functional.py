@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 
 from evermat.language import literal_term
+from evermat.owl.syntax.functional_recovery import Statements, blank_end, ontology_start
+from evermat.owl.syntax.to_triples import AXIOMS, Skip
 from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, expanded
 from evermat.owl.vocabulary import RDF
 
@@ -26,8 +28,40 @@ _TOKEN = re.compile(
 _PLAIN_LITERAL = f"{RDF}PlainLiteral"
 
 
-def read_functional(text: str) -> Document:
-    """The ontology of a text."""
+def read_functional(text: str, skip: Skip | None = None) -> Document:
+    """The ontology of a text; with `skip`, malformed statements are left out."""
+    try:
+        return _read(text)
+    except NotAnOntologyError:
+        start = None if skip is None else ontology_start(text)
+        if skip is None or start is None:
+            raise
+        return _read_careful(text, *start, skip)
+
+
+def _read_careful(text: str, start: int, begin: int, skip: Skip) -> Document:
+    """The same, statement by statement; the ontology begins at a place, and its content at another."""
+    reading = _Reading(text)
+    statements = Statements(text, (*AXIOMS, "Import"))
+    found: list[Tree] = []
+    closed = False
+
+    def read(at: int, end: int) -> None:
+        nonlocal closed
+        if text[at:end] == ")" and blank_end(text, end) == len(text):
+            closed = True
+        else:
+            found.extend(reading.trees(at, end))
+
+    statements.parse(0, start, reading.declare_all, skip)
+    iris, begin = reading.iris(begin)
+    statements.parse(begin, len(text), read, skip)
+    if not closed:
+        skip(NotAnOntologyError("this parenthesis is not closed", text.rindex("(", 0, begin)))
+    return Document(iris, list(reading.prefixes.items()), found)
+
+
+def _read(text: str) -> Document:
     reading = _Reading(text)
     statements = reading.trees()
     while statements and statements[0].name == "Prefix":
@@ -52,12 +86,29 @@ class _Reading:
         self._text = text
         self.prefixes: dict[str, str] = {}
 
-    def trees(self) -> list[Tree]:
-        """All that stands in no parentheses."""
+    def declare_all(self, at: int, end: int) -> None:
+        """Reads declarations of prefixes between two places."""
+        for tree in self.trees(at, end):
+            if tree.name != "Prefix":
+                raise NotAnOntologyError("a text is prefixes and one ontology: `Prefix(…)`, `Ontology(…)`", tree.at)
+
+    def iris(self, at: int) -> tuple[list[str], int]:
+        """The names of the ontology, which stand at a place, and where they end."""
+        found: list[str] = []
+        for token in self._tokens(at, len(self._text)):
+            kind = token.lastgroup or ""
+            if kind not in ("iri", "name") or len(found) == 2:
+                break
+            found.append(self._leaf(token, kind).text)
+            at = token.end()
+        return found, at
+
+    def trees(self, begin: int = 0, end: int | None = None) -> list[Tree]:
+        """All that stands in no parentheses, between two places."""
         top = Tree("", 0)
         opened = [top]
         word: re.Match[str] | None = None  # a word whose parentheses have not begun yet
-        for token in self._tokens():
+        for token in self._tokens(begin, len(self._text) if end is None else end):
             kind = token.lastgroup or ""
             if word is not None and kind != "open":
                 break
@@ -89,10 +140,9 @@ class _Reading:
                 raise NotAnOntologyError("this stands outside of an ontology", part.at)
         return top.parts  # type: ignore[return-value]
 
-    def _tokens(self) -> Iterator[re.Match[str]]:
-        at = 0
-        while at < len(self._text):
-            token = _TOKEN.match(self._text, at)
+    def _tokens(self, at: int, end: int) -> Iterator[re.Match[str]]:
+        while at < end:
+            token = _TOKEN.match(self._text, at, end)
             if token is None:
                 what = "this text is not closed" if self._text[at] == '"' else "this is not allowed here"
                 raise NotAnOntologyError("this IRI is not absolute" if self._text[at] == "<" else what, at)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urljoin
 
 from evermat.owl.syntax.functional import literal
+from evermat.owl.syntax.to_triples import Skip
 from evermat.owl.syntax.tree import DEEPEST, Document, Leaf, NotAnOntologyError, Tree, checked, expanded
 from evermat.owl.vocabulary import OWL
 
@@ -15,13 +17,13 @@ _TEXTS = frozenset({"Literal", "IRI", "AbbreviatedIRI", "Import"})
 _NAMESPACES = {"xml": _XML.strip()}
 
 
-def read_owl_xml(data: bytes, text: str, base: str | None) -> Document:
-    """The ontology of a text; `text` is the same as `data`, for places in it."""
+def read_owl_xml(data: bytes, text: str, base: str | None, skip: Skip | None = None) -> Document:
+    """The ontology of a text; `text` is the same as `data`, for places in it. With `skip`, malformed elements below the root are left out."""
     from xml.parsers import expat  # noqa: PLC0415
 
     from evermat.io import XML_ERRORS, xml_error  # noqa: PLC0415
 
-    reading = _Reading(base)
+    reading = _Reading(base) if skip is None else _Skipping(base, skip)
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
     parser.StartElementHandler = reading.start
@@ -135,3 +137,36 @@ class _Reading:
 
     def _absolute(self, iri: str, base: str, at: int) -> str:
         return checked(f"<{urljoin(base, iri)}>", at)
+
+
+class _Skipping(_Reading):
+    """Leaves out the elements below the root that are malformed."""
+
+    def __init__(self, base: str | None, skip: Skip) -> None:
+        super().__init__(base)
+        self._skip, self._depth = skip, 0
+        self._wrong = False  # whether something in the present element below the root is
+        self._before = 0  # statements before it
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth == 2:
+            self._wrong, self._before = False, len(self._statements)
+        if self._depth == 1:
+            super().start(name, attributes)
+        elif not self._wrong:
+            self._tried(lambda: super(_Skipping, self).start(name, attributes))
+
+    def end(self, name: str) -> None:
+        self._depth -= 1
+        if not self._wrong:
+            self._tried(lambda: super(_Skipping, self).end(name))
+        self._wrong = self._wrong and self._depth > 1
+
+    def _tried(self, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except NotAnOntologyError as error:
+            self._wrong = True
+            del self._opened[1:], self._statements[self._before :]
+            self._skip(error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
+from typing import TypeAlias
 
 from evermat.core import did_you_mean
 from evermat.owl import vocabulary as vocab
@@ -62,6 +63,18 @@ _TYPES = {
     for type_, name in vocab.CHARACTERISTICS.items()
     for side in (("Object", "Data") if name == "Functional" else ("Object",))
 }
+_OTHERS = (
+    *("Declaration", "SubObjectPropertyOf", "DisjointUnion", "HasKey", "ClassAssertion"),
+    *("ObjectPropertyAssertion", "DataPropertyAssertion", "AnnotationAssertion"),
+    *("NegativeObjectPropertyAssertion", "NegativeDataPropertyAssertion", "DLSafeRule"),
+)
+AXIOMS = (
+    *_OTHERS,
+    *_PAIRS,
+    *_CHAINS,
+    *_LISTS,
+    *_TYPES,
+)  # what statements are called; they never stand inside of others
 _DECLARED = {
     "Class": _CLASS,
     "Datatype": _DATATYPE,
@@ -72,20 +85,26 @@ _DECLARED = {
 }
 
 
-def triples_of(document: Document) -> list[Triple]:
-    """The triples of an ontology."""
+Skip: TypeAlias = Callable[[NotAnOntologyError], None]
+"""What is told of an axiom that is left out."""
+
+
+def triples_of(document: Document, skip: Skip | None = None) -> list[Triple]:
+    """The triples of an ontology; with `skip`, malformed axioms are left out."""
     mapping = _Mapping()
     ontology = document.iris[0] if document.iris else mapping.node()
     mapping.triples.append((ontology, vocab.TYPE, owl("Ontology")))
     if len(document.iris) > 1:
         mapping.triples.append((ontology, owl("versionIRI"), document.iris[1]))
     for statement in document.statements:
-        if statement.name == "Import":
-            mapping.triples.append((ontology, owl("imports"), mapping.terms(statement, 1, 1)[0]))
-        elif statement.name == "Annotation":
-            mapping.annotate(ontology, statement)
-        else:
-            mapping.axiom(statement)
+        before = len(mapping.triples)
+        try:
+            mapping.statement(ontology, statement)
+        except NotAnOntologyError as error:
+            if skip is None:
+                raise
+            del mapping.triples[before:]
+            skip(error)
     return mapping.triples
 
 
@@ -95,20 +114,11 @@ class _Mapping:
     def __init__(self) -> None:
         self.triples: list[Triple] = []
         self._nodes = 0
-        self._others: dict[str, Callable[[Tree], Sequence[Triple]]] = {
-            "Declaration": self._declaration,
-            "SubObjectPropertyOf": self._sub_property,
-            "DisjointUnion": self._disjoint_union,
-            "HasKey": self._key,
-            "ClassAssertion": self._class_assertion,
-            "ObjectPropertyAssertion": self._assertion,
-            "DataPropertyAssertion": self._assertion,
-            "AnnotationAssertion": self._assertion,
-            "NegativeObjectPropertyAssertion": self._negative,
-            "NegativeDataPropertyAssertion": self._negative,
-            "DLSafeRule": self._rule,
-        }
-        self._known = [*self._others, *_PAIRS, *_CHAINS, *_LISTS, *_TYPES]
+        others = (
+            *(self._declaration, self._sub_property, self._disjoint_union, self._key, self._class_assertion),
+            *(self._assertion, self._assertion, self._assertion, self._negative, self._negative, self._rule),
+        )
+        self._others: dict[str, Callable[[Tree], Sequence[Triple]]] = dict(zip(_OTHERS, others, strict=True))
 
     def node(self) -> str:
         self._nodes += 1
@@ -118,6 +128,15 @@ class _Mapping:
         subject, property_, value = triple
         self.triples.append((subject, property_, value))
         return subject, property_, value
+
+    def statement(self, ontology: str, tree: Tree) -> None:
+        """Adds the triples of anything that may stand in an ontology."""
+        if tree.name == "Import":
+            self.triples.append((ontology, owl("imports"), self.terms(tree, 1, 1)[0]))
+        elif tree.name == "Annotation":
+            self.annotate(ontology, tree)
+        else:
+            self.axiom(tree)
 
     # --- axioms ---
 
@@ -161,7 +180,7 @@ class _Mapping:
             return [self._add(self.terms(tree, 1, 1)[0], vocab.TYPE, _TYPES[name])]
         if name in self._others:
             return self._others[name](tree)
-        hint = did_you_mean(name, self._known)
+        hint = did_you_mean(name, AXIOMS)
         raise NotAnOntologyError(f"`{name}` is not an axiom{f'; {hint}' if hint else ''}", tree.at)
 
     def annotate(self, subject: str, tree: Tree) -> None:
