@@ -2,7 +2,8 @@
 
 The values are known of the datatypes that OWL 2 RL names, of rational numbers, and of XML Schema's dates and durations. Of one value
 are what XML Schema 1.1 calls identical: +0 and −0 are two floats, and a time has its zone. A literal that is not spelled as such a
-datatype asks for is a contradiction in itself, and differs from all others. A literal of any other datatype is identical to itself, and
+datatype asks for is a contradiction in itself, and differs from all others; with blanks around it a number is not spelled as it has to be,
+for RDF does not take them away. A literal of any other datatype is identical to itself, and
 whether it differs from another is not known.
 """
 
@@ -65,7 +66,6 @@ _Value = Callable[
 class _Datatype(NamedTuple):
     value: _Value
     longest: int = sys.maxsize  # characters of a text that is read
-    trimmed: bool = False  # whether blanks around it say nothing
 
 
 def canonical_term(term: str) -> str:
@@ -97,7 +97,7 @@ def literal_value(term: str) -> str | None:
         return None
     if len(text) > datatype.longest:
         return None
-    return datatype.value(text.strip(" \t\n\r") if datatype.trimmed else text) or term
+    return datatype.value(text) or term
 
 
 def is_well_formed(term: str) -> bool | None:
@@ -181,11 +181,11 @@ def _scalars() -> Iterator[tuple[str, _Value]]:
 
 _DATATYPES: dict[str, _Datatype] = {
     **{f"{_XSD}{kind}": _Datatype(_string(form)) for kind, form in _STRINGS.items()},
-    **{f"{_XSD}{kind}": _Datatype(value, _LONGEST, trimmed=True) for kind, value in _scalars()},
-    f"{_XSD}hexBinary": _Datatype(_typed(_hex, f"{_XSD}hexBinary"), trimmed=True),
-    f"{_XSD}base64Binary": _Datatype(_typed(_sixty_four, f"{_XSD}base64Binary"), trimmed=True),
+    **{f"{_XSD}{kind}": _Datatype(value, _LONGEST) for kind, value in _scalars()},
+    f"{_XSD}hexBinary": _Datatype(_typed(_hex, f"{_XSD}hexBinary")),
+    f"{_XSD}base64Binary": _Datatype(_typed(_sixty_four, f"{_XSD}base64Binary")),
     f"{_XSD}anyURI": _Datatype(_typed(str, f"{_XSD}anyURI")),
     f"{_RDF}PlainLiteral": _Datatype(_plain_literal),
     f"{_RDF}XMLLiteral": _Datatype(_typed(_xml, f"{_RDF}XMLLiteral"), _LONGEST_XML),
-    _RATIONAL: _Datatype(_number(rational_value), _LONGEST_RATIONAL, trimmed=True),
+    _RATIONAL: _Datatype(_number(rational_value), _LONGEST_RATIONAL),
 }

@@ -1,8 +1,8 @@
 r"""Sets of literals as regular expressions over their N-Triples text, in RE2's syntax.
 
 A pattern matches every spelling of every value in a set, whatever datatype the literal is of: `"5"^^xsd:int` and
-`"5.0"^^xsd:decimal` are integers. It may match ill-typed literals of derived datatypes as well (`"300"^^xsd:byte` is
-taken for an integer), never less than the set.
+`"5.0"^^xsd:decimal` are integers. It says what `evermat.language.literal_values` says: `" 5"^^xsd:int`,
+`"300"^^xsd:byte` and the thirtieth of February have no value. Only whether XML is well-formed is more than a pattern can say.
 """
 
 from __future__ import annotations
@@ -17,13 +17,9 @@ from evermat.owl.literals.number_ranges import between, integers_between
 from evermat.owl.literals.xsd_regex import UnreadableError, translated
 from evermat.owl.vocabulary import LITERAL, RDF, XSD, owl, rdf, xsd
 
-_STRINGS = ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
 _XSD = XSD.replace(".", r"\.")
 _INTEGER_NAMES = r"(?:\w*[Ii]nteger|(?:unsigned)?(?:[Ll]ong|[Ii]nt|[Ss]hort|[Bb]yte))"
-_INTEGER_TYPES = rf"\^\^<{_XSD}{_INTEGER_NAMES}>"
-_DECIMAL_TYPE = rf"\^\^<{_XSD}decimal>"
-_DECIMALS = rf'"[+-]?[0-9]+"{_INTEGER_TYPES}|"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"{_DECIMAL_TYPE}'
-_STRING_TYPES = rf"(?:\^\^<{_XSD}(?:{'|'.join(_STRINGS)})>)?"
+_DECIMAL = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"
 _CHARACTER = r'(?:[^"\\]|\\[^u]|\\u[0-9A-F]{4})'  # one, as the engine spells it
 _TEXT = r'(?:[^"\\]|\\.)*'
 _TAG = "[A-Za-z]+(?:-[A-Za-z0-9]+)*"
@@ -31,8 +27,13 @@ _LANGUAGE = f"@{_TAG}"
 _SOLID = r'(?:[^"\\ ]|\\[^tnr])'  # not a blank
 _FLOAT = r"(?:[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN)"
 _START, _REST = (re.sub(r"[^ -~]", lambda c: rf"\x{{{ord(c.group()):X}}}", part) for part in (NAME_START, NAME_REST))
+_PLAIN_LITERAL = r"\^\^" + re.escape(rdf("PlainLiteral"))
 _YEAR = "-?(?:[1-9][0-9]{3,}|0[0-9]{3})"
+_LEAP_PART = "(?:0[48]|[2468][048]|[13579][26])"  # two digits that 4 divides, but for 00
+_LEAP_YEAR = f"-?(?:[1-9][0-9]*)?(?:[0-9]{{2}}{_LEAP_PART}|(?:00|{_LEAP_PART})00)"
 _MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
+_DAY_OF_YEAR = "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+_DATE = f"(?:{_YEAR}-{_DAY_OF_YEAR}|{_LEAP_YEAR}-02-29)"
 _TIME = r"(?:(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?|24:00:00(?:\.0+)?)"
 _ZONE = "(?:Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))"
 _DURATION_TIME = (
@@ -40,45 +41,58 @@ _DURATION_TIME = (
 )
 _DAY_TIME = rf"(?:[0-9]+D(?:{_DURATION_TIME})?|{_DURATION_TIME})"
 _YEAR_MONTH = "(?:[0-9]+Y(?:[0-9]+M)?|[0-9]+M)"
+# Of no months, and of no days: these durations are of both derived datatypes.
+_NO_MONTHS = "(?:0+Y(?:0+M)?|0+M)"
+_NO_TIME = _DURATION_TIME.replace("[0-9]", "0")
+_NO_DAYS = f"(?:0+D(?:{_NO_TIME})?|{_NO_TIME})"
 _SIXTY_FOUR = "[A-Za-z0-9+/] ?"
 # The forms of literals that have only their own datatype.
 _LEXICAL = {
     "boolean": "(?:true|false|1|0)",
     "double": _FLOAT,
     "float": _FLOAT,
-    "anyURI": _TEXT,
     "hexBinary": "(?:[0-9A-Fa-f]{2})*",
     "base64Binary": (
         rf"(?:(?:(?:{_SIXTY_FOUR}){{4}})*(?:(?:{_SIXTY_FOUR}){{3}}[A-Za-z0-9+/]"
         rf"|(?:{_SIXTY_FOUR}){{2}}[AEIMQUYcgkosw048] ?=|{_SIXTY_FOUR}[AQgw] ?= ?=))?"
     ),
-    "date": f"{_YEAR}-{_MONTH}-{_DAY}{_ZONE}?",
+    "date": f"{_DATE}{_ZONE}?",
     "time": f"{_TIME}{_ZONE}?",
     "gYear": f"{_YEAR}{_ZONE}?",
     "gYearMonth": f"{_YEAR}-{_MONTH}{_ZONE}?",
     "gMonth": f"--{_MONTH}{_ZONE}?",
-    "gMonthDay": f"--{_MONTH}-{_DAY}{_ZONE}?",
+    "gMonthDay": f"--(?:{_DAY_OF_YEAR}|02-29){_ZONE}?",
     "gDay": f"---{_DAY}{_ZONE}?",
 }
-# The forms of strings, which are of any datatype of strings, or of none.
+# The forms of strings, which are of any datatype of strings, or of none; each has only texts that those before it have, too.
 _TEXTS = {
     "string": _TEXT,
     "normalizedString": r'(?:[^"\\]|\\[^tnr])*',
     "token": f"(?:{_SOLID}+(?: {_SOLID}+)*)?",
-    "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
+    "NMTOKEN": f"[:{_REST}]+",
     "Name": f"[:{_START}][:{_REST}]*",
     "NCName": f"[{_START}][{_REST}]*",
-    "NMTOKEN": f"[:{_REST}]+",
+    "language": "[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*",
 }
-_DATE_TIME = f"{_YEAR}-{_MONTH}-{_DAY}T{_TIME}"
+_TAGGED = f'"{_TEXT}"{_LANGUAGE}|"{_TEXT}@{_TAG}"{_PLAIN_LITERAL}'
+_DATE_TIME = f"{_DATE}T{_TIME}"
 _DURATION = f"-?P(?:{_YEAR_MONTH}(?:{_DAY_TIME})?|{_DAY_TIME})"
 # The literals of datatypes that share values with others.
 _SHARED = {
     "dateTime": rf'"{_DATE_TIME}{_ZONE}?"\^\^<{_XSD}dateTime>|"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTimeStamp>',
     "dateTimeStamp": rf'"{_DATE_TIME}{_ZONE}"\^\^<{_XSD}dateTime(?:Stamp)?>',
-    "duration": rf'"{_DURATION}"\^\^<{_XSD}(?:duration|yearMonthDuration|dayTimeDuration)>',
-    "yearMonthDuration": rf'"-?P{_YEAR_MONTH}"\^\^<{_XSD}(?:yearMonthD|d)uration>',
-    "dayTimeDuration": rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>',
+    "duration": (
+        rf'"{_DURATION}"\^\^<{_XSD}duration>|"-?P{_YEAR_MONTH}"\^\^<{_XSD}yearMonthDuration>'
+        rf'|"-?P{_DAY_TIME}"\^\^<{_XSD}dayTimeDuration>'
+    ),
+    "yearMonthDuration": (
+        rf'"-?P{_YEAR_MONTH}"\^\^<{_XSD}(?:yearMonthD|d)uration>|"-?P{_NO_DAYS}"\^\^<{_XSD}(?:dayTimeD|d)uration>'
+        rf'|"-?P{_YEAR_MONTH}{_NO_DAYS}"\^\^<{_XSD}duration>'
+    ),
+    "dayTimeDuration": (
+        rf'"-?P{_DAY_TIME}"\^\^<{_XSD}(?:dayTimeD|d)uration>|"-?P{_NO_MONTHS}"\^\^<{_XSD}(?:yearMonthD|d)uration>'
+        rf'|"-?P{_NO_MONTHS}{_DAY_TIME}"\^\^<{_XSD}duration>'
+    ),
 }
 
 
@@ -89,11 +103,10 @@ def _local(name: str) -> str:
 
 ANY_LITERAL = '".*'
 NONE = r"[^\x00-\x{10FFFF}]"  # what no text matches
-DATATYPES = (rdf("XMLLiteral"), *map(xsd, (*INTEGER_RANGES, "decimal", *_TEXTS, *_LEXICAL, *_SHARED)))
+_PLAIN_NAMES = (rdf("PlainLiteral"), rdf("XMLLiteral"))
+DATATYPES = (rdf("XMLLiteral"), *map(xsd, (*INTEGER_RANGES, "decimal", *_TEXTS, "anyURI", *_LEXICAL, *_SHARED)))
 """The datatypes that say of each of their literals what it is not, too: those of OWL 2 RL, and dates and durations."""
-RECOGNISED = (
-    rf'".*"(?:@.*|\^\^(?:<{_XSD}(?:{"|".join(filter(None, map(_local, DATATYPES)))})>|{re.escape(rdf("XMLLiteral"))}))?'
-)
+RECOGNISED = rf'".*"(?:@.*|\^\^(?:<{_XSD}(?:{"|".join(filter(None, map(_local, DATATYPES)))})>|{"|".join(map(re.escape, _PLAIN_NAMES))}))?'
 """Literals of these datatypes, spelled as they ask for or not."""
 DECIDED = rf'[^"].*|{RECOGNISED}'
 """Terms of which one can say that they are not in a set of literals: a literal of any other datatype may be in it."""
@@ -106,12 +119,11 @@ def datatype_pattern(name: str) -> str | None:
         return ANY_LITERAL
     if name in (owl("real"), owl("rational")):
         rational = owl("rational").replace(".", r"\.")
-        return rf'{_DECIMALS}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
+        return rf'{_decimals()}|"[+-]?[0-9]+/0*[1-9][0-9]*"\^\^{rational}'
     if name == rdf("PlainLiteral"):
-        own = re.escape(rdf("PlainLiteral"))
-        return rf'"{_TEXT}"(?:{_LANGUAGE}|{_STRING_TYPES})|"{_TEXT}@(?:{_TAG})?"\^\^{own}'
+        return f"{_strings('string')}|{_TAGGED}"
     if name == rdf("langString"):
-        return f'"{_TEXT}"{_LANGUAGE}'
+        return _TAGGED
     if name in (rdf("XMLLiteral"), rdf("HTML"), rdf("JSON")):
         return rf'"{_TEXT}"\^\^{re.escape(name)}'
     return _xsd_pattern(_local(name))
@@ -121,9 +133,11 @@ def _xsd_pattern(local: str) -> str | None:
     if local in INTEGER_RANGES:
         return _integers(*INTEGER_RANGES[local])
     if local == "decimal":
-        return _DECIMALS
+        return _decimals()
     if local in _TEXTS:
-        return f'"{_TEXTS[local]}"{_STRING_TYPES}'
+        return _strings(local)
+    if local == "anyURI":
+        return rf'"{_TEXT}"\^\^<{_XSD}anyURI>'
     return rf'"{_LEXICAL[local]}"\^\^<{_XSD}{local}>' if local in _LEXICAL else _SHARED.get(local)
 
 
@@ -134,12 +148,40 @@ def _integers(low: int | None, high: int | None) -> str:
     whole = integers_between(low, high)
     point = r"(?:\.0*)?"
     zero = r"|[+-]?\.0+" if (low is None or low <= 0) and (high is None or high >= 0) else ""
-    return rf'"{whole}"{_INTEGER_TYPES}|"(?:{whole}{point}{zero})"{_DECIMAL_TYPE}'
+    return rf'{_integers_as_typed(low, high)}|"(?:{whole}{point}{zero})"\^\^<{_XSD}decimal>'
+
+
+def _decimals() -> str:
+    """All decimal numbers."""
+    return rf'{_integers_as_typed(None, None)}|"{_DECIMAL}"\^\^<{_XSD}decimal>'
+
+
+@cache
+def _integers_as_typed(low: int | None, high: int | None) -> str:
+    """The whole numbers between two that are spelled as integers and are what their own datatypes allow."""
+    of_bounds: dict[tuple[int | None, int | None], list[str]] = {}
+    for name, (least, greatest) in INTEGER_RANGES.items():
+        first = low if least is None else least if low is None else max(low, least)
+        last = high if greatest is None else greatest if high is None else min(high, greatest)
+        if first is None or last is None or first <= last:
+            of_bounds.setdefault((first, last), []).append(name)
+    return "|".join(
+        rf'"{integers_between(*bounds)}"\^\^<{_XSD}(?:{"|".join(names)})>' for bounds, names in of_bounds.items()
+    )
+
+
+def _strings(kind: str) -> str:
+    """The texts of a datatype that are what their own datatypes allow."""
+    kinds = list(_TEXTS)
+    at, text = kinds.index(kind), _TEXTS[kind]
+    wider = rf'"{text}"(?:\^\^<{_XSD}(?:{"|".join(kinds[: at + 1])})>)?'
+    narrower = [rf'"{_TEXTS[other]}"\^\^<{_XSD}{other}>' for other in kinds[at + 1 :]]
+    return "|".join([wider, *narrower, f'"{text}@"{_PLAIN_LITERAL}'])
 
 
 # --- facets --------------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(rf'"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))"\^\^<{_XSD}(?:decimal|{_INTEGER_NAMES})>')
+_NUMBER = re.compile(rf'"(?P<number>{_DECIMAL})"\^\^<{_XSD}(?:decimal|{_INTEGER_NAMES})>')
 _PLAIN = re.compile(rf'"(?P<text>{_TEXT})"(?:\^\^<[^>]*>)?')
 _LENGTH = re.compile(r'"\+?(?P<number>[0-9]{1,4})"(?:\^\^<[^>]*>)?')
 _LONGEST = 1000  # RE2 repeats no more often
@@ -190,7 +232,7 @@ def facet_pattern(datatype: str, facet: str, value: str) -> str | None:
     local = _local(datatype)
     if local == "decimal" or local in INTEGER_RANGES or datatype in (owl("real"), owl("rational")):
         return _number_facet(facet, value)
-    if local == "string" or local in _STRINGS or datatype == rdf("PlainLiteral"):
+    if local in _TEXTS or datatype == rdf("PlainLiteral"):
         return _string_facet(facet, value)
     return None
 
@@ -209,7 +251,6 @@ def _number_facet(facet: str, value: str) -> str | None:
 
 
 def _string_facet(facet: str, value: str) -> str | None:
-    suffix = f"(?:{_LANGUAGE}|{_STRING_TYPES})"
     found = _PLAIN.fullmatch(value)
     if found is None:
         return None
@@ -218,19 +259,26 @@ def _string_facet(facet: str, value: str) -> str | None:
     local = facet.removeprefix(f"<{XSD}").removesuffix(">")
     if local == "pattern":
         try:
-            return f'"{translated(unescape(found["text"]))}"{suffix}'
+            return _with_text(translated(unescape(found["text"])))
         except (UnreadableError, BadEscapeError):
             return None
     length = _LENGTH.fullmatch(value)
     if length is None or int(length["number"]) > _LONGEST:
         return None
     bounds = {"length": "{%s}", "minLength": "{%s,}", "maxLength": "{0,%s}"}
-    return f'"{_CHARACTER}{bounds[local] % int(length["number"])}"{suffix}' if local in bounds else None
+    return _with_text(_CHARACTER + bounds[local] % int(length["number"])) if local in bounds else None
+
+
+def _with_text(pattern: str) -> str:
+    """Strings, with a language or without, whose text matches a pattern."""
+    types = rf"\^\^<{_XSD}(?:{'|'.join(_TEXTS)})>"
+    return f'"{pattern}"(?:{_LANGUAGE}|{types})?|"{pattern}@(?:{_TAG})?"{_PLAIN_LITERAL}'
 
 
 def _language_range(language: str) -> str | None:
     if language == "*":
-        return f'"{_TEXT}"{_LANGUAGE}'
-    if re.fullmatch("[A-Za-z]+(?:-[A-Za-z0-9]+)*", language) is None:
+        return _TAGGED
+    if re.fullmatch(_TAG, language) is None:
         return None
-    return f'"{_TEXT}"@{language.lower()}(?:-[a-z0-9-]*)?'
+    tag = f"{language.lower()}(?:-[a-z0-9-]*)?"
+    return f'"{_TEXT}"@{tag}|"{_TEXT}@(?i:{tag})"{_PLAIN_LITERAL}'
