@@ -107,7 +107,7 @@ def is_well_formed(term: str) -> bool | None:
     text = unescape(term[1 : end - 1])
     if datatype is None or len(text) > datatype.longest:
         return None
-    return datatype.value(text.strip(" \t\n\r") if datatype.trimmed else text) is not None
+    return datatype.value(text) is not None
 
 
 # --- datatypes -----------------------------------------------------------------------------------------------
