@@ -343,7 +343,10 @@ def test_queries_at_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
             assert set(free.result(PATIENCE)) == expected
             first = threads.submit(m.query, "path(x, _)")
             second = threads.submit(other.query, "path(x, _)")
-            assert (set(first.result(PATIENCE)), set(second.result(PATIENCE))) == ({("a",), ("b",), ("c",)}, {("a",), ("b",)})
+            assert (set(first.result(PATIENCE)), set(second.result(PATIENCE))) == (
+                {("a",), ("b",), ("c",)},
+                {("a",), ("b",)},
+            )
         del limited, free, first, second
         gc.collect()
         assert files_of(m) == before
