@@ -18,6 +18,7 @@ import argparse
 import gc
 import itertools
 import json
+import os
 import statistics
 import sys
 import threading
@@ -268,9 +269,32 @@ def measure_snapshot(rounds: int) -> list[dict[str, Any]]:
     return found
 
 
+def busy_seconds() -> float:
+    """CPU seconds of all processes of the machine; 0 where it does not tell."""
+    try:
+        ticks = [
+            int(number) for number in Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:9]
+        ]
+    except (OSError, ValueError):
+        return 0.0
+    return (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+
+
+def taken_by_others(call: Callable[[], None]) -> float:
+    """Carries out a call; how many cores other processes kept busy meanwhile, which are not there for its threads."""
+    started, busy, own = time.perf_counter(), busy_seconds(), time.process_time()
+    call()
+    return round(max(0.0, busy_seconds() - busy - time.process_time() + own) / (time.perf_counter() - started), 2)
+
+
 def render(around: dict[str, Any], found: list[dict[str, Any]], against: dict[str, Any]) -> str:
     """A table for each part."""
     parts = ["# Readers and updates at the same time", preamble(around)]
+    if "others" in around:
+        parts.append(
+            f"Meanwhile other processes kept {around['others']} cores busy. If these are more than some tenths, threads beside each other get "
+            "more of the machine than one thread, and wall times and queries in a second say little; CPU times are of use."
+        )
     if rows := [one for one in found if one["part"] == "queries"]:
         parts += [
             "## Queries in a second",
@@ -384,21 +408,28 @@ def main() -> None:
             for query in QUERIES:
                 subject.ask(query)
         gc.collect()
-        if "queries" in only:
-            found += measure_queries(subject, 0.3 if chosen.quick else 3.0, rounds)
-        if "update" in only:
-            found += measure_update(subject, 3 if chosen.quick else 20, rounds)
-        if "pause" in only:
-            found += measure_pause(subject, rounds)
-        if "snapshot" in only:
-            found += measure_snapshot(30 if chosen.quick else 2000)
+
+        def measure() -> None:
+            nonlocal found
+            if "queries" in only:
+                found += measure_queries(subject, 0.3 if chosen.quick else 3.0, rounds)
+            if "update" in only:
+                found += measure_update(subject, 3 if chosen.quick else 20, rounds)
+            if "pause" in only:
+                found += measure_pause(subject, rounds)
+            if "snapshot" in only:
+                found += measure_snapshot(30 if chosen.quick else 2000)
+
+        others = {"others": taken_by_others(measure)}
+    else:
+        others = {}
     against = before["against"]
     if chosen.against is not None:
         ours = Path(evermat.__file__).resolve().parent.parent
         some = [job for job in chosen.jobs.split(",") if job]
         against = against | two_trees.compare(ours, chosen.against.resolve(), rounds, quick=chosen.quick, only=some)
     found.sort(key=lambda one: PARTS.index(one["part"]))
-    around = environment([], "python -m bench.threads" + "".join(f" {a}" for a in sys.argv[1:]))
+    around = environment([], "python -m bench.threads" + "".join(f" {a}" for a in sys.argv[1:])) | others
     text = render(around, found, against)
     save(RESULTS, name, around | {"measured": found, "against": against}, [], text)
     print(text)

@@ -82,7 +82,7 @@ def python(code: str, folder: Path, kernels: Path) -> str:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -113,7 +113,7 @@ def test_kernels_that_are_loaded_do_not_wait_for_what_other_threads_compile() ->
 
     with global_compiler_lock:
         Thread(target=prepare, daemon=True).start()
-        assert ready.wait(20)
+        assert ready.wait(120)
 
 
 def test_the_configuration_of_numba_is_left_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

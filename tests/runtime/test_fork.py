@@ -132,7 +132,7 @@ def test_a_child_that_ends_deletes_nothing_of_its_parent(tmp_path: Path) -> None
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert (done.returncode, done.stdout) == (0, "[(1,), (2,), (3,)] 3 ['1', '2']\n"), done.stderr
     assert facts_at(tmp_path / "state") == {"e": {(1,), (2,), (3,)}}

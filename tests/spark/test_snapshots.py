@@ -39,6 +39,7 @@ PATHS = """
 path(x, y) :- edge(x, y).
 path(x, z) :- edge(x, y), edge(y, z).
 """
+PATIENCE = 300  # seconds in which jobs end; machines are shared
 EDGES = [("a", "b"), ("b", "c"), ("c", "d")]
 ALL = {*EDGES, ("a", "c"), ("b", "d")}
 
@@ -80,7 +81,7 @@ def beside(work: Callable[[], Any]) -> Iterator[Any]:
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(work)
         yield running
-        running.result(60)
+        running.result(PATIENCE)
 
 
 # --- one version, without Spark --------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def test_threads_extend_a_dictionary() -> None:
     dictionary, start = Dictionary(), threading.Barrier(4)
 
     def extend(thread: int) -> list[tuple[str, int]]:
-        start.wait(60)
+        start.wait(PATIENCE)
         made = []
         for step in range(200):
             texts = [f"{(thread + 1) * number * step % 10007}" for number in range(50)]
@@ -263,11 +264,11 @@ def test_threads_that_start_spark_share_it(monkeypatch: pytest.MonkeyPatch) -> N
 
     def use() -> None:
         with sessions.session(master=None, memory=1 << 30, conf={}):
-            both.wait(60)
+            both.wait(PATIENCE)
 
     with ThreadPoolExecutor(2) as threads:
         for used in [threads.submit(use), threads.submit(use)]:
-            used.result(60)
+            used.result(PATIENCE)
     assert log == ["start", "another", "close True"]
 
 
@@ -283,7 +284,7 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
     def waiting(update: SparkUpdate) -> None:
         conclude(update)
         derived.set()
-        assert resume.wait(60)
+        assert resume.wait(PATIENCE)
 
     with program.materialise({"edge": EDGES}, engine=spark, place="cluster", scratch=tmp_path) as m:
         grouped = m["path"].to_spark(spark).groupBy("x").count()  # nothing here refers to the DataFrame of all facts
@@ -293,7 +294,7 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
         with monkeypatch.context() as patch:
             patch.setattr(SparkUpdate, "conclude", waiting)
             with beside(lambda: m.update(insert={"edge": [("d", "a")]}, delete={"edge": [("b", "c")]})):
-                assert derived.wait(60)
+                assert derived.wait(PATIENCE)
                 try:
                     assert set(m["path"]) == ALL
                     assert set(m.query("path(x, y), !edge(x, y)")) == ALL - set(EDGES)
@@ -309,7 +310,7 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
         del held, rows, grouped
         for view in views.values():
             spark.catalog.dropTempView(view.strip("`"))
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while files_of(m) != current_files(m) and time.monotonic() < until:
             gc.collect()
             spark._jvm.System.gc()
@@ -324,7 +325,7 @@ def test_queries_at_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
     execute, running = Cluster.execute, threading.Barrier(2)
 
     def together(*args: Any, **kwargs: Any) -> Any:
-        running.wait(60)
+        running.wait(PATIENCE)
         return execute(*args, **kwargs)
 
     with (
@@ -337,12 +338,15 @@ def test_queries_at_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
             limited = threads.submit(m.query, "path(x, y), path(y, z)", limit_seconds=0.001)
             free = threads.submit(m.query, "path(x, y), path(y, z)")
             with pytest.raises(LimitError):
-                limited.result(60)
+                limited.result(PATIENCE)
             expected = {(x, y, z) for x, y in ALL for w, z in ALL if w == y}
-            assert set(free.result(60)) == expected
+            assert set(free.result(PATIENCE)) == expected
             first = threads.submit(m.query, "path(x, _)")
             second = threads.submit(other.query, "path(x, _)")
-            assert (set(first.result(60)), set(second.result(60))) == ({("a",), ("b",), ("c",)}, {("a",), ("b",)})
+            assert (set(first.result(PATIENCE)), set(second.result(PATIENCE))) == (
+                {("a",), ("b",), ("c",)},
+                {("a",), ("b",)},
+            )
         del limited, free, first, second
         gc.collect()
         assert files_of(m) == before

@@ -45,15 +45,15 @@ reached, release = threading.Event(), threading.Event()
 
 def rows():
     reached.set()
-    release.wait(60)
+    release.wait(250)
     yield (3,)
 
 busy = threading.Thread(target=lambda: m.update({"a": rows()}))
 busy.start()
-reached.wait(60)
+reached.wait(250)
 child = os.fork()
 if child == 0:
-    signal.alarm(60)
+    signal.alarm(200)
     for name, use in uses.items():
         try:
             found = use()

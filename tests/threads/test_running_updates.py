@@ -197,7 +197,7 @@ def test_an_update_inside_an_update_is_an_error_or_happens_but_never_hangs(tmp_p
             return str(error)
         return ""
 
-    text = Background(update).result(30)
+    text = Background(update).result()
     extra = set(world.m["extra"])
     assert extra == ({("inner", "x"), ("outer", "x")} if not text else set()), text
 
@@ -222,7 +222,7 @@ def test_a_limit_ends_one_thread_only(world: World) -> None:
             for step in range(6):
                 change = world.workload.step(0, step)
                 world.m.update(change.insert, change.delete)
-            assert cut_once.wait(60)
+            assert cut_once.wait(PATIENCE)
         finally:
             stop.set()
     assert reader.result() > 0
