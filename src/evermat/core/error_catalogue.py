@@ -244,6 +244,9 @@ NOT_A_TERM = _kind(
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
 )
+BAD_GRAPH = _kind(
+    335, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
