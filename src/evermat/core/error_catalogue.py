@@ -244,9 +244,6 @@ NOT_A_TERM = _kind(
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
 )
-BAD_GRAPH = _kind(
-    335, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
-)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -282,6 +279,9 @@ ONTOLOGY_FORMAT = _kind(
 MISSING_IMPORT = _kind(352, "`{path}` imports <{iri}>, which was not found", "searched {places}")
 BAD_CATALOG = _kind(
     353, "this is not a catalogue in XML: {why}", "a catalogue lists the locations of imported ontologies"
+)
+BAD_GRAPH = _kind(
+    360, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
 )
 BAD_RDF = _kind(370, "this is not {form}: {why}")
 RELATIVE_IRI = _kind(
