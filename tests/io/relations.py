@@ -16,6 +16,7 @@ from evermat.io.formats.registry import InputFile
 from evermat.io.locate import file_ref
 from evermat.language.builtins import MAX_NUMBER, MAX_UNSIGNED, MIN_NUMBER, Type
 from evermat.language.model import Column, Io, Relation
+from evermat.language.terms import literal_term
 
 LETTERS = {"s": Type.SYMBOL, "n": Type.NUMBER, "u": Type.UNSIGNED, "f": Type.FLOAT, "t": Type.TERM}
 
@@ -74,7 +75,7 @@ def values(letter: str, **options: object) -> st.SearchStrategy:
     edge = st.sampled_from
     return {
         "s": symbols(**options),  # type: ignore[arg-type]
-        "t": symbols(**options),  # type: ignore[arg-type]
+        "t": symbols(**options).map(literal_term),  # type: ignore[arg-type]
         "n": st.integers(MIN_NUMBER, MAX_NUMBER) | st.integers(-3, 3) | edge([MIN_NUMBER, MAX_NUMBER]),
         "u": st.integers(0, MAX_UNSIGNED) | st.integers(0, 3) | edge([0, MAX_UNSIGNED]),
         "f": st.floats(allow_nan=False).map(lambda v: v + 0.0) | st.integers(-3, 3).map(float) | edge([1e16, 1e300]),

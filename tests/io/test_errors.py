@@ -225,6 +225,11 @@ RUNS: dict[str, Callable[[], None]] = {
     ),
     "json_values": read("snuf", "r.jsonl", b'[1, "2", -1, NaN]\n[null, 1.0, true, "x"]\n'),
     "json_more_values": read("snuf", "r.jsonl", b'["\\ud800", 9223372036854775808, 1e2, 1e999]\n[{}, [], 1, 1]\n'),
+    "terms": read("ttn", "r.facts", b'<a:a>\thttp://a/b\t1\n_:b c\t"x"@EN\t2\n\t"x\t3\n<a b>\t"x"@en--ltr\tx\n'),
+    "json_terms": read(
+        "tt", "r.jsonl", b'["<a:a>", "http://a/b"]\n{"y": "<<( <a:a> <a:b> <a:c> )>>", "x": "a b"}\n[1, "_:b"]\n'
+    ),
+    "parquet_terms": read("tt", "r.parquet", pa.table({"x": ["<a:a>", '"x"^^<b>'], "y": ["hello", "<a"]})),
     "json_not_utf8": read("s", "r.jsonl", b'["\xff"]\n'),
     "json_deep": read("s", "r.jsonl", b"[" * 100_000),
     "not_plain_tab": put("ns", [(1, "a\tb")]),

@@ -234,7 +234,7 @@ class Program:
         facts: Mapping[str, Any] | None = None,
         *,
         inputs: str | PathLike[str] | None = None,
-        rdf: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+        rdf: Any = (),
         base: str | None = None,
         skip_malformed: bool = False,
         engine: Literal["memory"] | SparkSession = "memory",
@@ -255,7 +255,8 @@ class Program:
         Args:
             facts: explicit facts by relation: rows, Arrow, pandas, polars or Spark DataFrames. Every relation may have explicit facts.
             inputs: the directory of the program's `.input`s; without it they are not read.
-            rdf: RDF files, directories or patterns; their triples are facts of classes, properties or relations of triples.
+            rdf: RDF files, directories or patterns, and graphs of rdflib or pyoxigraph, one or several; their triples are facts of classes,
+                properties or relations of triples.
             base: the base of relative IRIs in these files.
             skip_malformed: whether to skip malformed statements; `stats["skipped"]` counts them.
             engine: `memory`, or your own SparkSession.
@@ -282,7 +283,7 @@ class Program:
         from evermat.engine import Limits
         from evermat.io import GraphFiles, RdfOptions
         from evermat.reasoning import check_name
-        from evermat.runtime import FactSources, Options, materialise_facts
+        from evermat.runtime import FactSources, Options, graph_triples, materialise_facts, split_sources
 
         check_name(algorithm)
         check_facts("facts", {} if facts is None else facts)
@@ -301,15 +302,16 @@ class Program:
             None if scratch is None else Path(scratch),
             progress=progress,
         )
+        paths, graphs = split_sources("rdf", rdf)
+        triples, skipped = self._triples, dict[str, int]()
+        if graphs:
+            with within_limits(limit_seconds, memory):
+                triples = graph_triples(graphs, triples, skip=skip_malformed, skipped=skipped)
         files = GraphFiles(
-            tuple(map(str, path_arguments("rdf", rdf))),
-            RdfOptions(base=base, skip=skip_malformed),
-            apart=self._triples is not None,
+            tuple(paths), RdfOptions(base=base, skip=skip_malformed), apart=triples is not None, skipped=skipped
         )
-        program = with_triples(self._compiled) if files.files or self._triples is not None else self._compiled
-        sources = FactSources(
-            {} if facts is None else facts, None if inputs is None else str(inputs), files, self._triples
-        )
+        program = with_triples(self._compiled) if paths or triples is not None else self._compiled
+        sources = FactSources({} if facts is None else facts, None if inputs is None else str(inputs), files, triples)
         session = None if isinstance(engine, str) else engine
         if self._sandbox and session is not None:
             raise wrong_argument(NO_SANDBOX)

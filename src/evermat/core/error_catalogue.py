@@ -286,6 +286,9 @@ BAD_CATALOG = _kind(
     353, "this is not a catalogue in XML: {why}", "a catalogue lists the locations of imported ontologies"
 )
 LEFT_OUT = _kind(354, "something malformed is left out: {why}", warning=True)
+BAD_GRAPH = _kind(
+    360, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
+)
 BAD_RDF = _kind(370, "this is not {form}: {why}")
 RELATIVE_IRI = _kind(
     371, "`{iri}` is a relative IRI without a base", "give a base by `--base IRI`, or by {how} in the file"

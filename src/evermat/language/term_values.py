@@ -89,6 +89,8 @@ def term_of(value: Any) -> str:
     if isinstance(value, _classes("rdflib.term", "Node")):
         return _term_of_rdflib(value)
     if isinstance(value, _oxigraph()):
+        if isinstance(value, _classes("pyoxigraph", "Variable", "DefaultGraph")):
+            raise MalformedTermError(TermFault(str(value), f"a {type(value).__name__} of pyoxigraph is not a term"))
         try:
             return spelled(value)
         except UnsupportedTermError as error:

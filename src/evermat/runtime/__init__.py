@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evermat.runtime.engine import Engine
     from evermat.runtime.environment import SparkOptions, announced_compilation, spark_session
     from evermat.runtime.folder_stream import FileUpdate, FolderStream, list_folder, stream_name
+    from evermat.runtime.graph_objects import graph_triples, split_sources
     from evermat.runtime.ingest import read_change_files
     from evermat.runtime.inputs import FactSources
     from evermat.runtime.materialise import Options, materialise_facts

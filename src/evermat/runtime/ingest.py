@@ -56,6 +56,7 @@ def encode_given(
     relation = relation_of(name, program)
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)
+    given = _as_rows_if_terms(given, relation)
     if _is_tabular(given):
         return _from_arrow(given, relation, dictionary)
     return encode_rows(checked_rows(_rows(given, name), relation, stored), relation.types, dictionary)
@@ -68,6 +69,7 @@ def table_of(name: str, given: Any, program: Program, stored: Callable[[Row], bo
     from evermat.io import arrow_schema, conform, nullary
 
     relation = relation_of(name, program)
+    given = _as_rows_if_terms(given, relation)
     if _is_tabular(given):
         return conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     rows = checked_rows(_rows(given, name), relation, stored)
@@ -153,6 +155,19 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`", check_terms=False)
     (batch,) = ArrowTables([table], report).batches(relation, dictionary)
     return batch
+
+
+def _as_rows_if_terms(given: Any, relation: Relation) -> Any:
+    """The rows of a frame of pandas with terms of a library, of which Arrow knows only the texts; anything else as it is."""
+    if not _is_pandas(given):
+        return given
+    frame = given if given.ndim > 1 else given.to_frame("values")
+    objects = (frame.iloc[:, i] for i, type_ in enumerate(frame.dtypes) if type_.kind == "O")
+    if not any(map(is_term, {type(value): value for column in objects for value in watched_each(column)}.values())):
+        return given
+    names = [column.name for column in relation.columns]
+    ordered = frame[names] if sorted(map(str, frame.columns)) == sorted(names) else frame
+    return ordered.itertuples(index=False, name=None)
 
 
 def _arrow_table(given: Any) -> pa.Table:

@@ -89,7 +89,7 @@ class FactSources:
 
         def locate(relation: Relation, wrong: list[WrongTerm]) -> NoReturn:
             with collected_errors() as collecting:
-                for io in checked_late:
+                for io in (io for io in checked_late if io.relation is relation):
                     with collecting():
                         read_relation(io, folder, files.options, files.blanks)
             raise DataError(table_fault(relation, one) for one in wrong)  # meanwhile the files are others
