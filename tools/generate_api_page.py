@@ -40,6 +40,7 @@ _SECTIONS = {
         "StateError",
         "ResourceError",
         "SandboxError",
+        "UnknownRelationError",
         "Problem",
     ],
     "Types": [
@@ -64,6 +65,7 @@ DESCRIBED: dict[str, type] = {
     "Rule": translation.Rule,
     "HelperRelation": translation.HelperRelation,
     "Note": translation.Note,
+    "NoteGroup": translation.NoteGroup,
     "Written": Written,
     "Follower": Follower,
     "Kind": core.Kind,

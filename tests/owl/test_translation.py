@@ -82,6 +82,120 @@ def test_what_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     expect(CASES / "bad" / f"{name}.err", f"{found.value}\n")
 
 
+@pytest.mark.parametrize("name", cases(CASES / "skipped"))
+def test_what_is_left_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CASES / "skipped")
+    with pytest.raises(DataError):
+        translate([Path(name)])
+    translation = translate([Path(name)], skip_malformed=True)
+    shown = [
+        *(problem.render() for problem in translation.warnings),
+        str(dict(translation.skipped)),
+        translation.text(facts=True),
+    ]
+    expect(CASES / "skipped" / f"{name}.txt", "\n\n".join(shown))
+    program = evermat.Program.parse("", ontology=name, skip_malformed=True)
+    assert program.skipped == translation.skipped
+    assert [problem.render() for problem in program.warnings] == [problem.render() for problem in translation.warnings]
+    assert program.materialise().skipped == translation.skipped
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.owx", '<Ontology xmlns="http://www.w3.org/2002/07/owl#"><SubClassOf></Ontology>', "mismatched tag"),
+        (
+            "a.owx",
+            '<Other xmlns="http://www.w3.org/2002/07/owl#"/>',
+            "the document is an element `Other`, not `Ontology`",
+        ),
+        ("a.ofn", "SubClassOf(<http://e/a> <http://e/b>)", "a text is prefixes and one ontology"),
+        ("a.rdf", "<a><b></a>", "mismatched tag"),
+    ],
+)
+def test_what_cannot_be_left_out(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        translate([tmp_path / name], skip_malformed=True)
+
+
+def test_only_the_first_ten_places_of_a_file_are_kept(tmp_path: Path) -> None:
+    wrong = "\n".join(f"SubClassOf(:A{i})" for i in range(30))
+    (tmp_path / "a.ofn").write_text(f"Prefix(:=<http://e/>) Ontology(\n{wrong}\nSubClassOf(:A :B))")
+    translation = translate([tmp_path / "a.ofn"], skip_malformed=True)
+    assert list(translation.skipped.values()) == [30]
+    assert [p.source.position(p.span.start).line for p in translation.warnings if p.source and p.span] == [
+        *range(2, 12)
+    ]
+    assert rules(translation) == ["e:B(x) :- e:A(x)."]
+
+
+@pytest.mark.parametrize("form", [".ofn", ".owx"])
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_a_damaged_ontology_loses_only_what_is_damaged(
+    form: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Axioms whose lines are whole are read, whatever happens to the lines of others."""
+    axioms = [f"SubClassOf(:A{i} :B{i})" for i in range(8)]
+    if form == ".owx":
+        axioms = [f'<SubClassOf><Class IRI="A{i}"/><Class IRI="B{i}"/></SubClassOf>' for i in range(8)]
+    damaged = data.draw(st.sets(st.integers(0, 7), min_size=1, max_size=3))
+    for number in damaged:
+        text = axioms[number]
+        if form == ".owx":
+            axioms[number] = data.draw(
+                st.sampled_from([text.replace("Class ", "Clas "), text.replace("IRI", "I", 1), "<Annotation/>"])
+            )
+        else:
+            at = data.draw(st.integers(0, len(text) - 1))
+            axioms[number] = (
+                text[:at] + data.draw(st.sampled_from(['"', "$", "(", ")", "no:x", "<a b>", "#", "= "])) + text[at:]
+            )
+    head, tail = ("Prefix(:=<http://e/>)\nOntology(<http://e/o>", ")") if form == ".ofn" else (
+        '<Ontology xmlns="http://www.w3.org/2002/07/owl#" ontologyIRI="http://e/">', "</Ontology>"
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("damaged") / f"a{form}"
+    path.write_text("\n".join([head, *axioms, tail]))
+    translation = translate([path], skip_malformed=True)
+    found = {rule.axiom for rule in translation.rules}
+    assert {f"SubClassOf(e:A{i} e:B{i})" for i in range(8) if i not in damaged} <= found
+
+
+# --- notes -----------------------------------------------------------------------------------------------------
+
+
+def test_notes_are_grouped_by_kind_and_reason(tmp_path: Path) -> None:
+    some = "[ a owl:Restriction ; owl:onProperty :p ; owl:someValuesFrom :B ]"
+    translation = translated(
+        tmp_path,
+        f":A rdfs:subClassOf {some} . :B rdfs:subClassOf {some} . :C owl:equivalentClass {some} . :Other rdfs:subClassOf {some} .\n"
+        ":D rdfs:subClassOf [ owl:unionOf ( :A :B ) ] . :E rdfs:subClassOf [ owl:unionOf ( :A ) ; owl:complementOf :B ] .",
+    )
+    groups = translation.note_groups
+    assert sum(map(len, groups)) == len(translation.notes) == 6
+    assert {note for group in groups for note in group.notes} == set(translation.notes)
+    assert str(groups[0]) == (
+        "3 × SubClassOf: ObjectSomeValuesFrom as a superclass: it implies that something exists, without naming it; "
+        "for example `SubClassOf(t:A ObjectSomeValuesFrom(t:p t:B))`"
+    )
+    assert [str(group) for group in groups if len(group) == 1] == [str(group.notes[0]) for group in groups[1:]]
+    program = evermat.Program.parse("", ontology=tmp_path / "t.ttl")
+    assert program.note_groups == groups
+    assert program.notes == translation.notes
+
+
+@NEEDS_DATA
+def test_the_notes_of_a_real_ontology_are_few_groups(tmp_path: Path) -> None:
+    path = tmp_path / "ro.owl"
+    path.write_bytes(gzip.decompress((DATA / "ontologies" / "ro.owl.gz").read_bytes()))
+    translation = translate([path], imports="ignore")
+    groups = translation.note_groups
+    assert sum(map(len, groups)) == len(translation.notes) > 20
+    assert len(groups) < len(translation.notes) / 2
+    assert not [group.reason for group in groups if "<" in group.reason]
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="there is no file"):
         translate([tmp_path / "no.ttl"])
@@ -346,9 +460,9 @@ def test_catalogues_are_read_and_imports_looked_for_once(tmp_path: Path, monkeyp
     def counted(name: str) -> None:
         original = getattr(load, name)
 
-        def spy(*arguments: object) -> object:
+        def spy(*arguments: object, **options: object) -> object:
             called[name] += 1
-            return original(*arguments)
+            return original(*arguments, **options)
 
         monkeypatch.setattr(load, name, spy)
 

@@ -388,7 +388,7 @@ def translate(
         if output is not None:
             translation.write(output)
     sys.stdout.write(text)
-    report_notes(translation.notes, translation.note_groups, verbose=verbose)
+    report_notes(translation, verbose=verbose)
     report_warnings(translation.warnings)
     report_skipped(translation.skipped)
 

@@ -12,7 +12,6 @@ from evermat.core import wrong_argument
 
 if TYPE_CHECKING:
     from evermat.core import Problem
-    from evermat.owl import Note, NoteGroup
 
 _GROUPS = 10  # groups of notes that a run shows
 
@@ -36,7 +35,7 @@ def read_program(
     if program.notes:
         axioms = "1 axiom says" if len(program.notes) == 1 else f"{len(program.notes):,} axioms say"
         print(f"note: {axioms} more than rules can", file=sys.stderr)
-        report_notes(program.notes, program.note_groups, verbose=verbose, most=_GROUPS)
+        report_notes(program, verbose=verbose, most=_GROUPS)
     report_warnings(program.warnings)
     return program
 
@@ -47,8 +46,9 @@ def report_warnings(warnings: Iterable[Problem]) -> None:
         print(warning.render(), file=sys.stderr, end="\n\n")
 
 
-def report_notes(notes: Sequence[Note], groups: Sequence[NoteGroup], *, verbose: bool, most: int | None = None) -> None:
+def report_notes(found: evermat.Program | evermat.Translation, *, verbose: bool, most: int | None = None) -> None:
     """Prints all notes, or groups of them; of many groups only the first, which are the largest."""
+    notes, groups = found.notes, found.note_groups
     shown = notes if verbose else groups[:most]
     for one in shown:
         print(f"note: {one}", file=sys.stderr)

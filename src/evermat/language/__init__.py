@@ -73,7 +73,6 @@ if TYPE_CHECKING:
         RelationNames,
         declared_prefixes,
         full_names,
-        prefix_hint,
         relation_names,
         suggestion,
     )

@@ -253,7 +253,7 @@ class Readable(Mapping[str, Relation]):
         What is not RDF, such as a fact with a literal as its subject, is left out and counted in the result.
 
         Args:
-            path: the file: `.nt`, `.nq`, `.ttl`, `.trig`, `.rdf`, perhaps followed by `.gz`.
+            path: the file: `.nt`, `.nq`, `.ttl`, `.trig`, `.jsonld`, `.rdf`, perhaps followed by `.gz`.
             facts: which facts. {facts}.
             representatives: whether, of equal terms, only the representative is wanted.
             limit_seconds: stop when it takes longer; nothing has changed then.

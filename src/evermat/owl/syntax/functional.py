@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from evermat.language import literal_term
 from evermat.owl.syntax.functional_recovery import Statements, blank_end, ontology_start
@@ -95,12 +96,13 @@ class _Reading:
     def iris(self, at: int) -> tuple[list[str], int]:
         """The names of the ontology, which stand at a place, and where they end."""
         found: list[str] = []
-        for token in self._tokens(at, len(self._text)):
-            kind = token.lastgroup or ""
-            if kind not in ("iri", "name") or len(found) == 2:
-                break
-            found.append(self._leaf(token, kind).text)
-            at = token.end()
+        with suppress(NotAnOntologyError):  # then a statement begins here
+            for token in self._tokens(at, len(self._text)):
+                kind = token.lastgroup or ""
+                if kind not in ("iri", "name") or len(found) == 2:
+                    break
+                found.append(self._leaf(token, kind).text)
+                at = token.end()
         return found, at
 
     def trees(self, begin: int = 0, end: int | None = None) -> list[Tree]:
