@@ -68,6 +68,7 @@ fuzz: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto -m "hypothesis and not spark" --hypothesis-profile=random --hypothesis-seed=$(SEED) $(PYTEST_ARGS)
 	$(BIN)/python -m tests.fuzz.compiler $(or $(SECONDS),600) $(SEED)
 	$(BIN)/python -m tests.fuzz.updates $(or $(SECONDS),3600) $(SEED)
+	$(BIN)/python -m tests.fuzz.inputs 2000 $(SEED)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

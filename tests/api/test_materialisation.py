@@ -271,6 +271,7 @@ def test_undefined_values_are_counted_by_rule() -> None:
     assert set(m["b"]) == {(1,), (0,), (2,), (2**62,), (4,)}
     assert list(m.undefined()) == [("p.dl:3:1", 1), ("p.dl:5:1", 1)]
     assert m.stats["undefined"] == 2
+    assert [m.undefined_expressions(position) for position, _ in m.undefined()] == [("1 / x",), ("x * x",)]
 
 
 # --- programs ----------------------------------------------------------------------------------------------

@@ -84,15 +84,26 @@ def test_results_go_to_stdout_and_warnings_to_stderr(folder: Path, evermat_comma
         "  |                 ^\n"
         "  = note: write `_` if this is intended\n"
         "\n"
-        "warning: p.dl:4:1: 1 binding was dropped because something had no value\n"
+        "warning: p.dl:4:1: 1 binding was dropped because `6 / x` had no value\n"
     )
 
 
 def test_a_rule_is_warned_about_once(folder: Path, evermat_command: Evermat) -> None:
     text = ".decl a(x:number)\na(0). a(1).\n.decl b(x:number)\nb(x) :- a(x), (1 / x = 1; 2 / x = 1; 3 / x = 1).\n"
     (folder / "p.dl").write_text(text)
-    expected = "warning: p.dl:4:1: 3 bindings were dropped because something had no value\n"
+    expected = "warning: p.dl:4:1: 3 bindings were dropped because `1 / x` or `2 / x` or `3 / x` had no value\n"
     assert evermat_command("run", "p.dl") == (0, "", expected)
+
+
+def test_the_warning_names_what_may_have_no_value(folder: Path, evermat_command: Evermat) -> None:
+    text = '.decl r(x:symbol, y:number)\nr("0xg", 0). r("5", 1).\n.decl n(x:number)\n'
+    text += "n(to_number(x)) :- r(x, _).\nn(strlen(x)) :- r(x, y), z = 7 / y, z > 0.\nn(t) :- t = sum 10 / y : { r(_, y) }.\n"
+    (folder / "p.dl").write_text(text)
+    assert evermat_command("run", "p.dl").err == (
+        "warning: p.dl:4:1: 1 binding was dropped because `to_number(x)` had no value\n"
+        "warning: p.dl:5:1: 1 binding was dropped because `7 / y` had no value\n"
+        "warning: p.dl:6:1: 1 binding was dropped because `10 / y` had no value\n"
+    )
 
 
 def test_tests_that_fail_are_not_without_value(folder: Path, evermat_command: Evermat) -> None:

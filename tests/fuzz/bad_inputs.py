@@ -344,9 +344,9 @@ def named(rng: Random, form: str) -> str:
         name, data = f"{name}.gz", compressed(rng, data)
     match rng.randrange(60):
         case 0:
-            os.mkdir(name)
+            Path(name).mkdir()
         case 1:
-            os.symlink(name, name)
+            Path(name).symlink_to(name)
         case 2:
             name = "none/" + name
         case _:
@@ -402,7 +402,7 @@ def parquet(rng: Random) -> str:
     data = out.getvalue()
     data = damaged(rng, data) if rng.random() < 0.5 else data
     if rng.random() < 0.1:
-        os.mkdir("bad.parquet")
+        Path("bad.parquet").mkdir()
         Path("bad.parquet/part-0.parquet").write_bytes(data)
         Path("bad.parquet/part-1.parquet").write_bytes(damaged(rng, data))
     else:
@@ -517,8 +517,8 @@ def changes(rng: Random) -> Case:
         (["update", name], ["update", name, "--changes-out", "out.tsv"], ["stream", "--source", "c", "--once"])
     )
     if command[0] == "stream":
-        os.makedirs("c", exist_ok=True)
-        if os.path.isfile(name):
+        Path("c").mkdir(exist_ok=True)
+        if Path(name).is_file():
             shutil.move(name, f"c/{name.replace('/', '')}")
     return Case("changes", [[*command, "--state", "state"], ["log", "--state", "state"]])
 

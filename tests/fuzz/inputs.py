@@ -108,7 +108,7 @@ def fault(arguments: list[str], outcome: Outcome) -> str:
         return f"memory: {outcome.memory // 1000} MB"
     if outcome.seconds > CPU_SECONDS:
         return f"time: {outcome.seconds:.1f} s"
-    if outcome.code and "error[E" not in outcome.said and not (outcome.code == 2 and "\nError: " in outcome.said):
+    if outcome.code and "error[E" not in outcome.said and not (outcome.code == 2 and "Error: " in outcome.said):
         return f"no error: {outcome.said[:200]}"
     if outcome.code == 6 and "--" not in " ".join(arguments):
         return f"exit code 6: {outcome.said[:200]}"

@@ -124,7 +124,7 @@ def run_program(
         stack.callback(m.close)
         check_signals()
         for position, count in m.undefined():
-            report_undefined(position, count)
+            report_undefined(position, count, m.undefined_expressions(position))
         report_skipped(m.skipped)
 
         say_when_stopped(saving.written)
@@ -169,10 +169,11 @@ def say(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def report_undefined(position: str, count: int) -> None:
-    """Prints that an expression had no value."""
+def report_undefined(position: str, count: int, expressions: Sequence[str] = ()) -> None:
+    """Prints that one of some expressions had no value."""
     bindings = "1 binding was" if count == 1 else f"{count:,} bindings were"
-    say(f"warning: {position}: {bindings} dropped because something had no value")
+    what = " or ".join(f"`{expression}`" for expression in expressions[:3]) or "something"
+    say(f"warning: {position}: {bindings} dropped because {what} had no value")
 
 
 def write_stats(stats: dict[str, Any], path: Path, rest: str = "all other outputs are complete") -> None:

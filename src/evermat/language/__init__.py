@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Wildcard,
         changed_rules,
         name_wildcards,
+        partial_expressions,
         shared_relations,
         variables_of,
     )

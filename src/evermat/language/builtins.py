@@ -269,6 +269,24 @@ FUNCTIONS: dict[str, Function] = {
     ]
 }
 
+TOTAL = frozenset(
+    [
+        "strlen",
+        "ord",
+        "to_string",
+        "cat",
+        "min",
+        "max",
+        "canonical_term",
+        "different_values",
+        "land",
+        "lor",
+        "lxor",
+        "lnot",
+    ]
+)
+"""The functions that have a value for all arguments."""
+
 # Symbols compare by their UTF-8 bytes, which is the order of their code points.
 TESTS: dict[str, Comparison] = {
     "=": Comparison(operator.eq, "!=", ANY),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from evermat.core import Source, Span
-from evermat.language.builtins import ANY, FUNCTIONS, NEGATION, Type, format_float
+from evermat.language.builtins import ANY, FUNCTIONS, NEGATION, TOTAL, Type, format_float
 from evermat.language.terms import Value, quote
 
 if TYPE_CHECKING:
@@ -223,6 +223,20 @@ def variables_of(*things: Term | Expression | Literal | None) -> Iterator[Variab
         elif isinstance(thing, Aggregation):
             yield from thing.keys
             yield thing.result
+
+
+def partial_expressions(*things: Expression | Literal | None) -> Iterator[Apply]:
+    """The expressions in some literals that may have no value, each as a whole."""
+    for thing in things:
+        if isinstance(thing, Test):
+            yield from partial_expressions(thing.left, thing.right)
+        elif isinstance(thing, Apply):
+            if thing.function not in TOTAL:
+                yield thing
+            else:
+                yield from partial_expressions(*thing.arguments)
+        elif isinstance(thing, Aggregation):
+            yield from partial_expressions(thing.value, *(literal for body in thing.alternatives for literal in body))
 
 
 # --- rules and programs ------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
@@ -25,7 +26,7 @@ from evermat.core import (
 )
 from evermat.core import error_catalogue as errors
 from evermat.engine import Limits, Run
-from evermat.language import Program, relation_names
+from evermat.language import Program, partial_expressions, relation_names
 from evermat.runtime.answer import Answer
 from evermat.runtime.pin import Pin
 from evermat.runtime.query import answer_query, stream_answer
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.io import Written
+
+#: a text, or what the compiler adds to the name of a variable of which there are several
+_RENAMED = re.compile(r"""("(?:[^"\\]|\\.)*")|'[0-9]+""")
 
 
 @public_class
@@ -291,6 +295,18 @@ class Readable(Mapping[str, Relation]):
         pin = self._pin()
         counts, source = pin.published.undefined, pin.program.source
         return ((source.where(start), counts[start]) for start in sorted(counts))
+
+    def undefined_expressions(self, position: str) -> tuple[str, ...]:
+        """The expressions that may have had no value in the rule at a position that `undefined` names, as they are evaluated."""
+        program = self._pin().program
+        texts = [
+            str(expression)
+            for rule in program.rules
+            if program.source.where(rule.span.start) == position
+            for expression in partial_expressions(*rule.body, rule.aggregate)
+        ]
+        plain = [_RENAMED.sub(lambda found: found[1] or "", text) for text in texts]
+        return tuple(dict.fromkeys(text[1:-1] if text.startswith("(") else text for text in plain))
 
     # Comparing facts would read all of them, and fail where they cannot be read any more.
     __eq__ = object.__eq__

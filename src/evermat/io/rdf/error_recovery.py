@@ -89,6 +89,7 @@ def _end(text: bytes, begin: int, *, graphs: bool, inside: bool) -> tuple[int, s
 # --- RDF/XML -------------------------------------------------------------------------------------------------
 
 _RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns# RDF"
+DEEPEST = 10_000  # elements in each other: oxigraph looks through all of them for each
 
 
 _ID, _BASE = "http://www.w3.org/1999/02/22-rdf-syntax-ns# ID", "http://www.w3.org/XML/1998/namespace base"
@@ -122,6 +123,9 @@ def xml_statements(text: bytes) -> list[Statement]:
         elif depth == 1:
             starts.append(parser.CurrentByteIndex)
         depth += 1
+        if depth > DEEPEST:
+            why = f"this is nested more than {DEEPEST:,} levels deep"
+            raise NotXmlError(why, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
 
     def stop(_name: str) -> None:
         nonlocal end, depth

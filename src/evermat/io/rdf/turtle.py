@@ -20,6 +20,7 @@ from evermat.core import error_catalogue as errors
 from evermat.io.error_report import Findings, fail
 from evermat.io.rdf.document_type import with_double_quotes
 from evermat.io.rdf.error_recovery import (
+    DEEPEST,
     Lines,
     NotXmlError,
     Statement,
@@ -88,6 +89,7 @@ class _Watched:
     def __init__(self, stream: BinaryIO, *, checked: bool) -> None:
         self._stream, self._checked = stream, checked
         self._start = self._end = b""
+        self._depth = 0
 
     def pieces(self) -> Iterator[bytes]:
         first = with_double_quotes(self._stream.read(_PIECE), self._stream.read)
@@ -97,8 +99,17 @@ class _Watched:
             end = self._end + piece
             if not self._checked and _ENTITY in end:
                 raise NotXmlError("it has entities", 1, 1)
+            if self._is_deep(self._end[-1:], piece):
+                raise NotXmlError("it may be nested too deeply", 1, 1)
             self._end = end[-_END:]
             yield piece
+
+    def _is_deep(self, before: bytes, piece: bytes) -> bool:
+        """Whether very many elements may be in each other, for `<` and `/>` may also be text; `before` is the byte before the piece."""
+        pairs = before + piece
+        other = pairs.count(b"<!") + pairs.count(b"<?") + 2 * pairs.count(b"</") + pairs.count(b"/>")
+        self._depth += piece.count(b"<") - other
+        return self._depth > DEEPEST
 
     @property
     def closed(self) -> bool:
