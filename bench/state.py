@@ -437,7 +437,7 @@ def render(around: dict[str, Any], found: list[dict[str, Any]]) -> str:
 
 
 def _measured_at(one: dict[str, Any]) -> str:
-    return f"{one['date']}, `{one['command']}`. "
+    return f"{one['date']}, `{one['command']}`. {one.get('note', '')}"
 
 
 def _wall_and_cpu(times: dict[str, float]) -> str:
