@@ -314,7 +314,10 @@ def render(around: dict[str, Any], found: list[dict[str, Any]], against: dict[st
                         "both",
                     ],
                     *(
-                        [r["query"], *(str(r[k]) for k in ("alone", "together", "updates", "ratio", "share", "work"))]
+                        [
+                            r["query"],
+                            *(str(r.get(k, "")) for k in ("alone", "together", "updates", "ratio", "share", "work")),
+                        ]
                         for r in rows
                     ),
                 ]
