@@ -30,6 +30,7 @@ _SECTIONS = {
         "PhaseTimer",
     ],
     "State directories": ["open", "query", "versions", "changes", "vacuum", "migrate", "Version"],
+    "Terms": ["Term", "iri", "literal", "blank_node"],
     "Streams": ["StreamedUpdate", "AnyUpdate", "FolderStream", "register_source"],
     "Errors": [
         "EvermatError",

@@ -224,9 +224,9 @@ def test_json_fast_and_exact_agree(lines, types):
 
 
 def test_ordinary_json_takes_the_fast_path():
-    block = Block(1, b'["a", 1, 2, -0.0, "<b>"]\n{"y": 1, "x": "c", "z": 0, "w": "<d>", "v": 2}\n')
+    block = Block(1, b'["a", 1, 2, -0.0, "<b:b>"]\n{"y": 1, "x": "c", "z": 0, "w": "<d:d>", "v": 2}\n')
     found = jsonl_reader.read_fast(block, relation("snuft"))
-    assert str(rows_of(found)) == "[('a', 1, 2, 0.0, '<b>'), ('c', 1, 0, 2.0, '<d>')]"
+    assert str(rows_of(found)) == "[('a', 1, 2, 0.0, '<b:b>'), ('c', 1, 0, 2.0, '<d:d>')]"
 
 
 def test_of_an_odd_block_only_a_piece_is_read_slowly(monkeypatch):

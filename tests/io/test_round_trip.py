@@ -172,7 +172,7 @@ def test_json_lines(tmp_path):
         ("f", pa.int64(), [2**53 + 1], [float(2**53)]),
         ("s", pa.large_string(), ["a"], ["a"]),
         ("s", pa.dictionary(pa.int32(), pa.string()), ["a", "a"], ["a", "a"]),
-        ("t", pa.string(), ["<a>"], ["<a>"]),
+        ("t", pa.string(), ["<a:a>"], ["<a:a>"]),
     ],
 )
 def test_parquet_types(tmp_path, letter, type_, given_, expected):

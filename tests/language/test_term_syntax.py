@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import evermat
 from evermat import ArgumentError
 from evermat.columns import Dictionary
-from evermat.io.rdf.plain_terms import checked_column
+from evermat.io.term_columns import checked_column
 from evermat.language import MalformedTermError, TermFault, checked_term, checked_terms, is_held, literal_term, term_of
 
 XSD = "http://www.w3.org/2001/XMLSchema#"

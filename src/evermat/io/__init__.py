@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from evermat.io.locate import check_source, file_ref, input_files, is_remote
     from evermat.io.open import failing, open_text
     from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
-    from evermat.io.rdf.plain_terms import checked_column
     from evermat.io.rdf.prefixes import prefixes_in
     from evermat.io.rdf.read import rdf_ref, read_triples, sniff
     from evermat.io.rdf.router import Router
@@ -37,5 +36,6 @@ if TYPE_CHECKING:
     from evermat.io.read import read_file, read_relation, read_stream
     from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary
     from evermat.io.sort import sorted_batches
+    from evermat.io.term_columns import checked_column
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

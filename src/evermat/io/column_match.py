@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from evermat.core import Kind, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, name_list, shown, term_details
-from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary
+from evermat.io.term_columns import checked_column
 from evermat.language import RANGES, Relation, Type
 
 

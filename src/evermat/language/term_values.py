@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Self
 
-from evermat.core import Problem, wrong_type
+from evermat.core import ArgumentError, Problem, wrong_type
 from evermat.core import error_catalogue as errors
-from evermat.core.errors import ArgumentError
 from evermat.language.term_syntax import (
     MalformedTermError,
     TermFault,

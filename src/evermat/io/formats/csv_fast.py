@@ -20,8 +20,8 @@ from evermat.io.blocks import BLOCK, BOM, PIECE, Block, BlockReader, pieces
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import count_nullary, read_records
 from evermat.io.formats.registry import InputFile
-from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import ARROW_TYPES, TEXTS, arrow_schema, nullary, table_from_values, table_of
+from evermat.io.term_columns import checked_column
 from evermat.language import Io, Type
 
 _INFINITIES = ["inf", "+inf", "-inf"]

@@ -20,8 +20,8 @@ from evermat.io.blocks import BLOCK, Block, BlockReader
 from evermat.io.error_report import RANGE_TEXTS, Findings, column_text, missing_columns, name_list, shown, term_details
 from evermat.io.formats.csv_exact import lines_of
 from evermat.io.formats.registry import InputFile
-from evermat.io.rdf.plain_terms import checked_column
 from evermat.io.schema import TEXTS, nullary, table_from_values
+from evermat.io.term_columns import checked_column
 from evermat.language import RANGES, Relation, TermFault, Type, Value, checked_terms
 
 _BYTES_OF_VALUE = 72

@@ -24,8 +24,8 @@ from evermat.io.blocks import Block, BlockReader
 from evermat.io.error_report import Findings
 from evermat.io.formats.csv_exact import decode
 from evermat.io.formats.registry import InputFile
-from evermat.io.rdf.plain_terms import GRAPH, NODE, OBJECT, PROPERTY, as_held, is_plain
 from evermat.io.rdf.terms import DEFAULT_GRAPH, Prefixed, Quads, column_of, encode, facts_of
+from evermat.io.term_columns import GRAPH, NODE, OBJECT, PROPERTY, as_held, is_plain
 from evermat.language import (
     PLAIN_BLANK,
     PLAIN_IRI,

@@ -20,9 +20,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from evermat.io.locate import file_ref
-from evermat.io.rdf.plain_terms import GRAPH, NODE, OBJECT, PROPERTY, is_plain
 from evermat.io.rdf.terms import BLANK, DEFAULT_GRAPH, WITH_GRAPHS, with_terms
 from evermat.io.schema import bytes_of
+from evermat.io.term_columns import GRAPH, NODE, OBJECT, PROPERTY, is_plain
 from evermat.language import RDF_TYPE, BadEscapeError, Io, Relation, unescape
 
 _BATCH = 1 << 17  # triples that are written at a time
