@@ -239,11 +239,6 @@ TEXT_NOT_UTF8 = _kind(
     "byte {byte} of the text in {where} is not valid UTF-8",
     "symbols, terms and the names of relations are UTF-8 texts",
 )
-RELATION_TWICE = _kind(
-    334,
-    "`{first}` and `{second}` name the same relation",
-    "facts of a relation are given once, by one of its names",
-)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -269,6 +264,11 @@ CHANGE_UNLABELLED = _kind(
     346,
     "`{path}` deletes triples of a blank node that has no label",
     "label the blank node as in the state, for example `_:b1`",
+)
+RELATION_TWICE = _kind(
+    347,
+    "`{first}` and `{second}` name the same relation",
+    "facts of a relation are given once, by one of its names",
 )
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
 ONTOLOGY_FORMAT = _kind(
