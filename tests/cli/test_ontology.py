@@ -261,3 +261,69 @@ def test_literals_as_subjects_are_not_exported(folder: Path, evermat_command: Ev
     done = evermat_command("run", "p.dl", "--rdf", "d.nt", "--export", "out.nt")
     assert done == (0, "", "warning: out.nt: 2 facts are not RDF and left out (a literal as subject, …)\n")
     assert len(lines(folder / "out.nt")) == 5
+
+
+MALFORMED = """\
+Prefix(e:=<http://e/>)
+Ontology(<http://e/o>
+SubClassOf(e:Woman e:Person)
+SubClassOf(e:Woman)
+SubClassOf(e:Man e:Person)
+)
+"""
+LEFT_OUT = """\
+warning[W354]: something malformed is left out: this is not OWL functional syntax: `SubClassOf` has 1 part, not 2
+ --> m.ofn:4:1
+  |
+4 | SubClassOf(e:Woman)
+  | ^
+
+"""
+COUNTED = "warning: m.ofn: 1 malformed statement was left out\n"
+
+
+def test_malformed_axioms_are_left_out_and_counted(folder: Path, evermat_command: Evermat) -> None:
+    (folder / "m.ofn").write_text(MALFORMED)
+    run = ("run", "--ontology", "m.ofn", "--rdf", "d.nt", "--export", "out.nt", "--stats", "s.json")
+    done = evermat_command(*run)
+    assert (done.code, done.err.splitlines()[1]) == (3, " --> m.ofn:4:1")
+    assert evermat_command(*run, "--skip-malformed") == (0, "", LEFT_OUT + COUNTED)
+    assert json.loads((folder / "s.json").read_text())["skipped"] == {"m.ofn": 1}
+    assert "<http://e/c> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/Person> ." in lines(
+        folder / "out.nt"
+    )
+    done = evermat_command("translate", "m.ofn", "--skip-malformed")
+    assert (done.code, done.err) == (0, LEFT_OUT + COUNTED)
+    assert "e:Person(x) :- e:Man(x)." in done.out
+    done = evermat_command("check", "--ontology", "m.ofn", "--skip-malformed")
+    assert (done.code, done.err) == (0, LEFT_OUT + COUNTED)
+
+
+def test_notes_are_grouped_unless_all_are_wanted(folder: Path, evermat_command: Evermat) -> None:
+    some = "[ owl:onProperty e:mother ; owl:someValuesFrom e:Woman ]"
+    (folder / "o.ttl").write_text(ONTOLOGY + f"e:Dog rdfs:subClassOf {some} . e:Cat rdfs:subClassOf {some} .\n")
+    reason = "ObjectSomeValuesFrom{} as a superclass: it implies that something exists, without naming it"
+    each = [
+        f"note: `SubClassOf(e:{name} ObjectSomeValuesFrom(e:mother e:Woman))`: {reason.format('(e:mother e:Woman)')}"
+        f"{'; nothing of it is translated' * (name == 'Person')}\n"
+        for name in ("Cat", "Dog", "Person")
+    ]
+    every = "".join(each)
+    group = (
+        f"note: 2 × SubClassOf: {reason.format('')}; for example `SubClassOf(e:Cat ObjectSomeValuesFrom(e:mother e:Woman))`\n"
+        f"{each[2]}note: `--verbose` lists all of them\n"
+    )
+    assert evermat_command("translate", "o.ttl", "-o", "o.dl").err == group
+    assert evermat_command("translate", "o.ttl", "-o", "o.dl", "--verbose").err == every
+    title = "note: 3 axioms say more than rules can\n"
+    assert evermat_command("check", "--ontology", "o.ttl").err == title + group
+    assert evermat_command("check", "--ontology", "o.ttl", "--verbose").err == title + every
+
+
+def test_prefixes_of_data_are_understood_about_a_state(folder: Path, evermat_command: Evermat) -> None:
+    (folder / "d.ttl").write_text("@prefix ex: <http://e/> . ex:a ex:knows ex:b .")
+    assert evermat_command("run", "--rdf", "d.ttl", "--state", "s").code == 0
+    found = evermat_command("query", "--state", "s", "--format", "csv", "ex:knows(x, y)")
+    assert found == (0, "x,y\n<http://e/a>,<http://e/b>\n", "")
+    done = evermat_command("query", "--state", "s", "e:knows(x, y)")
+    assert (done.code, done.err.splitlines()[-1]) == (2, "  = help: did you mean `ex:`?")

@@ -18,12 +18,13 @@ COMMANDS = {
     "run": ["run", "p.dl"],
     "update": ["update", "--state", "s", "c.tsv"],
     "stream": ["stream", "--state", "s", "--source", "d", "--once"],
+    "check": ["check", "p.dl"],
 }
 #: command, options, and what they need
 REFUSED = [
     *[
         (command, options, SPARK)
-        for command in COMMANDS
+        for command in ("run", "update", "stream")
         for options in (["--master", "spark://nowhere:1"], ["--conf", "a=b"], ["--scratch", "/nonexistent"])
     ],
     ("run", ["--place", "cluster"], SPARK),

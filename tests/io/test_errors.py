@@ -163,6 +163,7 @@ RUNS: dict[str, Callable[[], None]] = {
     "several_files": folder("d", several),
     "rdf_functional": read("ttt", "r.owl", b"# an ontology\nPrefix(:=<http://x/>)\nOntology(<http://x>)\n"),
     "rdf_owl_xml": read("ttt", "r.xml", b'<?xml version="1.0"?>\n<Ontology xmlns="http://www.w3.org/2002/07/owl#"/>'),
+    "rdf_json_ld": read("ttt", "r.jsonld", b'{\n "@context": ["https://schema.org", {}], "@id": "http://x/a"}'),
     "rdf_turtle": read("ttt", "r.ttl", TURTLE),
     "rdf_turtle_many": read("ttt", "r.ttl.gz", gzip.compress(b"<a> <b> <c> .\n" * 1200)),
     "rdf_trig": read("tttt", "r.trig", TRIG),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -59,7 +61,7 @@ def test_one_relation_by_two_names_is_an_error(engine: Engine) -> None:
     with pytest.raises(DataError) as found:
         m.update(insert={"ex:knows": [(A, C)], KNOWS: [(C, A)]})
     assert str(found.value) == (
-        f"error[E336]: `ex:knows` and `{KNOWS}` name the same relation\n"
+        f"error[E347]: `ex:knows` and `{KNOWS}` name the same relation\n"
         "  = note: facts of a relation are given once, by one of its names"
     )
     assert set(m["ex:knows"]) == {(A, B), (B, C)}
@@ -207,6 +209,30 @@ def test_prefixes_of_ontologies_and_data_are_kept_with_a_state(tmp_path: Path) -
     with evermat.open(tmp_path / "s") as opened:
         assert set(opened["own:A"]) == {(A,), (B,)}
         assert opened.prefixes == prefixes
+
+
+def test_a_pipe_is_not_read_for_its_prefixes(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.ttl")
+    writer = threading.Thread(target=(tmp_path / "p.ttl").write_text, args=("@prefix p: <http://p/> . p:a a p:C .",))
+    writer.start()
+    m = evermat.Program.parse("").materialise(rdf=tmp_path / "p.ttl")
+    writer.join()
+    assert set(m.query("<http://p/C>(x)")) == {("<http://p/a>",)}
+    assert m.prefixes == {}
+
+
+def test_the_changes_of_a_relation_with_a_short_name(tmp_path: Path) -> None:
+    from evermat.runtime.change_source import StateFeed
+
+    with evermat.Program.parse(PROGRAM).materialise(FACTS, counters="both") as m:
+        m.save(tmp_path / "s")
+        m.update(insert={"ex:knows": [(C, B)]})
+    feed = StateFeed(tmp_path / "s", "ex:friend")
+    assert feed.columns.names == ["s", "o"]
+    assert feed.content(1).num_rows == 1
+    changes = feed.changes(2, 2)
+    assert changes is not None
+    assert changes.num_rows == 1
 
 
 def test_a_state_without_stored_prefixes_has_those_of_its_program(

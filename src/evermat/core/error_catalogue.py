@@ -244,11 +244,6 @@ NOT_A_TERM = _kind(
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
 )
-RELATION_TWICE = _kind(
-    336,
-    "`{first}` and `{second}` name the same relation",
-    "facts of a relation are given once, by one of its names",
-)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -274,6 +269,11 @@ CHANGE_UNLABELLED = _kind(
     346,
     "`{path}` deletes triples of a blank node that has no label",
     "label the blank node as in the state, for example `_:b1`",
+)
+RELATION_TWICE = _kind(
+    347,
+    "`{first}` and `{second}` name the same relation",
+    "facts of a relation are given once, by one of its names",
 )
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
 ONTOLOGY_FORMAT = _kind(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.core import EvermatError, Problem, ProgramError, check_input, collected_errors
+from evermat.core import DataError, Problem, ProgramError, SandboxError, check_input, collected_errors
 from evermat.core import error_catalogue as errors
 from evermat.io.formats.registry import RdfOptions
 from evermat.io.locate import input_files, is_remote
@@ -53,7 +53,7 @@ class GraphFiles:
         Those of files on other machines are not known.
         """
         paths: list[Path] = []
-        with suppress(EvermatError):  # reading the triples reports what is wrong with a file
+        with suppress(DataError, SandboxError):  # reading the triples reports what is wrong with a file
             paths += rdf_inputs(inputs, folder)
             paths += self._local_files()
         if not paths:

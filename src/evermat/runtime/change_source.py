@@ -72,10 +72,11 @@ class StateFeed:
         def read(store: VersionReader) -> pa.Schema:
             newest = store.latest
             known = [name for name in newest.relations if name not in newest.counters["hidden"]]
-            if self.name not in known:
-                help_ = did_you_mean(self.name, known)
-                raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": self.name}, help=help_))
-            return store.schema(newest.number, self.name)
+            name = self._full_name(store)
+            if name not in known:
+                help_ = did_you_mean(name, known)
+                raise DataError(Problem(errors.NO_SUCH_RELATION, {"name": name}, help=help_))
+            return store.schema(newest.number, name)
 
         return read_state(self.path, read)
 
@@ -103,7 +104,7 @@ class StateFeed:
         def read(store: VersionReader) -> pa.Table:
             saved = SavedVersion(store, version)
             relation = relation_of(self.name, saved.program)
-            return arrow_table(PinnedFacts(relation, restored(saved, {self.name}).snapshot()))
+            return arrow_table(PinnedFacts(relation, restored(saved, {relation.name}).snapshot()))
 
         return read_state(self.path, read)
 
@@ -111,7 +112,16 @@ class StateFeed:
         """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""
         from evermat.runtime.change_history import changes_between
 
-        return changes_between(self.path, first, last).get(self.name)
+        return changes_between(self.path, first, last).get(read_state(self.path, self._full_name))
+
+    def _full_name(self, store: VersionReader) -> str:
+        """The name of the relation without a prefix; the program is looked at only if there is one."""
+        if self.name in store.latest.relations:
+            return self.name
+        from evermat.language import relation_names
+        from evermat.runtime.saved_version import SavedVersion
+
+        return relation_names(SavedVersion(store).program).full(self.name)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from evermat.core import EvermatError
+from evermat.core import DataError, SandboxError, check_input
 from evermat.io.locate import file_ref
 from evermat.io.open import failing, open_text
 from evermat.io.rdf.json_ld import context_prefixes
@@ -44,8 +44,12 @@ def common_prefixes(paths: Iterable[Path]) -> dict[str, str]:
         ref = file_ref(path)
         if not ref.is_rdf or ref.syntax in ("nt", "nq"):
             continue
-        with suppress(EvermatError), failing(path, "prefixes are"), open_text(ref) as text:
-            start = text.read(_START)
+        with suppress(DataError, SandboxError), failing(path, "prefixes are"):
+            check_input(path)
+            if not path.is_file():  # what is read of a pipe is gone
+                continue
+            with open_text(ref) as text:
+                start = text.read(_START)
             for name, namespace in prefixes_in(start, sniff(start, path.name)):
                 if _NAME.fullmatch(name) and _NAMESPACE.fullmatch(namespace):
                     found.setdefault(name, set()).add(namespace)
