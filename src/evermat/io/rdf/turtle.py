@@ -31,7 +31,6 @@ from evermat.io.rdf.error_recovery import (
     xml_statements,
 )
 from evermat.io.rdf.json_ld import (
-    DEEPEST,
     NO_BASE,
     CheckedDepth,
     json_pieces,
