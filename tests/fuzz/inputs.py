@@ -144,6 +144,8 @@ def prepared(folder: Path) -> Path:
         sys.argv = ["evermat", *command]
         with suppress(SystemExit):
             evermat()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for path in template.iterdir():
         if path.name != "state":
             path.unlink()
@@ -180,6 +182,8 @@ def main(count: int, seed: int, first: int = 0) -> int:
         for number in range(first, first + count):
             case, results = attempt(seed * 1_000_003 + number, template, folder)
             kinds[case.kind] += 1
+            if kinds.total() % 500 == 0:
+                print(f"{kinds.total()} cases", flush=True)
             for arguments, outcome, wrong in results:
                 codes[outcome.code] += 1
                 slowest, largest = max(slowest, outcome.seconds), max(largest, outcome.memory)

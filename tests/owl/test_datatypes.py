@@ -176,8 +176,8 @@ FAMILIES = [
 def test_patterns_are_the_value_spaces_of_xml_schema(kind: str) -> None:
     """What rules say of datatypes is what the value function says."""
 
-    @settings(max_examples=8, deadline=None)
-    @given(st.lists(oracle_texts(kind), min_size=10, max_size=10))
+    @settings(max_examples=2, deadline=None)  # compiling patterns takes long
+    @given(st.lists(oracle_texts(kind), min_size=40, max_size=40))
     def check(found: list[str]) -> None:
         terms = [typed(text, datatype_of(kind)) for text in found]
         values = [oracle_value(text, kind) for text in found]
