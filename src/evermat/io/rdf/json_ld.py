@@ -14,7 +14,7 @@ import numpy as np
 
 from evermat.io.rdf.error_recovery import Statement
 
-DEEPEST = 500  # levels of arrays and objects: pyoxigraph needs some kilobytes of the stack for each
+MOST_LEVELS = 500  # levels of arrays and objects: pyoxigraph needs some kilobytes of the stack for each
 NO_BASE = "evermat-no-base:///"  # the base of a text that has none, so that relative IRIs can be seen
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+', re.DOTALL)
 _TEXT = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:(")|(\\?)\Z)', re.DOTALL)  # perhaps without its end
@@ -66,7 +66,7 @@ def _depth_after(text: bytes, depth: int) -> tuple[int, bytes]:
     if not len(steps):
         return depth, rest
     depths = depth + np.cumsum(steps)
-    if depths.max() > DEEPEST:
+    if depths.max() > MOST_LEVELS:
         raise TooDeepError
     return int(depths[-1]), rest
 

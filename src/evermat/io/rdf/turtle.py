@@ -31,6 +31,7 @@ from evermat.io.rdf.error_recovery import (
     xml_statements,
 )
 from evermat.io.rdf.json_ld import (
+    MOST_LEVELS,
     NO_BASE,
     CheckedDepth,
     json_pieces,
@@ -258,7 +259,7 @@ class Careful:
     def _statements(self) -> Iterable[Statement]:
         if self._syntax == "jsonld":
             if too_deep(self._text):
-                why = f"it is nested more than {DEEPEST} levels deep"
+                why = f"it is nested more than {MOST_LEVELS} levels deep"
                 raise DataError(self._at(_Position(1, Span(0, 1)), errors.BAD_RDF, form=FORMS["jsonld"], why=why))
             return json_statements(self._text)
         if self._syntax != "rdf":
