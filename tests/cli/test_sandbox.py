@@ -37,12 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiled_kernels: No
         Path(name).mkdir(parents=True)
     for name in ("outside/s.nt", "outside/deep/s.nt", "outside/a.nt"):
         Path(name).write_text(TRIPLE)
-    Path("outside/s.facts").write_text("<secret>\t<secret>\t<secret>\n")
-    Path("outside/s.jsonl").write_text('["<secret>", "<secret>", "<secret>"]\n')
+    Path("outside/s.facts").write_text("<http://x/secret>\t<http://x/secret>\t<http://x/secret>\n")
+    Path("outside/s.jsonl").write_text('["<http://x/secret>", "<http://x/secret>", "<http://x/secret>"]\n')
     Path("outside/s.nt.gz").write_bytes(gzip.compress(TRIPLE.encode()))
     Path("facts/good.nt").write_text("<http://x/a> <http://x/p> <http://x/b> .\n")
     m = evermat.Program.parse('.decl t(s:term, p:term, o:term)\n.output t(filename="s.parquet")').materialise(
-        {"t": [("<a>", "<b>", "<c>")]}
+        {"t": [("<x:a>", "<x:b>", "<x:c>")]}
     )
     m.write_outputs("outside")
     Path("facts/link.nt").symlink_to("../outside/s.nt")

@@ -54,13 +54,13 @@ def test_rules_of_the_schema_need_no_triples() -> None:
     assert not program.warnings
     assert "triple" not in program.relations
     assert all(name.startswith(("<", "rl_")) for name in program.relations)
-    a, b, c, p, cell = "<a>", "<b>", "<c>", "<p>", "_:cell"
+    a, b, c, p, cell = "<x:a>", "<x:b>", "<x:c>", "<x:p>", "_:cell"
     m = program.materialise(
         {
             rdfs("subClassOf"): [(a, b)],
             rdfs("domain"): [(p, a)],
             owl("unionOf"): [(a, cell)],
-            rdf("first"): [(cell, c), ("_:other", "<d>")],
+            rdf("first"): [(cell, c), ("_:other", "<x:d>")],
         }
     )
     assert set(m[rdfs("subClassOf")]) == {(a, b), (c, a), (c, b)}
