@@ -61,7 +61,7 @@ def test_one_relation_by_two_names_is_an_error(engine: Engine) -> None:
     with pytest.raises(DataError) as found:
         m.update(insert={"ex:knows": [(A, C)], KNOWS: [(C, A)]})
     assert str(found.value) == (
-        f"error[E347]: `ex:knows` and `{KNOWS}` name the same relation\n"
+        f"error[E355]: `ex:knows` and `{KNOWS}` name the same relation\n"
         "  = note: facts of a relation are given once, by one of its names"
     )
     assert set(m["ex:knows"]) == {(A, B), (B, C)}

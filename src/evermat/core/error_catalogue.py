@@ -270,11 +270,6 @@ CHANGE_UNLABELLED = _kind(
     "`{path}` deletes triples of a blank node that has no label",
     "label the blank node as in the state, for example `_:b1`",
 )
-RELATION_TWICE = _kind(
-    347,
-    "`{first}` and `{second}` name the same relation",
-    "facts of a relation are given once, by one of its names",
-)
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
 ONTOLOGY_FORMAT = _kind(
     351,
@@ -286,6 +281,11 @@ BAD_CATALOG = _kind(
     353, "this is not a catalogue in XML: {why}", "a catalogue lists the locations of imported ontologies"
 )
 LEFT_OUT = _kind(354, "something malformed is left out: {why}", warning=True)
+RELATION_TWICE = _kind(
+    355,
+    "`{first}` and `{second}` name the same relation",
+    "facts of a relation are given once, by one of its names",
+)
 BAD_GRAPH = _kind(
     360, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
 )
