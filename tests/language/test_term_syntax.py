@@ -308,7 +308,7 @@ def test_zones_that_xml_schema_does_not_have() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, object(), [1], np.datetime64("2024-01-01"), rdflib.Literal("a"), evermat.iri("a:a")], ids=repr
+    "value", [None, {1: 2}, [1], np.datetime64("2024-01-01"), rdflib.Literal("a"), evermat.iri("a:a")], ids=repr
 )
 def test_values_without_a_datatype(value: object) -> None:
     with pytest.raises(TypeError, match="`value` is of type"):
