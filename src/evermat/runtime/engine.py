@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from evermat.algebra import Counters, Rules, Update, View
@@ -173,12 +173,14 @@ class Engine(Protocol):
         distributed: Whether the facts are in files of a cluster rather than in this process.
         run: What the materialisation took: rounds and rule instances.
         timer: What phases of it took.
+        sizes: With Spark, the size of the given facts by relation, and how it was found.
     """
 
     name: EngineName
     distributed: bool
     run: Run
     timer: PhaseTimer
+    sizes: Mapping[str, Any] = MappingProxyType({})
     state: BaseState[Any, Any, Any, Any]
     _algorithm: MaterialiseAlgorithm
 

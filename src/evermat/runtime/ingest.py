@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evermat.io import FileChanges, RdfOptions
 
-_SHOWN = 10  # errors of one relation that are reported
+ERRORS_SHOWN = 10  # of one relation
 _SAMPLED = 1000  # rows of a frame from which its size as a table is guessed
 _COPIES = 2  # of a frame: what becomes of it when it fits its relation
 
@@ -49,7 +49,7 @@ def encode_given(name: str, given: Any, program: Program, dictionary: Dictionary
     relation = relation_of(name, program)
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)
-    if _is_tabular(given):
+    if is_tabular(given):
         return _from_arrow(given, relation, dictionary)
     return encode_rows(checked_rows(_rows(given, name), relation), relation.types, dictionary)
 
@@ -61,7 +61,7 @@ def table_of(name: str, given: Any, program: Program) -> pa.Table:
     from evermat.io import arrow_schema, conform, nullary
 
     relation = relation_of(name, program)
-    if _is_tabular(given):
+    if is_tabular(given):
         return conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     rows = checked_rows(_rows(given, name), relation)
     if not relation.columns:
@@ -104,7 +104,8 @@ def relation_of(name: str, program: Program) -> Relation:
     return relation
 
 
-def _is_tabular(given: Any) -> bool:
+def is_tabular(given: Any) -> bool:
+    """Whether facts are in columns: Arrow, and whatever speaks its interface, or pandas."""
     return hasattr(given, "__arrow_c_stream__") or _is_pandas(given)
 
 
@@ -166,16 +167,19 @@ def _arrow_table(given: Any) -> pa.Table:
         return pa.table({"values": pa.chunked_array(given)})
 
 
-def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation) -> list[Row]:
-    """The rows, if each of them fits the relation; else raises a `DataError` with the first of those that do not."""
+def checked_rows(rows: Iterable[Sequence[Any]], relation: Relation, before: int = 0) -> list[Row]:
+    """The rows, if each of them fits the relation; else raises a `DataError` with the first of those that do not.
+
+    Rows are numbered from 1, after those that came `before`.
+    """
     found = [_row(row) for row in watched_each(rows)]
     if all(suits(row, relation) for row in watched_each(found)):
         return found
     problems = []
-    for number, row in enumerate(watched_each(found), 1):
+    for number, row in enumerate(watched_each(found), before + 1):
         if (problem := _misfit(row, number, relation)) is not None:
             problems.append(problem)
-            if len(problems) == _SHOWN:
+            if len(problems) == ERRORS_SHOWN:
                 break
     raise DataError(problems)
 

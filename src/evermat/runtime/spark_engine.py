@@ -21,6 +21,7 @@ from evermat.engine import Difference, DifferentValuesError, Run
 from evermat.language import Program, Query, Relation, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot, EngineUpdate
+from evermat.runtime.gather import arriving_tables, is_arriving
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
@@ -39,10 +40,12 @@ from evermat.spark import (
     evaluate,
     facts_of,
     frame_files,
+    is_part,
     load_files,
     move_state,
     saved_state,
     write_facts,
+    written_facts,
 )
 
 if TYPE_CHECKING:
@@ -338,11 +341,15 @@ def _written(name: str, given: Any, program: Program, scratch: Scratch) -> list[
     """Facts as users have them, in Arrow files."""
     if isinstance(given, Once):
         given = given.given
+    if is_part(given):
+        given = ConcatenatedFacts([given])
     if isinstance(given, ConcatenatedFacts):
         return given.written(scratch.folder(name))
     relation = relation_of(name, program)
     if is_dataframe(given):
         return list(frame_files(given, relation, scratch, f"the facts for `{name}`").files)
+    if is_arriving(given) and relation.columns:
+        return written_facts(arriving_tables(name, given, relation, program), scratch.folder(name))
     table = table_of(name, given, program)
     if not table.num_rows:
         return []

@@ -11,6 +11,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,7 @@ _NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
 _DRIVER_HELP = (
     "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
 )
+_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _SHOWN = 10  # errors of one frame that are reported
 # What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
 _viewed: dict[tuple[str, str], DataFrame] = {}
@@ -53,30 +55,74 @@ def is_dataframe(facts: object) -> bool:
     return isinstance(facts, getattr(module, "DataFrame", ()))
 
 
-def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
-    """Yields the rows of a DataFrame, which errors call `name`, as Arrow tables of the relation.
+def check_static(frame: DataFrame, name: str) -> None:
+    """Raises a `DataError` for a DataFrame of Structured Streaming, whose rows cannot be read as facts."""
+    if frame.isStreaming:
+        raise DataError(Problem(errors.STREAM_AS_FACTS, {"name": name}))
 
-    The frame is computed once, into the scratch folder; if the driver does not see the rows there, they come through its memory. Rows are
-    numbered in the order of its partitions, and errors are those of `conform` for one table of all rows. Columns and types are checked before
-    anything is computed; values are checked piece by piece, so pieces before an error are not facts yet.
+
+def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
+    """Yields the rows of a DataFrame, which errors call `name`, as Arrow tables of the relation; see `WrittenFrame`.
 
     Raises:
         DataError: it does not fit the relation.
     """
     if not relation.columns:
+        check_static(frame, name)
         yield nullary(present=not frame.isEmpty())
         return
-    schema = _arrow_schema(frame)
-    conform(schema.empty_table(), relation, name)
-    folder = scratch.folder(relation.name)
+    written = WrittenFrame.of(frame, relation, scratch, name)
     try:
-        files = _written(frame, folder / "rows")
-        if files is None:
-            yield conform(frame.toArrow(), relation, name)
-        else:
-            yield from _checked(_pieces(files, schema.names), relation, name)
+        yield from written.tables()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(written.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class WrittenFrame:
+    """The rows of a DataFrame, which errors call `name`, for a relation.
+
+    The frame was computed once, into the scratch folder; if the driver does not see the rows there, they come through its memory. Rows are
+    numbered in the order of its partitions, and errors are those of `conform` for one table of all rows. Columns and types are checked before
+    anything is computed; values are checked piece by piece, so pieces before an error are not facts yet.
+    """
+
+    frame: DataFrame
+    relation: Relation
+    name: str
+    names: tuple[str, ...]  # of the columns
+    folder: Path
+    files: list[Path] | None  # None if the driver does not see the rows
+
+    @classmethod
+    def of(cls, frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> WrittenFrame:
+        """Computes a frame with columns; raises a `DataError` if these do not fit."""
+        check_static(frame, name)
+        schema = _arrow_schema(frame)
+        conform(schema.empty_table(), relation, name)
+        folder = scratch.folder(relation.name)
+        try:
+            files = _written(frame, folder / "rows")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return cls(frame, relation, name, tuple(schema.names), folder, files)
+
+    @property
+    def rows(self) -> int:
+        """How many there are in the files."""
+        return sum(pq.read_metadata(file).num_rows for file in self.files or ())
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yields the rows as Arrow tables of the relation."""
+        if self.files is None:
+            yield conform(self.frame.toArrow(), self.relation, self.name)
+        else:
+            yield from checked_pieces(_pieces(self.files, list(self.names)), self.relation, self.name)
+
+    def again(self, frame: DataFrame) -> DataFrame:
+        """The rows as a DataFrame that reads the files instead of computing them once more."""
+        return frame.sparkSession.read.parquet(_uri(self.folder / "rows")).toDF(*self.names)
 
 
 def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> ArrowFileFacts:
@@ -85,6 +131,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
     Raises:
         DataError: it does not fit the relation; the row of a value that does not is unknown.
     """
+    check_static(frame, name)
     folder = scratch.folder(relation.name)
     if not relation.columns:
         facts = nullary(present=not frame.isEmpty())
@@ -150,6 +197,11 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     return files if seen == written.get["rows"] else None
 
 
+def _uri(path: Path) -> str:
+    """A path for Spark to read from, in which no character is special."""
+    return "file://" + _GLOB.sub(r"\\\1", str(path))
+
+
 def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
     """Yields the rows of the files under these names, and deletes each file that has been read."""
     for path in files:
@@ -159,7 +211,7 @@ def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
         path.unlink(missing_ok=True)
 
 
-def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
+def checked_pieces(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
     """Yields the pieces in the relation's form; after one that does not fit, the others are only checked for problems."""
     before = 0
     found: dict[str, Problem] = {}
