@@ -40,6 +40,7 @@ class Options:
     placement: Placement = "auto"
     scratch: Path | None = None
     buckets: int | None = None  # with Spark, how many parts facts are divided into
+    broadcast: int | None = None  # with Spark, how many facts of a relation each task may read whole
     progress: Progress | None = None
 
 
@@ -189,6 +190,7 @@ class _Placing:
             placement=options.placement,
             scratch=options.scratch,
             buckets=options.buckets,
+            broadcast=options.broadcast,
         )
 
 

@@ -194,4 +194,4 @@ class StratumPlacer:
     def _fits(self, stratum: StratumRules) -> bool:
         """Whether the graphs of closures may be in the driver."""
         read = {name for closure in stratum.closures for name in closure.reads}
-        return sum(map(self._state.materialised.count, read)) <= _EDGES
+        return sum(map(self._state.materialised.count, read)) <= self._state.cluster.budget.whole(_EDGES)

@@ -90,11 +90,12 @@ class SparkEngine(Engine):
         placement: Placement = "cluster",
         scratch: Path | None = None,
         buckets: int | None = None,
+        broadcast: int | None = None,
     ) -> Self:
         """An empty engine over the caller's session; jobs run in one of our own beside it. Driver and executors share `scratch`."""
         with ExitStack() as stack:
             folder = stack.enter_context(Scratch(scratch))
-            cluster = Cluster(session, folder, buckets or default_buckets(session))
+            cluster = Cluster(session, folder, buckets or default_buckets(session), broadcast=broadcast)
             stack.callback(cluster.close)
             state = State(program, run, cluster)
             return cls(state, run, timer, stack.pop_all(), algorithm, placement)
@@ -216,6 +217,8 @@ class SparkEngine(Engine):
         return {
             "schemes": {},
             "stored_bytes": self.state.nbytes,
+            "buckets": context.cluster.buckets,
+            "task_memory": context.cluster.budget.memory,
             "jobs": context.cluster.jobs,
             "sent_facts": context.sent,
             "sent_bytes": context.sent_bytes,
@@ -223,10 +226,16 @@ class SparkEngine(Engine):
 
 
 def restored_on_cluster(
-    version: SavedVersion, session: SparkSession, scratch: Path | None = None, buckets: int | None = None
+    version: SavedVersion,
+    session: SparkSession,
+    scratch: Path | None = None,
+    buckets: int | None = None,
+    broadcast: int | None = None,
 ) -> SparkEngine:
     """An engine with the facts of a saved version, on executors, which must see the state directory."""
-    engine = SparkEngine.start(version.program, session, Run(), PhaseTimer(), scratch=scratch, buckets=buckets)
+    engine = SparkEngine.start(
+        version.program, session, Run(), PhaseTimer(), scratch=scratch, buckets=buckets, broadcast=broadcast
+    )
     try:
         engine.restore(version)
     except BaseException:

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from evermat.spark.engine import saved_state
     from evermat.spark.engine.connected_components import close_by_stars
     from evermat.spark.engine.fact_sets import FactSet, View
-    from evermat.spark.engine.job_runner import Cluster, default_buckets
+    from evermat.spark.engine.job_runner import Cluster
+    from evermat.spark.engine.resources import default_buckets
     from evermat.spark.engine.scan import facts_of
     from evermat.spark.engine.snapshot import Snapshot, evaluate
     from evermat.spark.engine.state import State, StratumRules
