@@ -245,8 +245,13 @@ class Engine(Protocol):
     def snapshot(self) -> EngineSnapshot:
         """The version that was committed last; any thread may ask for it at any time."""
 
-    def dataframe(self, reading: Any, relation: Relation, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
-        """The facts of a relation in a snapshot of this engine, as a DataFrame of the caller's session."""
+    def dataframe(
+        self, reading: Any, relation: Relation, spark: SparkSession, *, expanded: bool = True, kept: object = None
+    ) -> DataFrame:
+        """The facts of a relation in a snapshot of this engine, as a DataFrame of the caller's session, which keeps an object if it reads files."""
+
+    def release_frames(self) -> None:
+        """Releases what DataFrames have kept that do not exist any more."""
 
     def close(self) -> None:
         """Releases files of the facts, if there are any."""

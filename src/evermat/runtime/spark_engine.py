@@ -148,10 +148,13 @@ class SparkEngine(Engine):
         return Snapshot(self.state.version)
 
     def dataframe(
-        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True
+        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True, kept: object = None
     ) -> DataFrame:
         """Nothing comes to the driver."""
-        return reading.dataframe(relation.name, spark, expanded=expanded)
+        return reading.dataframe(relation.name, spark, expanded=expanded, kept=kept)
+
+    def release_frames(self) -> None:
+        self.state.cluster.frame_pins.release(collect=True)
 
     def close(self) -> None:
         self._resources.close()

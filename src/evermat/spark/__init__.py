@@ -18,7 +18,17 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.spark.closure_dataframe import expanded_frame
-    from evermat.spark.dataframes import checked_pieces, create_views, frame_files, frame_tables, is_dataframe, to_frame
+    from evermat.spark.dataframes import (
+        checked_pieces,
+        create_views,
+        drop_view,
+        end_view,
+        frame_files,
+        frame_tables,
+        is_dataframe,
+        replace_view,
+        to_frame,
+    )
     from evermat.spark.engine import saved_state
     from evermat.spark.engine.connected_components import close_by_stars
     from evermat.spark.engine.fact_sets import FactSet, View

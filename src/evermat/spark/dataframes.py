@@ -30,9 +30,10 @@ from evermat.spark.jobs import essential, is_connect
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
+_MOST_NUMBERS = 1 << 31  # that Spark counts in a second or two
 _SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
 _NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
@@ -311,14 +312,62 @@ def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFr
     return reduce(lambda one, other: one.union(other), frames)
 
 
+def numbers_of_tasks(spark: SparkSession, tasks: int, rows: int, per_number: float = 0.5) -> DataFrame:
+    """A number for each task, of which Spark believes that they become so many rows.
+
+    Spark estimates the rows of a function by its input rows, and would broadcast billions of facts for a join. Hence the numbers are
+    filtered from a larger range, of which Spark does not know how many are left: as many as there are rows, divided by `per_number`.
+    """
+    size = max(1, int(min(rows / per_number, _MOST_NUMBERS) / tasks))
+    return spark.range(0, tasks * size, 1, tasks).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
+
+
+def from_files(
+    spark: SparkSession, relation: Relation, added: Sequence[str], removed: Sequence[str] = ()
+) -> DataFrame | None:
+    """The facts in Parquet files, without those in others, as a DataFrame that Spark itself reads: only what a query needs, and of true size.
+
+    None if Spark cannot read such files: of floats they have the bits.
+    """
+    if not relation.columns or any(type_ is Type.FLOAT for type_ in relation.types):
+        return None
+    facts = _scanned(spark, relation, added)
+    if removed:
+        gone = _scanned(spark, relation, removed)
+        same = reduce(lambda one, other: one & other, [facts[name] == gone[name] for name in facts.columns])
+        facts = facts.join(gone, same, "left_anti")
+    return facts.select(
+        *(
+            _as_unsigned(facts[name]).alias(column.name)
+            if column.type is Type.UNSIGNED
+            else facts[name].alias(column.name)
+            for name, column in zip(facts.columns, relation.columns, strict=True)
+        )
+    )
+
+
+def _as_unsigned(bits: Column) -> Column:
+    from pyspark.sql.functions import lit, when  # noqa: PLC0415
+
+    number = bits.cast("decimal(20,0)")
+    return when(bits >= 0, number).otherwise((number + lit(str(2**64)).cast("decimal(20,0)")).cast("decimal(20,0)"))
+
+
+def _scanned(spark: SparkSession, relation: Relation, files: Sequence[str]) -> DataFrame:
+    text = (Type.SYMBOL, Type.TERM)
+    schema = ", ".join(f"c{i} {'string' if type_ in text else 'bigint'}" for i, type_ in enumerate(relation.types))
+    return spark.read.schema(schema).parquet(*(_uri(Path(file)) for file in files))
+
+
 def from_tasks(
     spark: SparkSession,
     relation: Relation,
     reader: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     tasks: int,
+    rows: int,
 ) -> DataFrame:
-    """The facts of a relation as a DataFrame whose tasks produce them: task i gets the number i."""
-    numbers = spark.range(0, tasks, 1, tasks)
+    """The facts of a relation as a DataFrame whose tasks produce so many rows, about: task i gets the number i."""
+    numbers = numbers_of_tasks(spark, tasks, rows)
     if not relation.columns:
         return numbers.mapInArrow(reader, "present boolean").select()
     return numbers.mapInArrow(reader, _empty(spark, relation).schema)
@@ -348,9 +397,32 @@ def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str,
             number += 1
             name = f"{prefix}{relation}_{number}"
         taken.add(name.lower())
-        quoted = "`" + name.replace("`", "``") + "`"
-        frame.createOrReplaceTempView(quoted)
-        if is_connect(frame.sparkSession):
-            _viewed[frame.sparkSession.session_id, name.lower()] = frame
-        views[relation] = name if _PLAIN_NAME.fullmatch(name) else quoted
+        views[relation] = name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+        replace_view(frame, views[relation])
     return views
+
+
+def replace_view(frame: DataFrame, view: str) -> None:
+    """Creates or replaces a temporary view; its name is as in SQL."""
+    frame.createOrReplaceTempView(view if view.startswith("`") else f"`{view}`")
+    if is_connect(frame.sparkSession):
+        _viewed[frame.sparkSession.session_id, view.strip("`").lower()] = frame
+
+
+def end_view(spark: SparkSession, view: str, why: str) -> None:
+    """Has a temporary view raise an error whenever it is read; one that does not exist any more stays away."""
+    from pyspark.sql.functions import lit, raise_error  # noqa: PLC0415
+
+    if not spark.catalog.tableExists(view):
+        return
+    fields = spark.table(view).schema.fields
+    refused = spark.range(1).select(*(raise_error(lit(why)).cast(field.dataType).alias(field.name) for field in fields))
+    # A count needs no column, but this filter.
+    replace_view(refused.where(raise_error(lit(why)).cast("boolean")), view)
+
+
+def drop_view(spark: SparkSession, view: str) -> None:
+    """Removes a temporary view."""
+    spark.catalog.dropTempView(view.strip("`").replace("``", "`"))
+    if is_connect(spark):
+        _viewed.pop((spark.session_id, view.strip("`").lower()), None)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from evermat.columns import Batch, Dictionary
 from evermat.core import Problem, Process, ResourceError, allow_pandas, check_stop, this_process
 from evermat.core import error_catalogue as errors
-from evermat.spark.engine.frame_pins import FramePins
+from evermat.spark.engine.frame_pins import FramePins, release_all
 from evermat.spark.engine.resources import TaskBudget, task_memory
 from evermat.spark.engine.tasks import merge
 from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GroupTask, InputFile, LoadTask
@@ -119,6 +119,7 @@ class Cluster:
         self._failed: set[Path] = set()  # folders of failed jobs, whose cancelled tasks may have run on for a while
         self.folder = scratch.folder("facts")
         self.frame_pins = FramePins()
+        release_all()
 
     def _own_session(self, spark: SparkSession) -> SparkSession:
         allow_pandas()
