@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from evermat.runtime.saved_version import SavedVersion
 
+_ROUNDS = 3
 MOST_READ = 1 << 24  # bytes of symbols that were read, and are kept until the next update
 
 
@@ -154,7 +155,8 @@ class SparkEngine(Engine):
         return reading.dataframe(relation.name, spark, expanded=expanded, kept=kept)
 
     def release_frames(self) -> None:
-        self.state.cluster.frame_pins.release(collect=True)
+        for _ in range(_ROUNDS):  # what a DataFrame leaves behind in Spark is sometimes found only then
+            self.state.cluster.frame_pins.release(collect=True)
 
     def close(self) -> None:
         self._resources.close()
