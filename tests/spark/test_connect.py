@@ -150,7 +150,7 @@ def test_over_connect(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "all is well", done.stdout + done.stderr[-4000:]
