@@ -174,6 +174,10 @@ def test_what_needs_spark(tmp_path: Path) -> None:
     for name, call in (
         ("place", lambda: PROGRAM.materialise(place="cluster")),
         ("scratch", lambda: PROGRAM.materialise(scratch=tmp_path)),
+        ("buckets", lambda: PROGRAM.materialise(buckets=4)),
+        ("broadcast", lambda: PROGRAM.materialise(broadcast=4)),
+        ("buckets", lambda: evermat.open(tmp_path / "state", buckets=4)),
+        ("broadcast", lambda: evermat.open(tmp_path / "state", broadcast=4)),
         ("scratch", lambda: evermat.open(tmp_path / "state", scratch=tmp_path)),
     ):
         with pytest.raises(evermat.ArgumentError) as error:

@@ -25,7 +25,13 @@ REFUSED = [
     *[
         (command, options, SPARK)
         for command in ("run", "update", "stream")
-        for options in (["--master", "spark://nowhere:1"], ["--conf", "a=b"], ["--scratch", "/nonexistent"])
+        for options in (
+            ["--master", "spark://nowhere:1"],
+            ["--conf", "a=b"],
+            ["--scratch", "/nonexistent"],
+            ["--buckets", "4"],
+            ["--broadcast", "9"],
+        )
     ],
     ("run", ["--place", "cluster"], SPARK),
     ("run", ["--place", "auto"], SPARK),

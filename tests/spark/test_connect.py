@@ -23,8 +23,9 @@ from evermat.core.errors import DataError
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
 from evermat.spark import dataframes as frames
-from evermat.spark.dataframes import create_views, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.dataframes import create_views, drop_view, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
 from evermat.spark.scratch import Scratch
+from tests.support.released import is_emptied
 
 place = Path(sys.argv[1])
 settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.artifact.isolation.enabled": "false"}
@@ -84,15 +85,40 @@ try:
             assert set(m.query("p(1, x)")) == {(2,), (3,)}
             if where == "pivot":
                 continue
-            derived, views = m["p"].to_spark(spark).where("x = 1"), m.create_views(spark, "before_")
+            derived = m["p"].to_spark(spark).where("x = 1")
+            with m.snapshot() as fixed:
+                views = fixed.create_views(spark, "before_")
+            current = m.create_views(spark, "now_")
+            plan = derived._explain_string(mode="cost")
+            assert "PushedFilters: [IsNotNull(c0), EqualTo(c0,1)]" in plan and "sizeInBytes=0" not in plan, plan
             change = m.update(insert={"e": spark.sql("select 3 x, 4 y")}, delete={"e": [(1, 2)]}, algorithm="dred-c")
             assert derived.count() == 2 and spark.table(views["p"]).count() == 3
             assert set(change.inserted["p"]) == {(2, 4), (3, 4)} and set(change.deleted["p"]) == {(1, 2), (1, 3)}
             assert set(m["far"]) == set() and (2, 4) in m["p"] and (1, 2) not in m["p"]
             assert {tuple(row) for row in m["p"].to_spark(spark).collect()} == {(2, 3), (2, 4), (3, 4)}
-            m.create_views(spark)
-            assert spark.sql("select count(*) from p").collect()[0][0] == 3
-        assert list(scratch.iterdir()) == []
+            assert {tuple(row) for row in spark.table(current["p"]).collect()} == {(2, 3), (2, 4), (3, 4)}
+        if where == "pivot":
+            assert is_emptied(scratch)
+            continue
+        assert derived.count() == 2  # its files are kept
+        try:
+            spark.table(current["p"]).count()
+            raise AssertionError
+        except Exception as error:
+            assert "the materialisation of this view is closed" in str(error), error
+        for view in views.values():
+            drop_view(spark, view)
+        del derived, fixed
+        assert is_emptied(scratch)
+    from evermat.runtime import placement
+    placement.available_bytes = lambda: int(100 * 64 / 0.7)
+    program = evermat.Program.parse(".decl e(x:number, y:number) .decl p(x:number) p(x) :- e(x, _).")
+    given = {"e": spark.range(300).selectExpr("id x", "id y")}
+    with program.materialise(given, engine=spark, scratch=scratch, buckets=3) as m:
+        assert m.on_cluster and len(m["p"]) == 300 and m.stats["buckets"] == 3, m.stats
+    assert is_emptied(scratch)
+    from evermat.spark.engine.resources import default_buckets, task_memory
+    assert (default_buckets(spark), task_memory(spark)) == (4, None)
     program = evermat.Program.parse(text)
     (place / "e.facts").write_text("1\\t2\\n2\\n")
     try:
@@ -124,7 +150,7 @@ def test_over_connect(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "all is well", done.stdout + done.stderr[-4000:]

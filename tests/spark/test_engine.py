@@ -10,6 +10,7 @@ import pytest
 
 import evermat
 from evermat.testing import state_of
+from tests.support.released import is_emptied
 
 pytestmark = pytest.mark.spark
 
@@ -46,7 +47,7 @@ def test_rounds(spark: Any, tmp_path: Path) -> None:
         assert {tuple(row) for row in m["total"].to_spark(spark).collect()} == set(expected["total"])
         assert m["any_closed"].to_spark(spark).count() == 1
         assert [file for file in tmp_path.rglob("*.parquet")]
-    assert not list(tmp_path.iterdir())
+    assert is_emptied(tmp_path)
 
 
 def test_pivots_and_an_update(spark: Any, tmp_path: Path) -> None:

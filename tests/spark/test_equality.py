@@ -24,6 +24,7 @@ from tests.support.equality import naive
 from tests.support.equality.checks import ALGORITHMS, assert_changed, assert_right, assert_same
 from tests.support.equality.programs import Sample, applied, random_query, random_sample, random_update
 from tests.support.in_process import InProcessCluster, assert_files_right, materialise_in_process
+from tests.support.released import is_emptied
 from tests.support.states import QUICK
 from tests.support.updates import facts_of
 
@@ -285,4 +286,4 @@ def test_with_spark(spark: Any, tmp_path: Path) -> None:
         change = m.update(insert={KNOWS: [(D, B)]})
         assert set(change.inserted[KNOWS]) == {(D, A), (D, B)}
         assert set(m.query("e:known(x), x != e:c")) == {(A,), (B,)}
-    assert list(tmp_path.iterdir()) == []
+    assert is_emptied(tmp_path)

@@ -30,6 +30,7 @@ from evermat.testing import engine_of, state_of
 from tests.support.equality import naive
 from tests.support.equality.programs import applied, random_sample, random_update
 from tests.support.in_process import InProcessCluster, assert_files_right, materialise_in_process, narrow
+from tests.support.released import is_emptied
 
 pytestmark = pytest.mark.spark
 
@@ -288,7 +289,8 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
 
     with program.materialise({"edge": EDGES}, engine=spark, place="cluster", scratch=tmp_path) as m:
         grouped = m["path"].to_spark(spark).groupBy("x").count()  # nothing here refers to the DataFrame of all facts
-        views = m.create_views(spark, "before ")
+        with m.snapshot() as fixed:
+            views = fixed.create_views(spark, "before ")
         rows = iter(m["path"])
         some = next(rows)
         with monkeypatch.context() as patch:
@@ -307,7 +309,7 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
         assert content(held, visible(m))["path", "all", True] == ALL
         assert {tuple(row) for row in grouped.collect()} == {("a", 2), ("b", 2), ("c", 1)}
         assert spark.table(views["path"]).count() == 5
-        del held, rows, grouped
+        del held, rows, grouped, fixed
         for view in views.values():
             spark.catalog.dropTempView(view.strip("`"))
         until = time.monotonic() + PATIENCE
@@ -316,7 +318,7 @@ def test_readers_beside_an_update(spark: Any, tmp_path: Path, monkeypatch: pytes
             spark._jvm.System.gc()
             state_of(m).cluster.frame_pins.release()
         assert files_of(m) == current_files(m)
-    assert not list(tmp_path.iterdir())
+    assert is_emptied(tmp_path)
 
 
 def test_queries_at_once(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

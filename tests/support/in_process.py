@@ -51,6 +51,8 @@ MOST_IN_A_BATCH = 8  # packets that a task is given at once
 class InProcessCluster(Cluster):
     """Runs jobs in this process. Whoever may stop them is asked before every task."""
 
+    memory: int | None = None  # of a task
+
     def __init__(
         self,
         rng: Random,
@@ -58,13 +60,17 @@ class InProcessCluster(Cluster):
         buckets: int,
         check: Callable[[], None] = lambda: None,
         progress: Callable[[str], None] | None = None,
+        broadcast: int | None = None,
     ) -> None:
         self.rng = rng
         nothing: Any = None  # in the place of the session
-        super().__init__(nothing, scratch, buckets, check, progress)
+        super().__init__(nothing, scratch, buckets, check, progress, broadcast)
 
     def _own_session(self, spark: Any) -> Any:
         return spark
+
+    def _task_memory(self, spark: Any) -> int | None:
+        return self.memory
 
     def close(self) -> None:
         """There is no session."""
@@ -172,7 +178,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             (fact_sets, "_MOST_FILES", 2),  # files are put together all the time
             (derive, "_FLUSH", few),  # a task sends the same head more than once
             (worker, "_PACKED", few),
-            (merge, "_AT_ONCE", 500 * few),  # a bucket is merged part by part
+            (merge, "AT_ONCE", 500 * few),  # a bucket is merged part by part
             (serialization, "_READ_ROWS", few),
             (transfer, "_ROWS", few),
             (pivot_fixpoint, "_WRITTEN", few),
@@ -185,6 +191,8 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             assert hasattr(module, name)
             if rng.random() < 0.4:
                 patch.setattr(module, name, value)
+        if rng.random() < 0.2:
+            patch.setattr(InProcessCluster, "memory", 1 << 14)  # tasks work piece by piece
         fitting = rng.choice([0, 2 * few, 10 * few])  # facts that may be in the driver, for `auto`
         memory = int(fitting * placement._BYTES_PER_FACT / placement._MEMORY_SHARE) + 1
         patch.setattr(placement, "available_bytes", lambda: memory)

@@ -71,6 +71,9 @@ class Materialisation(Readable):
     def _pin(self) -> Pin:
         return self._versions.pin()
 
+    def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
+        return self._versions.views.create(self._pin(), spark, prefix)
+
     # --- updates ---------------------------------------------------------------------------------------------
     @documented
     def update(

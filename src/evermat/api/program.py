@@ -29,6 +29,7 @@ from evermat.core import (
     check_facts,
     check_function,
     check_type,
+    count_argument,
     did_you_mean,
     documented,
     path_arguments,
@@ -247,6 +248,8 @@ class Program:
         schemes: SchemePolicy = "auto",
         place: Placement = "auto",
         scratch: str | PathLike[str] | None = None,
+        buckets: int | None = None,
+        broadcast: int | None = None,
         progress: Callable[[str], None] | None = None,
         timer: PhaseTimer | None = None,
     ) -> Materialisation:
@@ -269,6 +272,8 @@ class Program:
             schemes: how to store relations. {schemes}.
             place: where to evaluate rules, with Spark only. {placement}.
             scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
+            buckets: with Spark only, how many parts facts on a cluster are divided into; by default twice as many as there are or will be cores.
+            broadcast: with Spark only, how many facts of one relation each task may read whole; larger ones are read in pieces.
             progress: called from time to time with a line about the progress.
             timer: gets the times of the phases, which `stats` reports.
 
@@ -292,7 +297,14 @@ class Program:
         check_type("timer", timer, (PhaseTimer, NoneType), "an `evermat.PhaseTimer`")
         for choices, name in ((KEPT_COUNTERS, counters), (SCHEME_POLICIES, schemes), (PLACEMENTS, place)):
             choices.check(name)
-        check_engine(engine, place=place != "auto", scratch=scratch is not None)
+        check_engine(
+            engine,
+            place=place != "auto",
+            scratch=scratch is not None,
+            buckets=buckets is not None,
+            broadcast=broadcast is not None,
+        )
+        check_cluster(place, buckets=buckets, broadcast=broadcast)
         options = Options(
             Limits.checked(limit_rounds, limit_facts, limit_seconds, memory),
             Counters[counters.upper()],
@@ -300,6 +312,8 @@ class Program:
             schemes,
             place,
             None if scratch is None else Path(scratch),
+            buckets,
+            broadcast,
             progress=progress,
         )
         paths, graphs = split_sources("rdf", rdf)
@@ -367,6 +381,14 @@ def _check_options(function: str, given: Mapping[str, object]) -> None:
         if name not in ProgramOptions.__annotations__:
             hint = did_you_mean(name, ProgramOptions.__annotations__)
             raise TypeError(f"{function}() has no argument `{name}`{hint and f': {hint}'}")
+
+
+def check_cluster(place: Placement, **counts: int | None) -> None:
+    """Refuses what says how to divide facts on a cluster, unless it is a number of at least 1, and facts may be there."""
+    for name, given in counts.items():
+        count_argument(name, given, 1)
+        if given is not None and place == "driver":
+            raise wrong_argument(f"`{name}` needs facts on a cluster: they stay in the driver with `place` driver")
 
 
 def check_engine(engine: object, **for_spark: bool) -> None:

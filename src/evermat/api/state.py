@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 from typing import TYPE_CHECKING, Literal
 
-from evermat.api.program import NO_SANDBOX, check_engine
+from evermat.api.program import NO_SANDBOX, check_cluster, check_engine
 from evermat.core import (
     check_type,
     integer_argument,
@@ -35,6 +35,8 @@ def open(  # noqa: A001
     keep: int | str | None = None,
     engine: Literal["memory"] | SparkSession = "memory",
     scratch: str | PathLike[str] | None = None,
+    buckets: int | None = None,
+    broadcast: int | None = None,
     sandbox: bool = False,
 ) -> Materialisation:
     """Opens a version of a state directory without deriving anything.
@@ -52,19 +54,22 @@ def open(  # noqa: A001
         engine: `memory`, or your own SparkSession. Its executors then hold the facts, and must see the state directory. If the state has
             relations with storage schemes, this process holds the facts with either engine.
         scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
+        buckets: with Spark only, how many parts facts are divided into; by default twice as many as there are or will be cores.
+        broadcast: with Spark only, how many facts of one relation each task may read whole; larger ones are read in pieces.
         sandbox: whether others made the state: it must have no links, and what its program and change files name is read and written only below
             the paths that calls name.
 
     Raises:
         StateError: the state or version does not exist or is damaged, or another writer has it.
         ResourceError: Spark failed, the scratch directory is full, or executors do not see the state directory.
-        ProgramError: there is no such engine, `keep` is neither a number nor an age, `scratch` was given without Spark, or `version` with `live`.
+        ProgramError: there is no such engine, `keep` is neither a number nor an age, `scratch`, `buckets` or `broadcast` was given without Spark, or `version` with `live`.
         TypeError: the engine is neither a name nor a SparkSession, or another argument is of another type.
     """
     from evermat.api.materialisation import Materialisation
     from evermat.runtime import open_state
 
-    check_engine(engine, scratch=scratch is not None)
+    check_engine(engine, scratch=scratch is not None, buckets=buckets is not None, broadcast=broadcast is not None)
+    check_cluster("auto", buckets=buckets, broadcast=broadcast)
     version = _version("version", version)
     if live and version is not None:
         raise wrong_argument("a `live` materialisation is always at the newest version: it has no `version`")
@@ -75,7 +80,16 @@ def open(  # noqa: A001
 
     def open_version(number: int | None = None, *, write: bool = False) -> Opened:
         with sandboxed(on=sandbox):
-            return open_state(folder, number, write=write, keep=keep, session=session, scratch=place)
+            return open_state(
+                folder,
+                number,
+                write=write,
+                keep=keep,
+                session=session,
+                scratch=place,
+                buckets=buckets,
+                broadcast=broadcast,
+            )
 
     opened, binding, stats = open_version(version, write=write)
     return Materialisation(opened, binding, stats, open_again=open_version, live=live, sandbox=sandbox)

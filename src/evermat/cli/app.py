@@ -93,6 +93,8 @@ def run(
     place: options.PlacementOption = "auto",
     conf: options.Conf = None,
     scratch: options.ScratchFolder = None,
+    buckets: options.Buckets = None,
+    broadcast: options.Broadcast = None,
     algorithm: options.RunAlgorithm = "auto",
     schemes: options.SchemesOption = "auto",
     rdf: Annotated[
@@ -138,7 +140,7 @@ def run(
         from evermat.cli.watchdog import limited
 
         saving = Saving.of(state, keep, keep=keep_positions, reset=reset_positions)
-        size, spark = _resources(engine, master, memory, conf, scratch)
+        size, spark = _resources(engine, master, memory, conf, scratch, buckets, broadcast)
         began = time.perf_counter()
         with limited(limit_seconds, size):
             checked = read_program(
@@ -213,6 +215,8 @@ def update(
     master: options.Master = None,
     conf: options.Conf = None,
     scratch: options.ScratchFolder = None,
+    buckets: options.Buckets = None,
+    broadcast: options.Broadcast = None,
     base: options.Base = None,
     skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
@@ -233,7 +237,7 @@ def update(
         from evermat.runtime import check_update_algorithm
 
         check_update_algorithm(algorithm)
-        size, spark = _resources(engine, master, memory, conf, scratch)
+        size, spark = _resources(engine, master, memory, conf, scratch, buckets, broadcast)
         limits = options.LimitOptions(limit_rounds, limit_facts, limit_seconds, size)
     update_state(
         state, changes, algorithm, limits, timer, changes_out, stats, spark, base, keep, skip_malformed=skip_malformed
@@ -266,6 +270,8 @@ def stream(
     master: options.Master = None,
     conf: options.Conf = None,
     scratch: options.ScratchFolder = None,
+    buckets: options.Buckets = None,
+    broadcast: options.Broadcast = None,
     base: options.Base = None,
     skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
@@ -290,7 +296,7 @@ def stream(
         from evermat.runtime import check_update_algorithm
 
         check_update_algorithm(algorithm)
-        size, spark = _resources(engine, master, memory, conf, scratch)
+        size, spark = _resources(engine, master, memory, conf, scratch, buckets, broadcast)
         following = Following(
             source,
             algorithm,
@@ -432,7 +438,13 @@ def migrate(state: options.StateFolder, sandbox: options.SandboxOption = False) 
 
 
 def _resources(
-    engine: EngineName, master: str | None, memory: str, conf: list[str] | None, scratch: Path | None
+    engine: EngineName,
+    master: str | None,
+    memory: str,
+    conf: list[str] | None,
+    scratch: Path | None,
+    buckets: int | None,
+    broadcast: int | None,
 ) -> tuple[int, SparkOptions | None]:
     """The memory that is left for this process, and how Spark is started, if it is."""
     size = options.parse_size(memory)
@@ -440,7 +452,7 @@ def _resources(
         return size, None
     from evermat.runtime import SparkOptions
 
-    spark = SparkOptions(master, size, options.parse_settings(conf or []), scratch)
+    spark = SparkOptions(master, size, options.parse_settings(conf or []), scratch, buckets, broadcast)
     return spark.process_memory, spark
 
 

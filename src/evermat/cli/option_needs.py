@@ -51,6 +51,8 @@ NEEDS = {
     "conf": SPARK,
     "scratch": SPARK,
     "place": SPARK,
+    "buckets": SPARK,
+    "broadcast": SPARK,
     "export_facts": Need("`--export`", _one_of("export")),
     "changes_format": Need("`--changes-out`", _one_of("changes_out")),
     "trivial": Need("`--ontology`, `--entailment` or `--equality`", _one_of("ontology", "entailment", "equality")),

@@ -75,6 +75,24 @@ ScratchFolder: TypeAlias = Annotated[
         metavar="DIR", help="With Spark only: directory for temporary files; on a cluster, one that all machines share."
     ),
 ]
+Buckets: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--buckets",
+        min=1,
+        metavar="N",
+        help="With Spark only: parts that facts on a cluster are divided into; default: twice the cores.",
+    ),
+]
+Broadcast: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--broadcast",
+        min=1,
+        metavar="N",
+        help="With Spark only: facts of one relation that each task may read whole; default: 16 million.",
+    ),
+]
 PlacementOption: TypeAlias = Annotated[
     Placement, typer.Option("--place", help=_help("With Spark only: where to evaluate rules.", PLACEMENTS))
 ]

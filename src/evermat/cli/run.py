@@ -107,7 +107,7 @@ def run_program(
         engine: str | SparkSession = "memory"
         if spark is not None:
             engine = stack.enter_context(started_spark(program.compiled.source.name, spark, timer, progress))
-            options["scratch"] = spark.scratch
+            options |= {"scratch": spark.scratch, "buckets": spark.buckets, "broadcast": spark.broadcast}
             be_patient()
         limiting.enter_context(limited(limits.limit_seconds, limits.memory, spent))
         m = program.materialise(

@@ -82,7 +82,15 @@ def opened_state(
             show = stack.enter_context(showing_progress())
             session = stack.enter_context(started_spark(str(state), spark, timer, show))
             with timer.during("read"):
-                opened = evermat.open(state, write=True, keep=keep, engine=session, scratch=spark.scratch)
+                opened = evermat.open(
+                    state,
+                    write=True,
+                    keep=keep,
+                    engine=session,
+                    scratch=spark.scratch,
+                    buckets=spark.buckets,
+                    broadcast=spark.broadcast,
+                )
         yield stack.enter_context(opened)
 
 

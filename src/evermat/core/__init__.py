@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     )
     from evermat.core.lazy import deferred, lazy_face
     from evermat.core.leftovers import forget_leftover, register_leftover, remove_leftovers
-    from evermat.core.memory import available_bytes, peak_bytes, resident_bytes
+    from evermat.core.memory import available_bytes, free_memory, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems, reported
     from evermat.core.process import Process, this_process
@@ -123,6 +123,7 @@ if TYPE_CHECKING:
         ask_for,
         awaited,
         check_stop,
+        current_watch,
         forget_notice,
         limit_error,
         noticed_at,

@@ -319,6 +319,9 @@ BOTH_SIGNS = _kind(
     "the rows of a batch have no order; a column `sequence` can say which of them comes last",
 )
 NO_SOURCE = _kind(393, "changes cannot be read from `{path}`: {why}", "the source of a stream is a folder")
+STREAM_AS_FACTS = _kind(
+    394, "{name} are a streaming DataFrame, which has no end", "start without them, and follow it: `m.follow(frame, …)`"
+)
 
 # --- 400-499: a limit was reached ---------------------------------------------------------------------------
 LIMIT_REACHED = _kind(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import sys
@@ -46,3 +47,10 @@ def available_bytes() -> int:
         if text.isdigit():
             total = min(total, int(text))
     return total
+
+
+def free_memory() -> None:
+    """Gives back to the system what is not used any more."""
+    gc.collect()
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()

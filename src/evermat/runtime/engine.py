@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from evermat.algebra import Counters, Rules, Update, View
@@ -173,12 +173,14 @@ class Engine(Protocol):
         distributed: Whether the facts are in files of a cluster rather than in this process.
         run: What the materialisation took: rounds and rule instances.
         timer: What phases of it took.
+        sizes: With Spark, the size of the given facts by relation, and how it was found.
     """
 
     name: EngineName
     distributed: bool
     run: Run
     timer: PhaseTimer
+    sizes: Mapping[str, Any] = MappingProxyType({})
     state: BaseState[Any, Any, Any, Any]
     _algorithm: MaterialiseAlgorithm
 
@@ -243,8 +245,13 @@ class Engine(Protocol):
     def snapshot(self) -> EngineSnapshot:
         """The version that was committed last; any thread may ask for it at any time."""
 
-    def dataframe(self, reading: Any, relation: Relation, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
-        """The facts of a relation in a snapshot of this engine, as a DataFrame of the caller's session."""
+    def dataframe(
+        self, reading: Any, relation: Relation, spark: SparkSession, *, expanded: bool = True, kept: object = None
+    ) -> DataFrame:
+        """The facts of a relation in a snapshot of this engine, as a DataFrame of the caller's session, which keeps an object if it reads files."""
+
+    def release_frames(self) -> None:
+        """Releases what DataFrames have kept that do not exist any more."""
 
     def close(self) -> None:
         """Releases files of the facts, if there are any."""

@@ -24,6 +24,8 @@ class SparkOptions:
     memory: int = 1 << 30  # bytes, for columns and the JVM's heap together
     conf: Mapping[str, str] = field(default_factory=dict)  # settings of Spark
     scratch: Path | None = None  # a directory for temporary files, which driver and executors share
+    buckets: int | None = None  # parts that facts on a cluster are divided into
+    broadcast: int | None = None  # facts of a relation that each task may read whole
 
     @property
     def process_memory(self) -> int:

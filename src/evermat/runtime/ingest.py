@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from evermat.io import FileChanges, RdfOptions
 
-_SHOWN = 10  # errors of one relation that are reported
+ERRORS_SHOWN = 10  # of one relation
 _SAMPLED = 1000  # rows of a frame from which its size as a table is guessed
 _COPIES = 2  # of a frame: what becomes of it when it fits its relation
 
@@ -57,7 +57,7 @@ def encode_given(
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)
     given = _as_rows_if_terms(given, relation)
-    if _is_tabular(given):
+    if is_tabular(given):
         return _from_arrow(given, relation, dictionary)
     return encode_rows(checked_rows(_rows(given, name), relation, stored), relation.types, dictionary)
 
@@ -70,7 +70,7 @@ def table_of(name: str, given: Any, program: Program, stored: Callable[[Row], bo
 
     relation = relation_of(name, program)
     given = _as_rows_if_terms(given, relation)
-    if _is_tabular(given):
+    if is_tabular(given):
         return conform(_arrow_table(given), relation, f"the facts for `{relation.name}`")
     rows = checked_rows(_rows(given, name), relation, stored)
     if not relation.columns:
@@ -109,7 +109,8 @@ def relation_of(name: str, program: Program) -> Relation:
     return relation_names(program)[name]
 
 
-def _is_tabular(given: Any) -> bool:
+def is_tabular(given: Any) -> bool:
+    """Whether facts are in columns: Arrow, and whatever speaks its interface, or pandas."""
     return hasattr(given, "__arrow_c_stream__") or _is_pandas(given)
 
 
@@ -188,11 +189,11 @@ def _arrow_table(given: Any) -> pa.Table:
 
 
 def checked_rows(
-    rows: Iterable[Sequence[Any]], relation: Relation, stored: Callable[[Row], bool] | None = None
+    rows: Iterable[Sequence[Any]], relation: Relation, stored: Callable[[Row], bool] | None = None, before: int = 0
 ) -> list[Row]:
     """The rows, terms in their one form, if each of them fits the relation; else raises a `DataError` with the first that do not.
 
-    Rows that are `stored` may have texts for terms that are none.
+    Rows that are `stored` may have texts for terms that are none. Rows are numbered from 1, after those that came `before`.
     """
     found = [_row(row, relation.arity) for row in watched_each(rows)]
     if Type.TERM not in relation.types:
@@ -202,11 +203,11 @@ def checked_rows(
         return held
     kept: list[Row] = []
     problems: list[Problem] = []
-    for number, row in enumerate(watched_each(found), 1):
+    for number, row in enumerate(watched_each(found), before + 1):
         fact = _fact(row, number, relation, stored)
         if not isinstance(fact, Problem):
             kept.append(fact)
-        elif len(problems) < _SHOWN:
+        elif len(problems) < ERRORS_SHOWN:
             problems.append(fact)
         else:
             break

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from evermat.spark import Scratch
+    from evermat.spark import Intake
 
 
 @dataclass(frozen=True)
@@ -98,35 +98,44 @@ class FactSources:
         facts = {name: ArrowTables(tables, locate if name in late_names else None) for name, tables in found.items()}
         return self._joined(facts, program)
 
+    def with_facts(self, facts: Mapping[str, Any]) -> FactSources:
+        """The same sources with other facts of the caller's."""
+        return replace(self, facts=facts)
+
     def read_on_spark(
         self,
         program: Program,
         session: SparkSession,
-        scratch: Scratch,
+        intake: Intake,
         progress: Callable[[str], None] | None,
-        *,
-        spread: bool,
     ) -> dict[str, Any]:
         """All facts by relation, read as a job of Spark; see `spark.read_inputs`."""
-        from evermat.spark import read_inputs
+        from evermat.spark import ConcatenatedFacts, is_part, read_inputs
 
         if not self.reads_files(program):
             return dict(self.facts)
         if self.inputs is None:
             program = replace(program, inputs=())
-        found = read_inputs(
+        found: dict[str, Any] = {**self.facts}
+        for name, read in read_inputs(
             session,
             program,
             self.inputs or "",
-            scratch,
+            intake.scratch,
             progress=progress,
-            spread=spread,
+            intake=intake,
             graphs=self.rdf,
             triples=self.triples,
-        )
-        return self._joined(found, program)
+        ).items():
+            given = self.facts.get(name, ConcatenatedFacts(()))
+            if isinstance(given, ConcatenatedFacts):
+                found[name] = ConcatenatedFacts([*read.parts, *given.parts])
+            else:
+                own = given if is_part(given) else ArrowTables([table_of(name, given, program)])
+                found[name] = read.with_part(own)
+        return found
 
-    def _joined(self, read: Mapping[str, Any], program: Program) -> dict[str, Any]:
+    def _joined(self, read: Mapping[str, ArrowTables], program: Program) -> dict[str, Any]:
         """The caller's facts and those that were read."""
         found = {**self.facts, **read}
         for name in self.facts.keys() & read.keys():

@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
-from evermat.core import Guard, MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy, watched
+from evermat.core import Guard, MaterialiseAlgorithm, PhaseTimer, Placement, SchemePolicy, free_memory, watched
 from evermat.engine import DifferentValuesError, Limits, Progress, Run
 from evermat.language import Program, Query, Row
 from evermat.runtime.constraints import explained, refuse_forbidden
 from evermat.runtime.engine import Engine
 from evermat.runtime.inputs import FactSources
-from evermat.runtime.memory_engine import MemoryEngine
+from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.query import answer_query
 from evermat.runtime.rows import decoded_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from evermat.runtime.spark_engine import SparkEngine
+    from evermat.spark import Intake
 
 _E = TypeVar("_E", bound=Engine)
 _NO_LIMITS = Limits()
@@ -37,6 +40,7 @@ class Options:
     placement: Placement = "auto"
     scratch: Path | None = None
     buckets: int | None = None  # with Spark, how many parts facts are divided into
+    broadcast: int | None = None  # with Spark, how many facts of a relation each task may read whole
     progress: Progress | None = None
 
 
@@ -95,48 +99,100 @@ def _on_spark(
     program: Program, sources: FactSources, options: Options, session: SparkSession, timer: PhaseTimer
 ) -> Engine:
     """In the driver as long as the facts fit; else on the cluster."""
-    from evermat.runtime.placement import count_given, driver_room
-    from evermat.runtime.spark_engine import SparkEngine
-    from evermat.spark import Scratch
+    from evermat.runtime.gather import gather
+    from evermat.runtime.placement import driver_room
+    from evermat.spark import Intake, Scratch
 
-    run, room = Run(options.limits, options.progress), driver_room(options.limits)
+    automatic = options.placement == "auto"
+    with Scratch(options.scratch) as scratch:
+        room = driver_room(options.limits) if automatic else None
+        intake = Intake(scratch, room, spread=options.placement in ("pivot", "cluster"))
+        with _reading(sources, program, timer):
+            facts = gather(program, sources, session, intake, options.progress)
+        placing = _Placing(program, session, options, timer, facts, intake)
+        engine = None
+        if options.placement == "driver":
+            engine = placing.in_driver()
+        elif automatic and intake.fits:
+            engine = placing.begun_in_driver()
+        engine = engine or placing.on_cluster()
+        engine.sizes = intake.stats()
+        return engine
 
-    def start() -> SparkEngine:
-        run.room = None
+
+class _Placing:
+    """Has facts, once they are read, lead to an engine with all consequences."""
+
+    def __init__(
+        self,
+        program: Program,
+        session: SparkSession,
+        options: Options,
+        timer: PhaseTimer,
+        facts: Mapping[str, Any],
+        intake: Intake,
+    ) -> None:
+        self._program, self._session, self._options, self._timer = program, session, options, timer
+        self._facts, self._intake = facts, intake
+
+    def in_driver(self) -> Engine:
+        """Whatever it takes."""
+        return self._derived(Run(self._options.limits, self._options.progress))[0]
+
+    def begun_in_driver(self) -> Engine | None:
+        """In the driver; what outgrows it goes on on the cluster. None if its memory did not suffice: the facts are as they were."""
+        from evermat.runtime.placement import DriverOutgrownError, DriverWatch, room_for_facts
+
+        watch = DriverWatch(self._options.limits)
+        try:
+            with watched(watch):
+                run = Run(self._options.limits, self._options.progress)
+                run.room = room = room_for_facts(self._intake)
+                engine, part = self._derived(run)
+        except (DriverOutgrownError, MemoryError):
+            pass  # with the exception goes what it refers to: all that was derived
+        else:
+            watch.end()
+            run.room = None
+            if part is None:
+                return engine
+            with _closed_on_error(self._started(run)) as target:
+                with self._timer.during("move"):
+                    waiting, done = target.take_over(engine, part), part.strata
+                del engine, part  # the driver's memory is free from here on
+                with self._timer.during("reason"), _explained(target):
+                    target.go_on(done, waiting, room or 0, self._options.counters)
+            return target
+        free_memory()
+        return None
+
+    def on_cluster(self) -> Engine:
+        with _closed_on_error(self._started(Run(self._options.limits, self._options.progress))) as target:
+            _fill(target, self._facts, self._options.counters)
+        return target
+
+    def _derived(self, run: Run) -> tuple[MemoryEngine, MaterialisedPart | None]:
+        options = self._options
+        engine = MemoryEngine.start(
+            self._program, run, self._timer, name="spark", algorithm=options.algorithm, schemes=options.schemes
+        )
+        return engine, _fill(engine, self._facts, options.counters)
+
+    def _started(self, run: Run) -> SparkEngine:
+        from evermat.runtime.spark_engine import SparkEngine
+
+        options = self._options
         return SparkEngine.start(
-            program,
-            session,
+            self._program,
+            self._session,
             run,
-            timer,
+            self._timer,
             algorithm=options.algorithm,
             placement=options.placement,
             scratch=options.scratch,
             buckets=options.buckets,
+            broadcast=options.broadcast,
         )
-
-    with Scratch(options.scratch) as scratch:
-        with _reading(sources, program, timer):
-            spread = options.placement in ("pivot", "cluster")
-            facts = sources.read_on_spark(program, session, scratch, options.progress, spread=spread)
-        if options.placement == "driver" or (options.placement == "auto" and count_given(facts) <= room):
-            run.room = room if options.placement == "auto" else None
-            engine = MemoryEngine.start(
-                program, run, timer, name="spark", algorithm=options.algorithm, schemes=options.schemes
-            )
-            part = _fill(engine, facts, options.counters)
-            if part is None:
-                run.room = None
-                return engine
-            with _closed_on_error(start()) as target:
-                with timer.during("move"):
-                    waiting, done = target.take_over(engine, part), part.strata
-                del engine, part  # the driver's memory is free from here on
-                with timer.during("reason"), _explained(target):
-                    target.go_on(done, waiting, room, options.counters)
-            return target
-        with _closed_on_error(start()) as target:
-            _fill(target, facts, options.counters)
-        return target
 
 
 @contextmanager

@@ -149,9 +149,10 @@ class MemoryEngine(Engine):
         return Snapshot(self.state.version(), self._scans)
 
     def dataframe(
-        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True
+        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True, kept: object = None
     ) -> DataFrame:
         """What is stored compactly here is expanded there, by tasks."""
+        del kept
         from evermat.runtime.relation import PinnedFacts
         from evermat.runtime.rows import arrow_table
         from evermat.spark import expanded_frame, to_frame
@@ -163,6 +164,9 @@ class MemoryEngine(Engine):
 
     def close(self) -> None:
         """There are no files."""
+
+    def release_frames(self) -> None:
+        """DataFrames have what they show."""
 
     # --- updates -------------------------------------------------------------------------------------------------------
     def revised(self, program: Program, run: Run) -> Self:

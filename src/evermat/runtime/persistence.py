@@ -288,6 +288,7 @@ def open_state(
     session: SparkSession | None = None,
     scratch: Path | None = None,
     buckets: int | None = None,
+    broadcast: int | None = None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
     """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version; see `api.open`.
 
@@ -296,8 +297,8 @@ def open_state(
     """
     kept = None if keep is None else Keep.of(keep)
     if write:
-        return _opened(Store.open_to_write(path), number, kept, session, scratch, buckets)
-    return read_again(path, lambda: _opened(open_reader(path), number, kept, session, scratch, buckets))
+        return _opened(Store.open_to_write(path), number, kept, session, scratch, buckets, broadcast)
+    return read_again(path, lambda: _opened(open_reader(path), number, kept, session, scratch, buckets, broadcast))
 
 
 def _opened(
@@ -307,6 +308,7 @@ def _opened(
     session: SparkSession | None,
     scratch: Path | None,
     buckets: int | None,
+    broadcast: int | None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
     """The engine and its binding, which gets the store."""
     try:
@@ -321,7 +323,7 @@ def _opened(
         else:
             from evermat.runtime.spark_engine import restored_on_cluster
 
-            engine = restored_on_cluster(version, session, scratch, buckets)
+            engine = restored_on_cluster(version, session, scratch, buckets, broadcast)
         return engine, StateBinding(store, version.number, engine.counters, keep), version.stats
     except BaseException:
         store.close()

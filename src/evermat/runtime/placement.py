@@ -13,19 +13,28 @@ and evaluation continues with the facts of its last round.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from operator import length_hint
-from typing import Any, TypeAlias
+import time
+from typing import TypeAlias
 
 from evermat.algebra import Counters
-from evermat.core import MaterialiseAlgorithm, Placement, available_bytes
+from evermat.core import (
+    LOOK_EVERY,
+    LimitError,
+    MaterialiseAlgorithm,
+    Placement,
+    available_bytes,
+    current_watch,
+    limit_error,
+    resident_bytes,
+)
 from evermat.engine import Limits, Run
 from evermat.language import Stratum
 from evermat.plan import pivots
 from evermat.reasoning import MODULAR, algorithm_for, begin_stratum, materialise_stratum, saturate, saturate_modules
 from evermat.spark import (
-    ConcatenatedFacts,
     FactSet,
+    Intake,
+    Room,
     State,
     StratumRules,
     View,
@@ -39,6 +48,7 @@ CLOSURE, STARS = "closure", "stars"
 
 _BYTES_PER_FACT = 64  # of memory that a fact in the driver may take, with indexes and temporary structures
 _MEMORY_SHARE = 0.7  # of the memory that may be used
+_SOFT_SHARE = 0.9  # of a limit, at which the driver gives up
 
 _EDGES = 20_000_000  # of closures, that may be in the driver
 
@@ -46,14 +56,58 @@ Placed: TypeAlias = tuple[str, str]
 """Where a stratum was computed, and why there."""
 
 
-def driver_room(limits: Limits) -> int:
-    """How many facts may be in the driver."""
-    return int((limits.memory or available_bytes()) * _MEMORY_SHARE / _BYTES_PER_FACT)
+def driver_room(limits: Limits) -> Room:
+    """What the driver has room for: of a limit, what this process does not use already."""
+    free = available_bytes() if limits.memory is None else max(limits.memory - resident_bytes(), 0)
+    return Room(int(free * _MEMORY_SHARE), _BYTES_PER_FACT)
 
 
-def count_given(facts: Mapping[str, Any]) -> int:
-    """How many facts are given, as far as that is known without counting: not of a DataFrame or a generator."""
-    return sum(one.rows if isinstance(one, ConcatenatedFacts) else length_hint(one) for one in facts.values())
+def room_for_facts(intake: Intake) -> int | None:
+    """How many facts the driver may hold in all, beside what given facts need beyond the usual."""
+    usual = sum(size.facts for size in intake.sizes.values()) * _BYTES_PER_FACT
+    return intake.room.facts_beside(max(intake.taken - usual, 0))
+
+
+class DriverOutgrownError(LimitError):
+    """What the driver does for `auto` would soon need more memory than it may use."""
+
+
+class DriverWatch:
+    """Stops the driver before the limit of memory: then the cluster can begin with the same facts.
+
+    Also what estimates have missed is noticed so: indexes, and values that are larger than usual.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._outer = current_watch()
+        self._most = None if limits.memory is None else int(limits.memory * _SOFT_SHARE)
+        self._next_look = 0.0
+
+    def look(self) -> None:
+        if self._outer is not None:
+            self._outer.look()
+        if self._most is not None and (now := time.monotonic()) >= self._next_look:
+            self._next_look = now + LOOK_EVERY
+            self._check(self._most, 0)
+
+    def ask(self, size: int) -> None:
+        if self._most is not None:
+            self._check(self._most, size)
+        if self._outer is not None:
+            self._outer.ask(size)
+
+    def passed(self, resident: int | None = None) -> LimitError | None:
+        """This is no limit of the user's."""
+        del resident
+        return None
+
+    def end(self) -> None:
+        """Watches no longer."""
+        self._most = None
+
+    def _check(self, most: int, size: int) -> None:
+        if resident_bytes() + size > most:
+            raise DriverOutgrownError(limit_error("bytes of memory", most).problems)
 
 
 class StratumPlacer:
@@ -140,4 +194,4 @@ class StratumPlacer:
     def _fits(self, stratum: StratumRules) -> bool:
         """Whether the graphs of closures may be in the driver."""
         read = {name for closure in stratum.closures for name in closure.reads}
-        return sum(map(self._state.materialised.count, read)) <= _EDGES
+        return sum(map(self._state.materialised.count, read)) <= self._state.cluster.budget.whole(_EDGES)

@@ -62,9 +62,14 @@ class Relation(Tabular):
         return Relation(self._name, self._pin, expanded=False)
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
-        """The facts as a DataFrame of the caller's SparkSession; tasks expand what is stored compactly, and read what is in files."""
+        """The facts of one version as a lazy DataFrame of the caller's SparkSession, of which Spark knows the size.
+
+        Tasks expand what is stored compactly. Of what is in files, they read the columns and, by pushed filters, the rows that a query needs;
+        the files exist as long as the DataFrame, also if the materialisation is updated or closed.
+        """
         pin = self._pin()
-        return pin.engine.dataframe(pin.reading, pin.relation(self._name), spark, expanded=self._expanded)
+        relation, lease = pin.relation(self._name), pin.published.lease
+        return pin.engine.dataframe(pin.reading, relation, spark, expanded=self._expanded, kept=lease)
 
     def __repr__(self) -> str:
         rows = self._rows()

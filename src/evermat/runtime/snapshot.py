@@ -275,14 +275,14 @@ class Readable(Mapping[str, Relation]):
         return written
 
     def create_views(self, spark: SparkSession, prefix: str = "") -> dict[str, str]:
-        """Makes every relation a temporary view for Spark SQL, all as they are now; returns the names of the views by relation.
+        """Makes every relation a temporary view for Spark SQL; returns the names of the views by relation.
 
-        A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL.
+        A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL. Views of a materialisation show
+        its newest version, until it is closed: each update makes those of changed relations again. Views of a snapshot never change.
         """
-        from evermat.spark import create_views
+        from evermat.runtime.views import make_views
 
-        pin = self._pin()
-        return create_views({name: Relation(name, lambda: pin).to_spark(spark) for name in pin.names()}, prefix)
+        return make_views(self._pin(), spark, prefix)
 
     # --- figures -----------------------------------------------------------------------------------------------
     @property

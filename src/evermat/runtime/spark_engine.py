@@ -22,6 +22,7 @@ from evermat.engine import Difference, DifferentValuesError, Run
 from evermat.language import Program, Query, Relation, Row, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot, EngineUpdate
+from evermat.runtime.gather import arriving_tables, is_arriving
 from evermat.runtime.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
@@ -41,10 +42,12 @@ from evermat.spark import (
     facts_of,
     frame_files,
     holds,
+    is_part,
     load_files,
     move_state,
     saved_state,
     write_facts,
+    written_facts,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 
     from evermat.runtime.saved_version import SavedVersion
 
+_ROUNDS = 3
 MOST_READ = 1 << 24  # bytes of symbols that were read, and are kept until the next update
 
 
@@ -89,11 +93,12 @@ class SparkEngine(Engine):
         placement: Placement = "cluster",
         scratch: Path | None = None,
         buckets: int | None = None,
+        broadcast: int | None = None,
     ) -> Self:
         """An empty engine over the caller's session; jobs run in one of our own beside it. Driver and executors share `scratch`."""
         with ExitStack() as stack:
             folder = stack.enter_context(Scratch(scratch))
-            cluster = Cluster(session, folder, buckets or default_buckets(session))
+            cluster = Cluster(session, folder, buckets or default_buckets(session), broadcast=broadcast)
             stack.callback(cluster.close)
             state = State(program, run, cluster)
             return cls(state, run, timer, stack.pop_all(), algorithm, placement)
@@ -146,10 +151,14 @@ class SparkEngine(Engine):
         return Snapshot(self.state.version)
 
     def dataframe(
-        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True
+        self, reading: Snapshot, relation: Relation, spark: SparkSession, *, expanded: bool = True, kept: object = None
     ) -> DataFrame:
         """Nothing comes to the driver."""
-        return reading.dataframe(relation.name, spark, expanded=expanded)
+        return reading.dataframe(relation.name, spark, expanded=expanded, kept=kept)
+
+    def release_frames(self) -> None:
+        for _ in range(_ROUNDS):  # what a DataFrame leaves behind in Spark is sometimes found only then
+            self.state.cluster.frame_pins.release(collect=True)
 
     def close(self) -> None:
         self._resources.close()
@@ -215,6 +224,8 @@ class SparkEngine(Engine):
         return {
             "schemes": {},
             "stored_bytes": self.state.nbytes,
+            "buckets": context.cluster.buckets,
+            "task_memory": context.cluster.budget.memory,
             "jobs": context.cluster.jobs,
             "sent_facts": context.sent,
             "sent_bytes": context.sent_bytes,
@@ -222,10 +233,16 @@ class SparkEngine(Engine):
 
 
 def restored_on_cluster(
-    version: SavedVersion, session: SparkSession, scratch: Path | None = None, buckets: int | None = None
+    version: SavedVersion,
+    session: SparkSession,
+    scratch: Path | None = None,
+    buckets: int | None = None,
+    broadcast: int | None = None,
 ) -> SparkEngine:
     """An engine with the facts of a saved version, on executors, which must see the state directory."""
-    engine = SparkEngine.start(version.program, session, Run(), PhaseTimer(), scratch=scratch, buckets=buckets)
+    engine = SparkEngine.start(
+        version.program, session, Run(), PhaseTimer(), scratch=scratch, buckets=buckets, broadcast=broadcast
+    )
     try:
         engine.restore(version)
     except BaseException:
@@ -349,11 +366,15 @@ def _written(
     """Facts as users have them, in Arrow files; see `encode_given` for those that are `stored`."""
     if isinstance(given, Once):
         given = given.given
+    if is_part(given):
+        given = ConcatenatedFacts([given])
     if isinstance(given, ConcatenatedFacts):
         return given.written(scratch.folder(name))
     relation = relation_of(name, program)
     if is_dataframe(given):
         return list(frame_files(given, relation, scratch, f"the facts for `{name}`").files)
+    if is_arriving(given) and relation.columns:
+        return written_facts(arriving_tables(name, given, relation, program, stored), scratch.folder(name))
     table = table_of(name, given, program, stored)
     if not table.num_rows:
         return []

@@ -41,6 +41,7 @@ def materialisation_stats(pin: Pin) -> dict[str, Any]:
         "derivations": run.derivations,
         "undefined": sum(published.undefined.values()),
         "skipped": dict(published.skipped),
+        **({"sizes": {name: size for name, size in engine.sizes.items() if name in facts}} if engine.sizes else {}),
         **engine.figures(reading),
         "peak_rss_mb": round(peak_bytes() / 2**20, 1),
     }

@@ -22,6 +22,7 @@ from evermat.engine import Run
 from evermat.language import revise
 from evermat.runtime.pin import Lease, Pin, Published
 from evermat.runtime.statistics import materialisation_stats
+from evermat.runtime.views import CurrentViews
 from evermat.runtime.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class VersionedEngine:
         #: held while a reader pins, and while a commit changes facts in memory and what is published; reentrant for signal handlers
         self._latch = RLock()
         self._published: Published | None = _published(engine, binding, opened, skipped or {})
+        self.views = CurrentViews()
         # Of the writer:
         self._binding = binding
         self._passing: Passing | None = None  # what the last update has inserted last, because the next one deletes it
@@ -69,6 +71,9 @@ class VersionedEngine:
         self._process.check()
         if self._live and (binding := self._binding) is not None and not binding.seems_current():
             self._catch_up()
+        return self._newest()
+
+    def _newest(self) -> Pin:
         with self._latch:
             published = self._published
             if published is not None:
@@ -129,6 +134,8 @@ class VersionedEngine:
             if binding is not None:
                 binding.tidy(engine)
             self._reclaim(engine, change, run)
+            if self.views.exist:
+                self.views.renew(self._newest(), None if changed_rules is not None else changed_relations(change))
         return change, version
 
     @contextmanager
@@ -226,6 +233,8 @@ class VersionedEngine:
             engine, newer, stats = self._open_again()
             self._bind(newer, _published(engine, newer, stats, before.skipped))
             self._close_when_unread(before)
+        if self.views.exist:
+            self.views.renew(self._newest())
         return True
 
     @contextmanager
@@ -259,8 +268,12 @@ class VersionedEngine:
                 return
             self._passing = None
             if published.engine.distributed:
+                self.views.end()
                 self._bind(None, None)
                 self._close_when_unread(published)
+                engine = published.engine
+                del published
+                engine.release_frames()  # or the files stay until the last DataFrame is released
             else:
                 self._bind(None, replace(published, version=None))
 
@@ -280,3 +293,8 @@ def _published(
 def _closed() -> ProgramError:
     details = {"what": "materialisation", "why": "its facts were in files of a cluster, which are deleted"}
     return ProgramError(Problem(errors.CLOSED, details))
+
+
+def changed_relations(change: Change) -> list[str]:
+    """The relations of which an update has inserted or deleted facts."""
+    return [name for name in change.inserted if len(change.inserted[name]) or len(change.deleted[name])]

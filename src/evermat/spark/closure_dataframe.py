@@ -35,7 +35,7 @@ _BYTES = 1 << 30  # of a batch's texts; Spark wants offsets of 32 bits
 _LIST = 1 << 10  # pairs of a row, at most
 _SHARE = 1 << 22  # pairs that a task expands, if no node has more
 _MOST_SHARES = 10_000
-_PAIRS_PER_NUMBER = 2  # as many numbers as make Spark's estimate right would take a while to count
+_PAIRS_PER_NUMBER = 1 / 3  # by which Spark's estimate is right: a row of lists counts as much as a number
 #: bytes. Connect sends the plan with every request, and accepts no more than 128 MB
 _SENT_WITH_PLAN = 1 << 24
 _PIECE = 1 << 24  # bytes in a row of what is not sent with the plan
@@ -279,20 +279,16 @@ def _by_tasks(
 
 
 def _listed(spark: SparkSession, expansion: ClosureExpansion, schema: StructType) -> DataFrame:
-    """The rows that tasks produce, one task for each share.
-
-    Spark estimates their number by that of the input rows, and would broadcast a closure of billions for a join. Hence the numbers of shares
-    are filtered from a larger range.
-    """
+    """The rows that tasks produce, one task for each share."""
     from pyspark.sql.functions import broadcast  # noqa: PLC0415
 
+    from evermat.spark.dataframes import numbers_of_tasks  # noqa: PLC0415
     from evermat.spark.jobs import is_connect  # noqa: PLC0415
 
     shares = len(expansion.shares)
     sent = pickle.dumps(expansion, protocol=5) if is_connect(spark) else b""
     if len(sent) <= _SENT_WITH_PLAN:  # or Spark broadcasts the task, if it is large
-        size = max(1, sum(share.pairs for share in expansion.shares) // (shares * _PAIRS_PER_NUMBER))
-        numbers = spark.range(0, shares * size, 1, shares).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
+        numbers = numbers_of_tasks(spark, shares, sum(share.pairs for share in expansion.shares), _PAIRS_PER_NUMBER)
         return numbers.mapInArrow(ExpandShareTask(expansion).__call__, schema)
     pieces = [sent[begin : begin + _PIECE] for begin in range(0, len(sent), _PIECE)]
     local = pa.table({"position": pa.array(range(len(pieces)), pa.int32()), "piece": pa.array(pieces, pa.binary())})

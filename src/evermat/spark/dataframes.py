@@ -11,6 +11,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,15 +30,17 @@ from evermat.spark.jobs import essential, is_connect
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
+_MOST_NUMBERS = 1 << 31  # that Spark counts in a second or two
 _SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
 _NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
 _DRIVER_HELP = (
     "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
 )
+_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _SHOWN = 10  # errors of one frame that are reported
 # What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
 _viewed: dict[tuple[str, str], DataFrame] = {}
@@ -53,30 +56,74 @@ def is_dataframe(facts: object) -> bool:
     return isinstance(facts, getattr(module, "DataFrame", ()))
 
 
-def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
-    """Yields the rows of a DataFrame, which errors call `name`, as Arrow tables of the relation.
+def check_static(frame: DataFrame, name: str) -> None:
+    """Raises a `DataError` for a DataFrame of Structured Streaming, whose rows cannot be read as facts."""
+    if frame.isStreaming:
+        raise DataError(Problem(errors.STREAM_AS_FACTS, {"name": name}))
 
-    The frame is computed once, into the scratch folder; if the driver does not see the rows there, they come through its memory. Rows are
-    numbered in the order of its partitions, and errors are those of `conform` for one table of all rows. Columns and types are checked before
-    anything is computed; values are checked piece by piece, so pieces before an error are not facts yet.
+
+def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> Iterator[pa.Table]:
+    """Yields the rows of a DataFrame, which errors call `name`, as Arrow tables of the relation; see `WrittenFrame`.
 
     Raises:
         DataError: it does not fit the relation.
     """
     if not relation.columns:
+        check_static(frame, name)
         yield nullary(present=not frame.isEmpty())
         return
-    schema = _arrow_schema(frame)
-    conform(schema.empty_table(), relation, name)
-    folder = scratch.folder(relation.name)
+    written = WrittenFrame.of(frame, relation, scratch, name)
     try:
-        files = _written(frame, folder / "rows")
-        if files is None:
-            yield conform(frame.toArrow(), relation, name)
-        else:
-            yield from _checked(_pieces(files, schema.names), relation, name)
+        yield from written.tables()
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(written.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class WrittenFrame:
+    """The rows of a DataFrame, which errors call `name`, for a relation.
+
+    The frame was computed once, into the scratch folder; if the driver does not see the rows there, they come through its memory. Rows are
+    numbered in the order of its partitions, and errors are those of `conform` for one table of all rows. Columns and types are checked before
+    anything is computed; values are checked piece by piece, so pieces before an error are not facts yet.
+    """
+
+    frame: DataFrame
+    relation: Relation
+    name: str
+    names: tuple[str, ...]  # of the columns
+    folder: Path
+    files: list[Path] | None  # None if the driver does not see the rows
+
+    @classmethod
+    def of(cls, frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> WrittenFrame:
+        """Computes a frame with columns; raises a `DataError` if these do not fit."""
+        check_static(frame, name)
+        schema = _arrow_schema(frame)
+        conform(schema.empty_table(), relation, name)
+        folder = scratch.folder(relation.name)
+        try:
+            files = _written(frame, folder / "rows")
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return cls(frame, relation, name, tuple(schema.names), folder, files)
+
+    @property
+    def rows(self) -> int:
+        """How many there are in the files."""
+        return sum(pq.read_metadata(file).num_rows for file in self.files or ())
+
+    def tables(self) -> Iterator[pa.Table]:
+        """Yields the rows as Arrow tables of the relation."""
+        if self.files is None:
+            yield conform(self.frame.toArrow(), self.relation, self.name)
+        else:
+            yield from checked_pieces(_pieces(self.files, list(self.names)), self.relation, self.name)
+
+    def again(self, frame: DataFrame) -> DataFrame:
+        """The rows as a DataFrame that reads the files instead of computing them once more."""
+        return frame.sparkSession.read.parquet(_uri(self.folder / "rows")).toDF(*self.names)
 
 
 def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> ArrowFileFacts:
@@ -85,6 +132,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
     Raises:
         DataError: it does not fit the relation; the row of a value that does not is unknown.
     """
+    check_static(frame, name)
     folder = scratch.folder(relation.name)
     if not relation.columns:
         facts = nullary(present=not frame.isEmpty())
@@ -150,6 +198,11 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     return files if seen == written.get["rows"] else None
 
 
+def _uri(path: Path) -> str:
+    """A path for Spark to read from, in which no character is special."""
+    return "file://" + _GLOB.sub(r"\\\1", str(path))
+
+
 def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
     """Yields the rows of the files under these names, and deletes each file that has been read."""
     for path in files:
@@ -159,7 +212,7 @@ def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
         path.unlink(missing_ok=True)
 
 
-def _checked(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
+def checked_pieces(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
     """Yields the pieces in the relation's form; after one that does not fit, the others are only checked for problems."""
     before = 0
     found: dict[str, Problem] = {}
@@ -259,14 +312,62 @@ def to_frame(spark: SparkSession, table: pa.Table, relation: Relation) -> DataFr
     return reduce(lambda one, other: one.union(other), frames)
 
 
+def numbers_of_tasks(spark: SparkSession, tasks: int, rows: int, per_number: float = 0.5) -> DataFrame:
+    """A number for each task, of which Spark believes that they become so many rows.
+
+    Spark estimates the rows of a function by its input rows, and would broadcast billions of facts for a join. Hence the numbers are
+    filtered from a larger range, of which Spark does not know how many are left: as many as there are rows, divided by `per_number`.
+    """
+    size = max(1, int(min(rows / per_number, _MOST_NUMBERS) / tasks))
+    return spark.range(0, tasks * size, 1, tasks).where(f"id % {size} = 0").selectExpr(f"id div {size} as id")
+
+
+def from_files(
+    spark: SparkSession, relation: Relation, added: Sequence[str], removed: Sequence[str] = ()
+) -> DataFrame | None:
+    """The facts in Parquet files, without those in others, as a DataFrame that Spark itself reads: only what a query needs, and of true size.
+
+    None if Spark cannot read such files: of floats they have the bits.
+    """
+    if not relation.columns or any(type_ is Type.FLOAT for type_ in relation.types):
+        return None
+    facts = _scanned(spark, relation, added)
+    if removed:
+        gone = _scanned(spark, relation, removed)
+        same = reduce(lambda one, other: one & other, [facts[name] == gone[name] for name in facts.columns])
+        facts = facts.join(gone, same, "left_anti")
+    return facts.select(
+        *(
+            _as_unsigned(facts[name]).alias(column.name)
+            if column.type is Type.UNSIGNED
+            else facts[name].alias(column.name)
+            for name, column in zip(facts.columns, relation.columns, strict=True)
+        )
+    )
+
+
+def _as_unsigned(bits: Column) -> Column:
+    from pyspark.sql.functions import lit, when  # noqa: PLC0415
+
+    number = bits.cast("decimal(20,0)")
+    return when(bits >= 0, number).otherwise((number + lit(str(2**64)).cast("decimal(20,0)")).cast("decimal(20,0)"))
+
+
+def _scanned(spark: SparkSession, relation: Relation, files: Sequence[str]) -> DataFrame:
+    text = (Type.SYMBOL, Type.TERM)
+    schema = ", ".join(f"c{i} {'string' if type_ in text else 'bigint'}" for i, type_ in enumerate(relation.types))
+    return spark.read.schema(schema).parquet(*(_uri(Path(file)) for file in files))
+
+
 def from_tasks(
     spark: SparkSession,
     relation: Relation,
     reader: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     tasks: int,
+    rows: int,
 ) -> DataFrame:
-    """The facts of a relation as a DataFrame whose tasks produce them: task i gets the number i."""
-    numbers = spark.range(0, tasks, 1, tasks)
+    """The facts of a relation as a DataFrame whose tasks produce so many rows, about: task i gets the number i."""
+    numbers = numbers_of_tasks(spark, tasks, rows)
     if not relation.columns:
         return numbers.mapInArrow(reader, "present boolean").select()
     return numbers.mapInArrow(reader, _empty(spark, relation).schema)
@@ -296,9 +397,32 @@ def create_views(tables: Mapping[str, DataFrame], prefix: str = "") -> dict[str,
             number += 1
             name = f"{prefix}{relation}_{number}"
         taken.add(name.lower())
-        quoted = "`" + name.replace("`", "``") + "`"
-        frame.createOrReplaceTempView(quoted)
-        if is_connect(frame.sparkSession):
-            _viewed[frame.sparkSession.session_id, name.lower()] = frame
-        views[relation] = name if _PLAIN_NAME.fullmatch(name) else quoted
+        views[relation] = name if _PLAIN_NAME.fullmatch(name) else "`" + name.replace("`", "``") + "`"
+        replace_view(frame, views[relation])
     return views
+
+
+def replace_view(frame: DataFrame, view: str) -> None:
+    """Creates or replaces a temporary view; its name is as in SQL."""
+    frame.createOrReplaceTempView(view if view.startswith("`") else f"`{view}`")
+    if is_connect(frame.sparkSession):
+        _viewed[frame.sparkSession.session_id, view.strip("`").lower()] = frame
+
+
+def end_view(spark: SparkSession, view: str, why: str) -> None:
+    """Has a temporary view raise an error whenever it is read; one that does not exist any more stays away."""
+    from pyspark.sql.functions import lit, raise_error  # noqa: PLC0415
+
+    if not spark.catalog.tableExists(view):
+        return
+    fields = spark.table(view).schema.fields
+    refused = spark.range(1).select(*(raise_error(lit(why)).cast(field.dataType).alias(field.name) for field in fields))
+    # A count needs no column, but this filter.
+    replace_view(refused.where(raise_error(lit(why)).cast("boolean")), view)
+
+
+def drop_view(spark: SparkSession, view: str) -> None:
+    """Removes a temporary view."""
+    spark.catalog.dropTempView(view.strip("`").replace("``", "`"))
+    if is_connect(spark):
+        _viewed.pop((spark.session_id, view.strip("`").lower()), None)

@@ -22,7 +22,9 @@ import pyarrow as pa
 from evermat.columns import Batch, Dictionary
 from evermat.core import Problem, Process, ResourceError, allow_pandas, check_stop, this_process
 from evermat.core import error_catalogue as errors
-from evermat.spark.engine.frame_pins import FramePins
+from evermat.spark.engine.frame_pins import FramePins, release_all
+from evermat.spark.engine.resources import TaskBudget, task_memory
+from evermat.spark.engine.tasks import merge
 from evermat.spark.engine.tasks.derive import Derivation, DeriveTask, GroupTask, InputFile, LoadTask
 from evermat.spark.engine.tasks.merge import MergeTask, Target
 from evermat.spark.engine.tasks.serialization import (
@@ -34,6 +36,7 @@ from evermat.spark.engine.tasks.serialization import (
     to_arrow,
     write_file,
 )
+from evermat.spark.engine.tasks.task_table import MOST_CACHED
 from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, SendTask, figures_of
 from evermat.spark.jobs import is_connect, run_named
 from evermat.spark.scratch import Scratch
@@ -92,6 +95,10 @@ class Cluster:
         buckets: the number of parts that facts are divided into.
         check: called ten times a second while a job runs; raises to stop it.
         progress: called with the number of finished tasks.
+        broadcast: how many facts of a relation each task may read whole; None for what suits its memory.
+
+    Attributes:
+        budget: How many facts a task holds.
     """
 
     def __init__(
@@ -101,8 +108,10 @@ class Cluster:
         buckets: int,
         check: Callable[[], None] = check_stop,
         progress: Callable[[str], None] | None = None,
+        broadcast: int | None = None,
     ) -> None:
         self.session = self._own_session(spark)
+        self.budget = TaskBudget(self._task_memory(spark), broadcast)
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress
         self.jobs = 0
@@ -110,6 +119,7 @@ class Cluster:
         self._failed: set[Path] = set()  # folders of failed jobs, whose cancelled tasks may have run on for a while
         self.folder = scratch.folder("facts")
         self.frame_pins = FramePins()
+        release_all()
 
     def _own_session(self, spark: SparkSession) -> SparkSession:
         allow_pandas()
@@ -117,6 +127,9 @@ class Cluster:
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
         return session
+
+    def _task_memory(self, spark: SparkSession) -> int | None:
+        return task_memory(spark)
 
     @contextmanager
     def results(self) -> Iterator[str]:
@@ -175,10 +188,12 @@ class Cluster:
         elif job.inputs:
             stages.insert(0, LoadTask(channels, self.buckets, job.tasks, tuple(job.inputs)))
         elif channels:
-            stages.insert(0, DeriveTask(channels, self.buckets, job.tasks, tuple(job.derivations)))
+            cached = self.budget.of(MOST_CACHED)
+            stages.insert(0, DeriveTask(channels, self.buckets, job.tasks, tuple(job.derivations), cached))
         tasks = job.tasks if channels else self.buckets
         with self.results() as folder:
-            stages.append(MergeTask(targets, channels, folder, self.buckets, receives=bool(channels)))
+            at_once = self.budget.of(merge.AT_ONCE)
+            stages.append(MergeTask(targets, channels, folder, self.buckets, bool(channels), at_once))
             return self.gather(self.execute(job.what, tasks, stages, look), len(targets))
 
     def gather(self, rows: Iterable[Any], targets: int) -> tuple[list[Found], Figures]:
@@ -251,10 +266,3 @@ def _remove(path: Path, root: Path, process: Process) -> None:
 def total_rows(files: Sequence[FactFile]) -> int:
     """The number of facts in some files."""
     return sum(file.rows for file in files)
-
-
-def default_buckets(spark: SparkSession) -> int:
-    """As many buckets as keep all cores busy without much overhead."""
-    if is_connect(spark):
-        return 4
-    return max(2, min(2 * int(spark.sparkContext.defaultParallelism), 1024))

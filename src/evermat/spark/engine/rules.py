@@ -12,7 +12,7 @@ from evermat.language import Atom, Relation, Rule
 from evermat.plan import Check, Match, Plan, Roles, Sizes, Start, plan_from
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import Counting, FactSet, View
-from evermat.spark.engine.job_runner import Found, Job
+from evermat.spark.engine.job_runner import Cluster, Found, Job
 from evermat.spark.engine.tasks.derive import Derivation, Read
 from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import Shape
@@ -99,16 +99,17 @@ class Bag:
         ]
         job = Job(f"derive {', '.join(names)[:60]} for {into.name}".replace("'", ""), targets)
         job.channels += [Channel(shapes[name], number) for number, name in enumerate(names)]
-        largest = 0
+        largest, cluster = 0, self._context.cluster
         for plan, reads, aggregate, listing in self._plans:
             target = names.index(plan.head.relation.name)
             channel = target if aggregate is None else _group_channel(job, aggregate, target, listing=listing)
             counted = counting is not None if aggregate is None else not listing
-            derivation, rows = _divided(plan, reads, channel, self._context.cluster.buckets, counted=counted)
+            derivation, rows = _divided(plan, reads, channel, cluster, counted=counted)
             job.derivations.append(derivation)
             largest = max(largest, rows)
-        buckets = self._context.cluster.buckets
-        job.tasks = 1 if largest <= _SMALL else min(buckets * (1 + largest // (buckets * _PER_TASK)), 32 * buckets)
+        per_task = cluster.budget.of(_PER_TASK)
+        most = cluster.buckets * (1 + largest // (cluster.buckets * per_task))
+        job.tasks = 1 if largest <= _SMALL else min(most, 32 * cluster.buckets)
         found = self._context.run(job, self._kind)
         by_name = dict(zip(names, found, strict=True))
         if counting is not None:
@@ -127,7 +128,9 @@ def _group_channel(job: Job, rule: Rule, target: int, *, listing: bool) -> int:
     return len(job.channels) - 1
 
 
-def _divided(plan: Plan, reads: Sequence[Read], channel: int, buckets: int, *, counted: bool) -> tuple[Derivation, int]:
+def _divided(
+    plan: Plan, reads: Sequence[Read], channel: int, cluster: Cluster, *, counted: bool
+) -> tuple[Derivation, int]:
     """A derivation in which tasks divide the largest positive literal between them, and the size of the work."""
     steps = [step for step in plan.steps if isinstance(step, Match | Check)]
     sizes = {
@@ -142,9 +145,10 @@ def _divided(plan: Plan, reads: Sequence[Read], channel: int, buckets: int, *, c
     own = ordered[0]
     names[own] += "'own"
     chunked, chunk = None, 1
-    if len(ordered) > 1 and sizes[ordered[1]] > _HELD:
+    held = cluster.budget.whole(_HELD)
+    if len(ordered) > 1 and sizes[ordered[1]] > held:
         names[ordered[1]] += "'chunked"
-        chunked, chunk = names[ordered[1]], max(1, buckets * _HELD // sizes[ordered[1]])
+        chunked, chunk = names[ordered[1]], max(1, cluster.buckets * held // sizes[ordered[1]])
     renamed = {id(step): replace(step.relation, name=name) for step, name in zip(steps, names, strict=True)}
     new_steps = tuple(
         replace(step, relation=renamed[id(step)]) if isinstance(step, Match | Check) else step for step in plan.steps

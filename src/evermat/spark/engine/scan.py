@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,19 +13,22 @@ import pyarrow as pa
 from evermat.columns import Batch, Dictionary, decode_arrow, expand_names
 from evermat.io import arrow_schema, parquet_schema
 from evermat.language import Relation
-from evermat.spark.dataframes import from_tasks
+from evermat.spark.dataframes import from_files, from_tasks
 from evermat.spark.engine.fact_sets import View
+from evermat.spark.engine.frame_pins import release_all
 from evermat.spark.engine.tasks.rename_terms import union_find_of
-from evermat.spark.engine.tasks.serialization import Shape, buckets_of
-from evermat.spark.engine.tasks.set_expressions import Expression, Files
+from evermat.spark.engine.tasks.serialization import FactFile, Shape, buckets_of
+from evermat.spark.engine.tasks.set_expressions import Combined, Expression, Files
 from evermat.spark.engine.tasks.task_table import batches_of
 from evermat.spark.engine.tasks.worker import numbers_of, settle, worker_dictionary
+from evermat.spark.jobs import configured, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 _SHOWN = 1 << 16  # facts in a batch for Spark
+_LISTED_BY_DRIVER = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +70,45 @@ def facts_of(view: View, name: str, dictionary: Dictionary) -> Iterator[Batch]:
 
 
 def frame_of(
-    view: View, relation: Relation, spark: SparkSession, columns: Sequence[int] = (), names: Expression | None = None
+    view: View,
+    relation: Relation,
+    spark: SparkSession,
+    columns: Sequence[int] = (),
+    names: Expression | None = None,
+    kept: object = None,
 ) -> DataFrame:
     """The facts of a relation as a DataFrame over the current files; expanded in `columns` if there are `names`.
 
-    The files are kept as long as it exists, a DataFrame that is derived from it, or a view.
+    The files, and what else is to be `kept`, exist as long as it exists, a DataFrame that is derived from it, or a view.
     """
     context, expression = view.context, view.expression(relation.name)
     shape, buckets = context.shapes[relation.name], context.cluster.buckets
+    release_all()
     facts = Files(()) if expression is None else expression
-    showing = ScanTask(relation, shape, facts, buckets, tuple(columns), names)
-    frame = from_tasks(spark, relation, showing.__call__, buckets)
-    context.cluster.frame_pins.keep(frame, (expression, names))
+    frame = _of_files(facts, relation, spark) if names is None else None
+    if frame is None:
+        showing = ScanTask(relation, shape, facts, buckets, tuple(columns), names)
+        frame = from_tasks(spark, relation, showing.__call__, buckets, view.count(relation.name))
+    context.cluster.frame_pins.keep(frame, (expression, names, kept))
     return frame
+
+
+def _of_files(facts: Expression, relation: Relation, spark: SparkSession) -> DataFrame | None:
+    """The facts as Spark reads them from files, where it can."""
+    match facts:
+        case Files(added) if added:
+            removed: tuple[FactFile, ...] = ()
+        case Combined("-", Files(added), Files(removed)):
+            pass
+        case _:
+            return None
+    with _listing(spark):
+        return from_files(spark, relation, [file.path for file in added], [file.path for file in removed])
+
+
+def _listing(spark: SparkSession) -> AbstractContextManager[None]:
+    """Has the driver look at files; it would have tasks do that, if there are many."""
+    return nullcontext() if is_connect(spark) else configured(spark, {_LISTED_BY_DRIVER: "100000"})
 
 
 def holds(view: View, name: str, fact: Batch, dictionary: Dictionary) -> bool:

@@ -92,12 +92,13 @@ class Snapshot:
             expansion.union_find.rename(fact, expansion.schema.columns[name])
         return holds(self._facts, name, fact, self.dictionary)
 
-    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True) -> DataFrame:
-        """The facts of a relation as a DataFrame over the files of this version: nothing comes to the driver."""
+    def dataframe(self, name: str, spark: SparkSession, *, expanded: bool = True, kept: object = None) -> DataFrame:
+        """The facts of a relation as a DataFrame over the files of this version: nothing comes to the driver. It keeps an object."""
         expansion, relation = self._expansion(name) if expanded else None, self._version.program.relations[name]
         if expansion is None:
-            return frame_of(self._facts, relation, spark)
-        return frame_of(self._facts, relation, spark, expansion.schema.columns[name].tolist(), expansion.pairs)
+            return frame_of(self._facts, relation, spark, kept=kept)
+        columns = expansion.schema.columns[name].tolist()
+        return frame_of(self._facts, relation, spark, columns, expansion.pairs, kept)
 
     def _context(self, run: Run) -> EngineContext:
         return self._version.context.beside(run, self._facts)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
 from evermat.columns import ArrowTables, Encodable, encode_table
-from evermat.core import Problem, ResourceError
+from evermat.core import Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.language import Relation
 from evermat.spark.input.read_task import Outcome, write_facts
@@ -18,19 +18,28 @@ if TYPE_CHECKING:
     from evermat.columns import Batch, Dictionary
 
 
+Part: TypeAlias = "ArrowTables | ArrowFileFacts"
+"""Facts of one source: in memory or in files."""
+
+
 class ConcatenatedFacts(Encodable):
     """The facts of a relation from several sources."""
 
-    def __init__(self, parts: Sequence[ArrowTables | ArrowFileFacts]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = parts
 
-    def with_table(self, table: pa.Table) -> ConcatenatedFacts:
-        return ConcatenatedFacts([*self.parts, ArrowTables([table])])
+    def with_part(self, part: Part) -> ConcatenatedFacts:
+        return ConcatenatedFacts([*self.parts, part])
 
     @property
     def rows(self) -> int:
+        return sum(rows_of_part(part) for part in self.parts)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the facts as they are now: of texts that repeat, most are there once."""
         return sum(
-            part.rows if isinstance(part, ArrowFileFacts) else sum(table.num_rows for table in part.tables)
+            part.nbytes if isinstance(part, ArrowFileFacts) else sum(table.nbytes for table in part.tables)
             for part in self.parts
         )
 
@@ -50,15 +59,27 @@ class ConcatenatedFacts(Encodable):
         for part in self.parts:
             yield from part.batches(relation, dictionary)
 
+    def kept(self) -> ConcatenatedFacts:
+        """The same, of which no file is deleted when it has been read."""
+        return ConcatenatedFacts([part.kept() if isinstance(part, ArrowFileFacts) else part for part in self.parts])
+
 
 class ArrowFileFacts(Encodable):
-    """The facts of a relation in files, in their order."""
+    """The facts of a relation in files, in their order; unless they are kept, each file is deleted when it has been read."""
 
-    def __init__(self, files: Sequence[Path], rows: int) -> None:
-        self.files, self.rows = files, rows
+    def __init__(self, files: Sequence[Path], rows: int, *, keeps: bool = False) -> None:
+        self.files, self.rows, self._keeps = files, rows, keeps
+
+    def kept(self) -> ArrowFileFacts:
+        """The same facts, whose files are not deleted when they have been read."""
+        return ArrowFileFacts(self.files, self.rows, keeps=True)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(file.stat().st_size for file in self.files)
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
-        """Yields the facts and deletes each file that has been read; raises an error if facts are missing."""
+        """Yields the facts; raises an error if facts are missing."""
         seen = 0
         for file in self.files:
             with pa.memory_map(str(file)) as source:
@@ -67,13 +88,41 @@ class ArrowFileFacts(Encodable):
                     facts = reader.get_batch(number)
                     seen += facts.num_rows
                     yield encode_table(facts, relation, dictionary)
-            file.unlink()
+            if not self._keeps:
+                file.unlink()
         if seen != self.rows:
             why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
             raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "exchange facts", "why": why}))
         dictionary.forget_arrow()
 
 
+def is_part(facts: object) -> bool:
+    """Whether facts are what has been read of one source."""
+    return isinstance(facts, ArrowTables | ArrowFileFacts)
+
+
+def rows_of_part(part: Part) -> int:
+    """The number of facts of a part."""
+    return part.rows if isinstance(part, ArrowFileFacts) else sum(table.num_rows for table in part.tables)
+
+
 def exchanged(outcomes: Sequence[Outcome]) -> ArrowFileFacts:
     """The facts that tasks have written."""
     return ArrowFileFacts([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))
+
+
+def spooled(tables: Iterable[pa.Table], folder: Path, in_memory: int) -> Part:
+    """The facts in some tables: as they are if there are few, else in files of a folder: then no more than a few tables are held at a time."""
+    held: list[pa.Table] = []
+    files: list[Path] = []
+    rows = 0
+    for table in tables:
+        check_stop()
+        held.append(table)
+        rows += table.num_rows
+        if rows > in_memory:
+            for one in held:
+                files.append(folder / f"{len(files)}.arrow")
+                write_facts(one, files[-1])
+            held.clear()
+    return ArrowFileFacts(files, rows) if files else ArrowTables(held)

@@ -30,7 +30,8 @@ from evermat.io import (
 )
 from evermat.language import Io, Program
 from evermat.spark import dataframes
-from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, exchanged
+from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, Part, exchanged
+from evermat.spark.input.intake import Intake
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.jobs import configured, essential, run_named
 from evermat.spark.scratch import Scratch, no_exchange
@@ -52,13 +53,13 @@ def read_inputs(
     scratch: Scratch,
     *,
     progress: Callable[[str], None] | None = None,
-    spread: bool = False,
+    intake: Intake | None = None,
     graphs: GraphFiles | None = None,
     triples: pa.Table | None = None,
 ) -> dict[str, ConcatenatedFacts]:
     """The facts of all inputs, and of RDF files, by relation; they are in the scratch folder until they are encoded.
 
-    With `spread` the driver does not read facts of tables and databases either.
+    The intake has the sizes of all of them, and decides what becomes of tables and databases.
 
     Raises:
         DataError: with all problems of all inputs.
@@ -66,7 +67,7 @@ def read_inputs(
     """
     graphs = graphs or GraphFiles()
     local = [io for io in program.inputs if not is_remote(_location(io, folder))]
-    reading = _Reading(spark, scratch, progress, graphs.with_inputs(local, Path(folder)), spread=spread)
+    reading = _Reading(spark, scratch, progress, graphs.with_inputs(local, Path(folder)), intake or Intake(scratch))
     for io in program.inputs:
         reading.plan(io, folder)
     router = Router.of(program.relations)
@@ -74,7 +75,8 @@ def read_inputs(
         reading.plan_graph(path, router)
     found = reading.facts()
     for name, table in router.route(triples)[0].items() if triples is not None else ():
-        found[name] = found.get(name, ConcatenatedFacts(())).with_table(table)
+        part = reading.intake.take(name, ArrowTables([table]))
+        found[name] = found.get(name, ConcatenatedFacts(())).with_part(part)
     return found
 
 
@@ -87,16 +89,15 @@ class _Reading:
         scratch: Scratch,
         progress: Callable[[str], None] | None,
         graphs: GraphFiles,
-        *,
-        spread: bool,
+        intake: Intake,
     ) -> None:
-        self._spark, self._scratch, self._progress, self._spread = spark, scratch, progress, spread
+        self._spark, self._scratch, self._progress, self.intake = spark, scratch, progress, intake
         self._graphs = graphs
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
         self._shown: dict[str, str] = {}  # files as the user names them
-        self._found: dict[int, ArrowTables | ArrowFileFacts] = {}
+        self._found: dict[int, Part] = {}
         self._routed: list[Outcome] = []  # of RDF files that were read before the job
         self._problems: dict[int, list[Problem]] = {}
 
@@ -107,7 +108,7 @@ class _Reading:
         what = f"relation `{io.relation.name}` is"
         try:
             if io.medium == "stdin":
-                self._found[number] = ArrowTables([read_relation(io, Path())])
+                self._found[number] = self._taken(io, ArrowTables([read_relation(io, Path())]))
             elif io.medium == "table":
                 name = dict(io.options)["name"]
                 self._found[number] = self._frame(
@@ -117,7 +118,7 @@ class _Reading:
                 frame = dataframes.jdbc_frame(self._spark, dict(io.options), what)
                 self._found[number] = self._frame(io, frame, "the database")
             elif is_remote(location := _location(io, folder)):
-                self._found[number] = exchanged(self._remote(io, location))
+                self._found[number] = self._taken(io, exchanged(self._remote(io, location)))
             else:
                 self._cut(number, io, Path(folder))
         except DataError as error:
@@ -174,11 +175,12 @@ class _Reading:
             self._graphs.skip(outcome.path, outcome.skipped)
         return outcomes
 
-    def _frame(self, io: Io, frame: DataFrame, name: str) -> ArrowTables | ArrowFileFacts:
-        what, asked = f"read {name} for {io.relation.name}", (frame, io.relation, self._scratch, name)
-        if self._spread:
-            return self._watched(lambda: dataframes.frame_files(*asked), what)
-        return ArrowTables(self._watched(lambda: list(dataframes.frame_tables(*asked)), what))
+    def _frame(self, io: Io, frame: DataFrame, name: str) -> Part:
+        what = f"read {name} for {io.relation.name}"
+        return self.intake.read(frame, io.relation, name, lambda action: self._watched(action, what))
+
+    def _taken(self, io: Io, part: Part) -> Part:
+        return self.intake.take(io.relation.name, part)
 
     def facts(self) -> dict[str, ConcatenatedFacts]:
         """The facts of all inputs, by relation."""
@@ -190,16 +192,17 @@ class _Reading:
             if problems := _located(own):
                 self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
             elif number not in self._found and self._inputs[number].relation is not TRIPLES:
-                self._found[number] = exchanged(own)
+                self._found[number] = self._taken(self._inputs[number], exchanged(own))
         if self._problems:
             raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
-        found: dict[str, list[ArrowTables | ArrowFileFacts]] = {}
+        found: dict[str, list[Part]] = {}
         for number, io in enumerate(self._inputs):
             if number in self._found:
                 found.setdefault(io.relation.name, []).append(self._found[number])
         for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
-                found.setdefault(name, []).append(ArrowFileFacts([Path(file)], rows))
+                part = self.intake.take(name, ArrowFileFacts([Path(file)], rows))
+                found.setdefault(name, []).append(part)
         return {name: ConcatenatedFacts(parts) for name, parts in found.items()}
 
     def _read_splits(self) -> list[Outcome]:

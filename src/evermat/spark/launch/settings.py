@@ -26,6 +26,10 @@ _SHORT = 60  # characters of a folder that is short enough for sockets, whose na
 # Quick to start: compiled only once, and a collector without threads of its own.
 QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData")
 
+_SIZES = {f"spark.driver.memory{it}" for it in ("", "Overhead")} | {
+    f"spark.executor.{it}" for it in ("memory", "memoryOverhead", "pyspark.memory")
+}
+
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)"
 _MASTERS = tuple(
     re.compile(pattern)
@@ -75,7 +79,7 @@ def check_settings(conf: Mapping[str, str]) -> None:
             raise _wrong(f"`{name}` is not a setting of Spark", "their names begin with `spark.`")
         if "\0" in value:
             raise _wrong(f"the value of `{name}` has a NUL character in it")
-        if name in {"spark.driver.memory", "spark.executor.memory"} and not _SIZE.fullmatch(value):
+        if name in _SIZES and not _SIZE.fullmatch(value):
             raise _wrong(f"`{name}={value}` is not possible", "a size is written as in `2g` or `512m`")
         if name in {"spark.master", "spark.remote"}:
             raise _wrong(f"`{name}` is not set in this way", "use `--master`")

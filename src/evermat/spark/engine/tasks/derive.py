@@ -108,6 +108,7 @@ class DeriveTask(SendTask):
     """Evaluates rules."""
 
     derivations: tuple[Derivation, ...]
+    most_cached: int  # facts that a worker keeps from job to job
 
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         outgoing = {
@@ -143,7 +144,7 @@ class DeriveTask(SendTask):
             part = own if name in mine else everything
             first = expressions[0]
             if isinstance(first, Files) and all(expression is first for expression in expressions):
-                held[name] = cached(name, held[name].shape, first, part, dictionary)
+                held[name] = cached(name, held[name].shape, first, part, dictionary, self.most_cached)
             else:
                 held[name].load(expressions, part)
         return held

@@ -19,7 +19,7 @@ from evermat.spark.engine.tasks.set_expressions import Counted, Expression, File
 from evermat.spark.engine.tasks.task_table import TaskTable, add_amounts
 from evermat.spark.engine.tasks.worker import FIGURES, Channel, outcome, packets_of, settle, worker_dictionary
 
-_AT_ONCE = 1 << 28  # bytes of packed facts that a task merges at a time
+AT_ONCE = 1 << 28  # bytes of packed facts that a task merges at a time
 _BYTES = 16  # of a packed fact, about
 
 
@@ -45,10 +45,11 @@ class MergeTask:
     folder: str
     buckets: int
     receives: bool  # whether facts arrive
+    at_once: int  # bytes of packed facts that are merged at a time
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         bucket = worker.bucket_of_task()
-        with _Packets() as waiting:
+        with _Packets(self.at_once) as waiting:
             if self.receives:
                 for number, payload in packets_of(batches):
                     if number == FIGURES:
@@ -59,7 +60,7 @@ class MergeTask:
                 for _ in batches:  # Spark uses a worker again only if it has read its input to the end
                     pass
             # Too many facts are merged part by part: received packets are read again for each.
-            count = 1 + (waiting.size + self._bytes(bucket)) // _AT_ONCE
+            count = 1 + (waiting.size + self._bytes(bucket)) // self.at_once
             for number in range(count):
                 part = Part(self.buckets, self.buckets * count, bucket + self.buckets * number)
                 yield from self._merge(waiting, part, bucket)
@@ -85,15 +86,15 @@ class MergeTask:
 class _Packets:
     """Received packets, in memory as long as they are few, else in a local file; they can be read repeatedly."""
 
-    def __init__(self) -> None:
-        self.size = 0
+    def __init__(self, most: int) -> None:
+        self.size, self._most = 0, most
         self._held: list[tuple[int, bytes]] = []
         self._file: BinaryIO | None = None
 
     def put(self, channel: int, payload: bytes) -> None:
         self.size += len(payload)
         self._held.append((channel, payload))
-        if self.size > _AT_ONCE:
+        if self.size > self._most:
             if self._file is None:
                 self._file = TemporaryFile()  # noqa: SIM115 - it is closed with this
             for one in self._held:

@@ -40,7 +40,7 @@ def has_pivot(state: State, stratum: Stratum) -> bool:
     if found is None or any(state.context.shapes[name].home != (column,) for name, column in found.items()):
         return False
     below = _read(stratum) - set(stratum.relations)
-    return sum(most(state.materialised.expression(name)) for name in below) <= _BELOW
+    return sum(most(state.materialised.expression(name)) for name in below) <= state.cluster.budget.whole(_BELOW)
 
 
 def fits_one_task(state: State, stratum: Stratum) -> bool:
@@ -61,6 +61,7 @@ def saturate_by_pivot(
     read = _read(stratum)
     expressions = {name: e for name in {*names, *read} if (e := state.materialised.expression(name)) is not None}
     cluster, tasks = state.cluster, 1 if whole else state.cluster.buckets
+    room = cluster.budget.of(_ROOM)
     with cluster.results() as folder:
         closing = PivotTask(
             program=_only(state.program, rules, expressions.keys() | set(names) | read),
@@ -68,7 +69,7 @@ def saturate_by_pivot(
             expressions=expressions,
             delta={name: e for name in names if (e := delta.expression(name)) is not None},
             counted=counted,
-            room=_ROOM if run.limits.facts is None else min(_ROOM, run.limits.facts),
+            room=room if run.limits.facts is None else min(room, run.limits.facts),
             rounds=None if run.limits.rounds is None else max(run.limits.rounds - run.rounds, 0),
             folder=folder,
             buckets=cluster.buckets,

@@ -126,8 +126,8 @@ MOST_CACHED = 16_000_000  # facts
 _cache: OrderedDict[tuple[str, Shape, Part], TaskTable] = OrderedDict()
 
 
-def cached(name: str, shape: Shape, leaf: Files, part: Part, dictionary: Dictionary) -> TaskTable:
-    """The facts of some files, in a part of all facts, only to be read; a worker process keeps them from job to job.
+def cached(name: str, shape: Shape, leaf: Files, part: Part, dictionary: Dictionary, most: int) -> TaskTable:
+    """The facts of some files, in a part of all facts, only to be read; a worker process keeps up to `most` from job to job.
 
     A set that does not change is read once, and of a set that grows only new files are read. The cache only saves time: a lookup is decided by
     the names of files, which are never written twice.
@@ -139,9 +139,9 @@ def cached(name: str, shape: Shape, leaf: Files, part: Part, dictionary: Diction
         found = TaskTable(name, shape, dictionary)
     found.append(leaf, part)
     _cache[key] = found  # the last one to be evicted
-    while sum(held.table.count for held in _cache.values()) > MOST_CACHED and len(_cache) > 1:
+    while sum(held.table.count for held in _cache.values()) > most and len(_cache) > 1:
         _cache.popitem(last=False)
-    if found.table.count > MOST_CACHED:
+    if found.table.count > most:
         del _cache[key]
     return found
 
