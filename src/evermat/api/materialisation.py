@@ -20,7 +20,6 @@ from evermat.core import (
     check_facts,
     check_position,
     documented,
-    path_argument,
     path_arguments,
     public_class,
     sandboxed,
@@ -365,9 +364,9 @@ class Materialisation(Readable):
             TypeError: an argument is of another type.
             ResourceError: it could not be written; nothing has changed.
         """
-        from evermat.store import Keep
+        from evermat.store import Keep, state_location
 
-        target = path_argument("path", path)
+        target = state_location("path", path)
         kept = None if keep is None else Keep.of(keep)
         SAVED_POSITIONS.check(positions)
         with sandboxed(on=self._sandbox):

@@ -31,6 +31,7 @@ from evermat.core import (
     check_type,
     did_you_mean,
     documented,
+    local_path,
     path_arguments,
     public_class,
     sandboxed,
@@ -276,7 +277,7 @@ class Program:
             algorithm,
             schemes,
             place,
-            None if scratch is None else Path(scratch),
+            None if scratch is None else local_path("the scratch directory", "scratch", scratch),
             progress=progress,
         )
         files = GraphFiles(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -20,6 +21,7 @@ from evermat.core import (
     UPDATE_ALGORITHMS,
     WHICH,
     AnswerFormat,
+    ArgumentError,
     ChangesFormat,
     Choices,
     EngineName,
@@ -27,9 +29,11 @@ from evermat.core import (
     EqualityMode,
     MaterialiseAlgorithm,
     Placement,
+    ProgramError,
     SchemePolicy,
     UpdateAlgorithm,
     Which,
+    local_path,
     wrong_argument,
 )
 
@@ -39,8 +43,29 @@ def _help(text: str, choices: Choices) -> str:
     return f"{text} {choices.described}."
 
 
+def local(what: str, name: str) -> Callable[[str], Path]:
+    """How the value of an option is read that names a file or directory of this machine, and `what` is to be there."""
+    return lambda text: _located(lambda: local_path(what, name, text))
+
+
+def state_of(text: str) -> Path:
+    """How the location of a state is read."""
+    from evermat.runtime import state_location
+
+    return _located(lambda: state_location("state", text))
+
+
+def _located(read: Callable[[], Path]) -> Path:
+    """What is read, or its error as one that is no `ValueError`: Typer would wrap it."""
+    try:
+        return read()
+    except ArgumentError as error:
+        raise ProgramError(error.problems) from None
+
+
 StateFolder: TypeAlias = Annotated[
-    Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)
+    Path,
+    typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False, parser=state_of),
 ]
 OptionalProgram: TypeAlias = Annotated[
     Path | None,
@@ -72,7 +97,9 @@ Conf: TypeAlias = Annotated[
 ScratchFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="With Spark only: directory for temporary files; on a cluster, one that all machines share."
+        metavar="DIR",
+        help="With Spark only: directory for temporary files; on a cluster, one that all machines share.",
+        parser=local("the scratch directory", "scratch"),
     ),
 ]
 PlacementOption: TypeAlias = Annotated[
@@ -143,7 +170,10 @@ LimitRounds: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", 
 LimitFacts: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")]
 LimitSeconds: TypeAlias = Annotated[float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds.")]
 StatsFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--stats", metavar="FILE.json", help="Write statistics to a file.")
+    Path | None,
+    typer.Option(
+        "--stats", metavar="FILE.json", help="Write statistics to a file.", parser=local("statistics", "stats")
+    ),
 ]
 
 

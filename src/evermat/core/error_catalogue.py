@@ -171,6 +171,7 @@ NO_STATE = _kind(
     294, "this materialisation has no state directory", "`refresh` takes over versions that others write to a state"
 )
 OUTSIDE = _kind(295, "the sandbox does not let `{path}` be {what}: {why}", "{rule}")
+BAD_LOCATION = _kind(296, "{what} cannot be at `{uri}`: {why}", "{rule}")
 
 # --- 300-399: the data is wrong -----------------------------------------------------------------------------
 # {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.

@@ -18,7 +18,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION, VersionReader, read_state
+from evermat.store import OP, VERSION, VersionReader, read_state, state_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -131,7 +131,7 @@ class EvermatDataSource(DataSource):  # type: ignore[misc]
         return "evermat"
 
     def feed(self) -> StateFeed:
-        return StateFeed(Path(self._required(STATE)), self._required(RELATION))
+        return StateFeed(state_location(STATE, self._required(STATE)), self._required(RELATION))
 
     def _required(self, option: str) -> str:
         if option not in self.options:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from evermat.store.directory import read_format
     from evermat.store.disk import damaged, sync
     from evermat.store.formats import VersionReader, open_reader, read_state
+    from evermat.store.location import state_location
     from evermat.store.names import (
         CURRENT_FACTS,
         NONRECURSIVE,
