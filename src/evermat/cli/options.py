@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -37,6 +37,11 @@ from evermat.core import (
     wrong_argument,
 )
 
+if TYPE_CHECKING:
+    from evermat.runtime import Location
+
+_T = TypeVar("_T")
+
 
 def _help(text: str, choices: Choices) -> str:
     """A help text that ends with the names of a choice and their meanings."""
@@ -48,14 +53,14 @@ def local(what: str, name: str) -> Callable[[str], Path]:
     return lambda text: _located(lambda: local_path(what, name, text))
 
 
-def state_of(text: str) -> Path:
+def state_of(text: str) -> Location:
     """How the location of a state is read."""
     from evermat.runtime import state_location
 
     return _located(lambda: state_location("state", text))
 
 
-def _located(read: Callable[[], Path]) -> Path:
+def _located(read: Callable[[], _T]) -> _T:
     """What is read, or its error as one that is no `ValueError`: Typer would wrap it."""
     try:
         return read()

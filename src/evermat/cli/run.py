@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 def reached_version(state: Path) -> str:
     """Tells the newest version on the disk, of which its writer may not know yet; empty if there is none."""
     with suppress(EvermatError):
-        if state.exists():
-            return f"the state is at version {evermat.versions(state)[-1].number}"
+        return f"the state is at version {evermat.versions(state)[-1].number}"
     return ""
 
 

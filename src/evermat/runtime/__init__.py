@@ -30,6 +30,6 @@ if TYPE_CHECKING:
     from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame
     from evermat.runtime.update import check_update_algorithm
     from evermat.runtime.versioned_engine import Opened, VersionedEngine
-    from evermat.store import state_location
+    from evermat.store import Location, state_location
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)
