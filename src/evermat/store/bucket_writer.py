@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Concatenate, ParamSpec, TypeVar
 
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
 from evermat.store.attempt import attempt_of, born
 from evermat.store.commits import Commits, Row
+from evermat.store.delta_log import entry_numbers
 from evermat.store.delta_table import Staged
 from evermat.store.directory import COMMITS, MARK, MARK_TEXT
-from evermat.store.disk import below, delete
-from evermat.store.intent import EachAtOnce, Intent, check_unwritten, complete, decide, pending
+from evermat.store.disk import below, damaged, delete, exists
+from evermat.store.formats.format_2 import Reader
+from evermat.store.intent import EachAtOnce, Intent, complete, decide, pending
 from evermat.store.location import Location, ObjectPath
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_W = TypeVar("_W", bound=Reader)
 
 
 def read_completed(state: ObjectPath) -> Commits:
@@ -34,23 +42,48 @@ def decided(
         ResourceError: it is not known whether the version was decided.
         OSError: it was not written.
     """
-    number = head.log.delta
-    for _ in each(check_unwritten, [one.file for one in staged]):
-        pass
+    number, seen = head.log.delta, row.version - (row.kind == "version")
+    if any(each(exists, [one.file for one in staged])):
+        # An entry follows those of the newest version: of another writer, or of a program that knows nothing of intents.
+        other = pending(state / COMMITS, number)
+        if other is None and _newest(state) < number:
+            raise damaged(staged[0].file.parent, "another program wrote to this table")
+        raise _too_late(state, number, seen, other)
     files = [content for one in (*staged, head) for content in one.contents]
     named = tuple((file.within(state), raw) for file, raw in files if isinstance(file, ObjectPath))
     intent = Intent(row.version, attempt, named, "" if number else MARK_TEXT)
     found = decide(state, state / COMMITS, number, intent)
     if found is None or found.attempt != attempt:
-        raise _too_late(state, number, row, found)
+        raise _too_late(state, number, seen, found)
     return intent
 
 
-def _too_late(state: ObjectPath, number: int, row: Row, decided: Intent | None) -> StateError:
+def in_time(method: Callable[Concatenate[_W, _P], _R]) -> Callable[Concatenate[_W, _P], _R]:
+    """Has a writer in a bucket say that another one was first, instead of which files that one has deleted."""
+
+    def checked(self: _W, /, *given: _P.args, **options: _P.kwargs) -> _R:
+        number, seen = self._commits.entry + 1, self._seen
+        try:
+            return method(self, *given, **options)
+        except StateError:
+            state = self._path
+            if isinstance(state, ObjectPath) and self._commits.entry < number <= _newest(state):
+                raise _too_late(state, number, seen, None) from None
+            raise
+
+    update_wrapper(checked, method)
+    return checked
+
+
+def _newest(state: ObjectPath) -> int:
+    """The number of the newest entry of the commit table."""
+    return max(entry_numbers(state / COMMITS), default=-1)
+
+
+def _too_late(state: ObjectPath, number: int, seen: int, decided: Intent | None) -> StateError:
     """The error of a writer that was not the first."""
     if number == 0:
         return StateError(Problem(errors.STATE_EXISTS, {"path": state}))
-    seen = row.version - (row.kind == "version")
     found = Commits.read(state / COMMITS).last.version if decided is None else decided.version
     if found == seen:  # only files have been merged
         return StateError(Problem(errors.STATE_LOCKED, {"path": state}))

@@ -16,7 +16,20 @@ from typing import Any
 from evermat.core import Problem, StateError, check_own_files, refuse_input
 from evermat.core import error_catalogue as errors
 from evermat.store.delta_log import entry_numbers
-from evermat.store.disk import damaged, exists, mkdir, names, put, read, remove_all, rename, sync, writing
+from evermat.store.disk import (
+    contents_of,
+    damaged,
+    exists,
+    mkdir,
+    names,
+    put,
+    read,
+    reading,
+    remove_all,
+    rename,
+    sync,
+    writing,
+)
 from evermat.store.location import Location, ObjectPath
 
 WRITTEN_FORMAT = 2
@@ -37,9 +50,11 @@ def read_format(path: Location) -> int:
     mark = path / MARK
     if isinstance(path, ObjectPath):
         _check_bucket(path)
-        if not exists(mark):
-            raise _not_a_state(path, f"it has no file `{MARK}`")
-        return _format(mark)
+        with reading(mark):
+            try:
+                return _format(mark, contents_of(mark))
+            except FileNotFoundError:
+                raise _not_a_state(path, f"it has no file `{MARK}`") from None
     check_own_files(path)
     if not path.is_dir():
         raise _not_a_state(path, "it is a file, not a folder" if path.exists() else "there is no such folder")
@@ -47,16 +62,16 @@ def read_format(path: Location) -> int:
         if (path / COMMITS).is_dir() and (path / RELATIONS).is_dir():
             raise damaged(mark, "it is missing")
         raise _not_a_state(path, f"it has no file `{MARK}`")
-    return _format(mark)
+    return _format(mark, read(mark))
 
 
 def _check_bucket(path: ObjectPath) -> None:
     refuse_input(str(path), "it is a URI")
 
 
-def _format(mark: Location) -> int:
+def _format(mark: Location, raw: bytes) -> int:
     try:
-        found: Any = json.loads(read(mark))
+        found: Any = json.loads(raw)
     except ValueError as error:
         raise damaged(mark, "it is not JSON") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or type(found.get("format")) is not int:

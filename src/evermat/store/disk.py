@@ -313,5 +313,5 @@ def put(file: Location, contents: bytes) -> None:
 
 
 def temporary_of(file: _L) -> _L:
-    """The name that a file has until it is complete. An object is never incomplete."""
-    return file.with_name(f".{file.name}{TEMPORARY}") if isinstance(file, Path) else file
+    """The name that a file has until it is complete. An object is never incomplete, and there is none of this name."""
+    return file.parent / f".{file.name}{TEMPORARY}"

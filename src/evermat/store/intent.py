@@ -30,12 +30,12 @@ from evermat.core import Problem, ResourceError, StateError
 from evermat.core import error_catalogue as errors
 from evermat.store.commits import write_witness
 from evermat.store.delta_log import entry_file, entry_numbers
-from evermat.store.disk import contents_of, damaged, exists, names, put, put_new, read, unlink
+from evermat.store.disk import contents_of, damaged, names, put, put_new, read, unlink
 from evermat.store.location import Location, ObjectPath
 
 INTENTS = "_intents"  # in the folder of the commit table
 
-EachAtOnce = Callable[[Callable[[Any], None], Iterable[Any]], Iterable[None]]
+EachAtOnce = Callable[[Callable[[Any], Any], Iterable[Any]], Iterable[Any]]
 """Calls a function for each of many things, perhaps several at once, as `map` does."""
 
 
@@ -89,6 +89,8 @@ def decide(state: ObjectPath, commits: ObjectPath, number: int, intent: Intent) 
         OSError: it was not written.
     """
     file, failure = intent_file(commits, number), "it cannot be read"
+    if max(entry_numbers(commits), default=-1) >= number:
+        return None
     try:
         put_new(file, intent.encoded())
     except OSError as error:
@@ -171,9 +173,3 @@ def pending(commits: ObjectPath, number: int) -> Intent | None:
         read(file)  # raises it as an error about the state
         raise
     return None if max(entry_numbers(commits), default=-1) >= number else found
-
-
-def check_unwritten(file: Location) -> None:
-    """Raises a `StateError` if an entry is there that only a program can have written that knows nothing of intents."""
-    if exists(file):
-        raise damaged(file, "another program wrote to this table")

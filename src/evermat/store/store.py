@@ -13,7 +13,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from evermat.core import EvermatError
-from evermat.store.attempt import new_attempt, table_name
+from evermat.store.attempt import table_name
+from evermat.store.bucket_writer import in_time
 from evermat.store.chunked_write import Pieces, surely_empty
 from evermat.store.commits import Row
 from evermat.store.data_files import Columns, Part, stored_columns
@@ -129,6 +130,7 @@ class Store(Writer):
         """Has the next version, and those after it, keep so many versions; None changes nothing."""
         self._keep = keep or self._keep
 
+    @in_time
     def commit(
         self,
         entry: Entry,
@@ -179,7 +181,7 @@ class Store(Writer):
         checksum = name.removesuffix(".dl")
         if last is not None and last.program.startswith(checksum):
             return last.program
-        return f"{checksum}-{new_attempt(self._commits.entry + 1)}.dl"
+        return f"{checksum}-{self._attempt}.dl"
 
     def _changes(self, changes: Mapping[str, Pieces]) -> list[Job]:
         """Changes of the same relations as in the version before."""
@@ -229,6 +231,7 @@ class Store(Writer):
             known = self._schemas[name] = (schema, stored_columns(schema))
         return known[1]
 
+    @in_time
     def compact(self, snapshots: Mapping[str, Pieces], counters: Any) -> None:
         """Writes snapshots of relations, from which the newest version is read faster; its facts stay the same.
 
@@ -260,6 +263,7 @@ class Store(Writer):
         return first, parts[len(first) :]
 
     # --- what is no longer kept ----------------------------------------------------------------------------
+    @in_time
     def vacuum(self, keep: int | str | Keep) -> tuple[int, int]:
         """Keeps the newest versions, deletes all files that they do not need, and returns their number and bytes."""
         keep = keep if isinstance(keep, Keep) else Keep.of(keep)

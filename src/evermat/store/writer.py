@@ -14,7 +14,6 @@ The module is long because a write and how it is undone are read together.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -30,7 +29,7 @@ from evermat.store.bucket_writer import decided, read_completed, remove_failed
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import FIELDS, Commits, Pin, Row, encoded, merged_rows, write_witness
 from evermat.store.data_files import Columns, Part, PartName, delta_fields, table_schema, write_part
-from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
+from evermat.store.delta_log import LOG, Action, TableLog, entry_file
 from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
 from evermat.store.directory import COMMITS, MARK, PROGRAMS, RELATIONS, StateLock, place, publish, take_lock
 from evermat.store.disk import (
@@ -51,6 +50,7 @@ from evermat.store.disk import (
 from evermat.store.formats.format_2 import Reader
 from evermat.store.intent import complete
 from evermat.store.location import Location, ObjectPath
+from evermat.store.recovery import remove_temporaries, undo
 from evermat.store.retention import Keep
 
 _MANY_SYNCS = 64  # with more files than this it is faster to let threads wait for the disk
@@ -126,13 +126,13 @@ class Writer(Reader):
         tables = [self._folder(pin.folder) for pin in commits.pins.values()]
         refuse_links([*tables, *(table / LOG for table in tables)])
         with writing(self._path):
-            _remove_temporaries(commits.folder)
+            remove_temporaries(commits.folder)
             sync(entry_file(commits.folder, commits.entry).parent)  # which a crash may have prevented
             write_witness(commits.folder, commits.entry)
             for pin in commits.pins.values():
-                found = _remove_temporaries(self._folder(pin.folder))
+                found = remove_temporaries(self._folder(pin.folder))
                 if found > pin.delta:
-                    self._undone[pin.folder] = _undo(self._folder(pin.folder), self._log(pin), found)
+                    self._undone[pin.folder] = undo(self._folder(pin.folder), self._log(pin), found)
             self._remove_unknown(self._path / PROGRAMS, lambda name: not name.endswith(".dl"))
             relations = place(self._path, RELATIONS)
             self._remove_unknown(relations, lambda name: name not in commits.pins)
@@ -155,6 +155,7 @@ class Writer(Reader):
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
         if self._is_new:
+            self._begin_attempt()
             return
         if not self._clean:
             self._recover()
@@ -163,6 +164,7 @@ class Writer(Reader):
         if self._commits.last.version != self._seen:
             details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
             raise StateError(Problem(errors.STATE_MOVED, details))
+        self._begin_attempt()
 
     @property
     def _is_new(self) -> bool:
@@ -185,7 +187,6 @@ class Writer(Reader):
         `gone` are tables that no kept version needs.
         """
         now = time.time_ns() // 1_000_000
-        self._begin_attempt()
         self._clean = False  # until all is done: what is known of tables may not be what is on the disk
         try:
             written = self._write_rows(jobs, row.version)
@@ -358,7 +359,7 @@ class Writer(Reader):
         if name == self._program:
             return
         if not exists(file) or read(file) != raw:
-            self._made.append(temporary_of(file))
+            self._made.append(file if isinstance(file, ObjectPath) else temporary_of(file))
             put(file, raw)
         self._program = name
 
@@ -432,55 +433,3 @@ class Writer(Reader):
             table.find_garbage(self._commits.entry)
             self._tables[""] = table
         return table
-
-
-def _remove_temporaries(table: Location) -> int:
-    """Removes files that a crash left incomplete in a log; returns the number of its newest entry."""
-    newest = -1
-    for name in names(table / LOG):
-        number = number_of(name)
-        if number is None:
-            remove_all(table / LOG / name)
-        elif name.endswith(".json"):
-            newest = max(newest, number)
-    return newest
-
-
-def _undo(folder: Location, log: TableLog, newest: int) -> int:
-    """Brings a table back to its contents at a pin by one more entry, if it differs; returns the newest entry."""
-    present = set(log.live)
-    for number in range(log.delta + 1, newest + 1):
-        file = entry_file(folder, number)
-        try:
-            actions = [json.loads(line) for line in read(file).splitlines()]
-            added = {action["add"]["path"] for action in actions if "add" in action}
-            removed = {action["remove"]["path"] for action in actions if "remove" in action}
-        except (ValueError, KeyError, TypeError):  # not an entry, and so for no other program either
-            for rest in range(newest, number - 1, -1):
-                unlink(entry_file(folder, rest))
-            newest = number - 1
-            break
-        present = (present - removed) | added
-    if present == set(log.live):
-        return newest
-    now = time.time_ns() // 1_000_000
-    lines = [
-        *({"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in present - set(log.live)),
-        *(
-            {
-                "add": {
-                    "path": part.path,
-                    "partitionValues": {},
-                    "size": part.size,
-                    "modificationTime": now,
-                    "dataChange": True,
-                    "stats": json.dumps({"numRecords": part.rows}),
-                }
-            }
-            for part in log.current
-            if part.path not in present
-        ),
-        {"commitInfo": {"timestamp": now, "operation": "WRITE", "operationParameters": {}}},
-    ]
-    put(entry_file(folder, newest + 1), b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    return newest + 1
