@@ -14,7 +14,7 @@ from tests.support.commands import Evermat
 
 PROGRAM = '.decl e(x:symbol, y:symbol)\n.output e\ne("a", "b").\n'
 RULE = "  = note: give a path, or a URI such as `file:///folder`\n"
-STATES = "a state is in a folder of this machine: give a path, or a URI such as `file:///folder`"
+STATES = "a state is in a folder of this machine, given as a path or a URI such as `file:///folder`, or at `s3://BUCKET/FOLDER`"
 FOREIGN = ["s3a://b/s", "abfss://c@a.dfs.core.windows.net/s", "gs://b/s", "hdfs://n:1/s", "dbfs:/s", "http://h/s"]
 
 

@@ -14,6 +14,7 @@ import pytest
 import evermat
 from evermat.core import ArgumentError, EvermatError, ResourceError, SandboxError, StateError
 from evermat.store import bucket as buckets
+from evermat.store.location import ObjectPath
 from tests.support.commands import Evermat
 from tests.support.s3 import Service, serving
 
@@ -208,7 +209,7 @@ def test_missing_buckets_and_folders(uri: str) -> None:
         str(error.value) == f"error[E500]: `{uri}` is not a state of evermat\n  = note: it has no file `evermat.json`"
     )
     bucket, _, _ = uri.removeprefix("s3://").partition("/")
-    buckets.bucket_of(evermat.store.ObjectPath(bucket, "")).put("mine/file.txt", b"mine")
+    buckets.bucket_of(ObjectPath(bucket, "")).put("mine/file.txt", b"mine")
     with pytest.raises(StateError, match="E500"):
         saved(f"s3://{bucket}/mine")
     with pytest.raises(ArgumentError, match="it names no folder in the bucket"):

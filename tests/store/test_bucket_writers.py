@@ -14,8 +14,9 @@ from deltalake import DeltaTable
 
 import evermat.store.bucket
 from evermat.core import EvermatError, ResourceError, StateError
-from evermat.store import Keep, ObjectPath, Store, open_reader
+from evermat.store import Keep, Store, open_reader
 from evermat.store.delta_log import entry_numbers
+from evermat.store.location import ObjectPath
 from tests.store import crasher
 from tests.store.crasher import SCENARIOS, commit
 from tests.store.models import PAIRS, SCHEMAS, contents, entry, plus
@@ -287,6 +288,28 @@ def known_after(bucket: MemoryBucket) -> dict[str, set]:
         found = {name: set(contents(store, number, name)) for name in store.latest.relations}
     use(bucket)
     return found
+
+
+def test_a_version_that_is_decided_but_not_visible() -> None:
+    bucket = made(2)
+
+    def stop(number: int, what: str, key: str) -> None:
+        if what == "put new" and "_intents" in key:
+            stop_at(bucket, "fail+ before", number)
+
+    bucket.after = stop
+    with Store.open_to_write(STATE) as store:
+        with pytest.raises(ResourceError) as error:
+            commit(store)
+        assert str(error.value) == (
+            "error[E601]: version 3 of `s3://memory/some/state` could not be completed: the service cannot be reached\n"
+            "  = note: it may have been committed: open the state again before you repeat the update"
+        )
+        bucket.quiet()
+        assert max(known(STATE)) == 2  # others see it when the next writer has completed it
+        with pytest.raises(StateError, match="E504"):
+            commit(store)
+    assert max(known(STATE)) == 3
 
 
 def test_a_damaged_intent_is_found() -> None:

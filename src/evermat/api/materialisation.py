@@ -354,7 +354,7 @@ class Materialisation(Readable):
         Only the lock is taken, so that no other process can write, and `keep` holds from the next version on.
 
         Args:
-            path: the state directory.
+            path: the state directory, or its URI such as `s3://bucket/folder`.
             keep: how many versions the state keeps: a number, or an age such as `12h` or `30d`. By default what it did, or 1,000.
             positions: what to do if the state knows how far streams have been followed. {positions}.
 

@@ -43,7 +43,7 @@ def open(  # noqa: A001
     meanwhile. Only the newest version can be updated. `Materialisation.refresh` takes over what others commit; with `live`, each call does.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         version: the number of the version; by default the newest.
         write: whether to take the lock now, so that no other writer can write while the materialisation is open.
         live: whether each call looks for a newer version first, and takes it over. Without one that takes some microseconds.
@@ -98,7 +98,7 @@ def query(
     Reading the answer computes its rows, once; see `Materialisation.query` for the form of queries.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         text: the query.
         version: the number of the version; by default the newest.
         representatives: whether to return only the representative of equal terms.
@@ -176,7 +176,7 @@ def vacuum(path: str | PathLike[str], keep: int | str, *, sandbox: bool = False)
     """Removes old versions of a state directory, and all files that the others do not need.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         keep: the number of versions to keep, at least 1, or an age such as `12h` or `30d`: a version is kept while the one after it is
             younger, and the newest always.
         sandbox: as for `open`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -37,9 +37,6 @@ from evermat.core import (
     wrong_argument,
 )
 
-if TYPE_CHECKING:
-    from evermat.runtime import Location
-
 _T = TypeVar("_T")
 
 
@@ -53,11 +50,11 @@ def local(what: str, name: str) -> Callable[[str], Path]:
     return lambda text: _located(lambda: local_path(what, name, text))
 
 
-def state_of(text: str) -> Location:
-    """How the location of a state is read."""
-    from evermat.runtime import state_location
+def state_of(text: str) -> Any:
+    """How the location of a state is read: a path, or one in a bucket."""
+    from evermat.runtime import locate_state
 
-    return _located(lambda: state_location("state", text))
+    return _located(lambda: locate_state(text))
 
 
 def _located(read: Callable[[], _T]) -> _T:
@@ -70,7 +67,13 @@ def _located(read: Callable[[], _T]) -> _T:
 
 StateFolder: TypeAlias = Annotated[
     Path,
-    typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False, parser=state_of),
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="The state directory, or s3://BUCKET/FOLDER.",
+        show_default=False,
+        parser=state_of,
+    ),
 ]
 OptionalProgram: TypeAlias = Annotated[
     Path | None,

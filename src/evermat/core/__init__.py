@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         integer_argument,
         memory_argument,
         memory_size,
-        path_argument,
         path_arguments,
         seconds_argument,
         wrong_argument,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evermat.runtime.inputs import FactSources
     from evermat.runtime.materialise import Options, materialise_facts
     from evermat.runtime.outputs import check_outputs
-    from evermat.runtime.persistence import StateBinding, check_save, open_state
+    from evermat.runtime.persistence import StateBinding, check_save, locate_state, open_state
     from evermat.runtime.pin import Pin
     from evermat.runtime.query import query_version
     from evermat.runtime.relation import Relation
@@ -30,6 +30,5 @@ if TYPE_CHECKING:
     from evermat.runtime.structured_streaming import BatchProcessing, follow_files, follow_frame
     from evermat.runtime.update import check_update_algorithm
     from evermat.runtime.versioned_engine import Opened, VersionedEngine
-    from evermat.store import Location, state_location
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

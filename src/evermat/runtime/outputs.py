@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from evermat.core import ArgumentError, Problem, Which, check_output, is_uri, local_path, named_at, without_secrets
-from evermat.core.error_catalogue import BAD_LOCATION
+from evermat.core import error_catalogue as errors
 from evermat.io import Outputs
 from evermat.language import Program
 from evermat.runtime.pin import Pin
@@ -37,7 +37,7 @@ def check_outputs(program: Program, directory: Path) -> None:
                     "why": _WHY,
                     "rule": "give the path of a file",
                 }
-                raise ArgumentError(Problem(BAD_LOCATION, details, program.source, io.span))
+                raise ArgumentError(Problem(errors.BAD_LOCATION, details, program.source, io.span))
 
 
 def write_outputs(

@@ -29,6 +29,7 @@ from evermat.store import (
     open_reader,
     read_again,
     read_state,
+    state_location,
 )
 
 if TYPE_CHECKING:
@@ -246,6 +247,11 @@ def save_state(
     if exists:
         binding.tidy(engine)
     return binding
+
+
+def locate_state(text: str) -> Location:
+    """Where the state is that the option `--state` names; an `ArgumentError` if states cannot be there."""
+    return state_location("state", text)
 
 
 def check_save(path: Location, positions: SavedPositions, keep: int | str | None = None) -> None:

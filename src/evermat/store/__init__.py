@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evermat.store.directory import holds_something, read_format
     from evermat.store.disk import damaged, exists, sync
     from evermat.store.formats import VersionReader, open_reader, read_state
-    from evermat.store.location import Location, ObjectPath, resolved, state_location
+    from evermat.store.location import Location, resolved, state_location
     from evermat.store.names import (
         CURRENT_FACTS,
         NONRECURSIVE,
