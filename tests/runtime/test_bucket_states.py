@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -193,6 +194,25 @@ def test_a_killed_writer(uri: str) -> None:
     assert ("after", "that") in paths(uri)
     evermat.vacuum(uri, 1)
     assert ("k", str(done)) in paths(uri)
+
+
+def test_a_forked_process(uri: str) -> None:
+    """It gets an error instead of waiting for threads that it has not got."""
+    saved(uri).close()
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads and forks: that is what this is about
+        child = os.fork()
+    if not child:
+        try:
+            paths(uri)
+        except BaseException as error:
+            os.write(write, str(error).encode())
+        os._exit(0)
+    os.close(write)
+    os.waitpid(child, 0)
+    with os.fdopen(read, encoding="utf-8") as said:
+        assert "this process was forked from one that used a bucket: start processes by `spawn`" in said.read()
 
 
 def test_missing_buckets_and_folders(uri: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 import threading
@@ -25,7 +24,7 @@ from tests.support.environment import LONG
 from tests.support.memory_bucket import Killed, MemoryBucket, stop_at
 
 STATE = ObjectPath("memory", "some/state")
-_TRIED = 25
+_TRIED = 12
 STOPS = ["kill before", "kill after", "fail before", "fail after", "fail+ before", "fail+ after"]
 Facts = dict[int, dict[str, set]]
 
@@ -39,9 +38,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def use(bucket: MemoryBucket | None) -> None:
     """Has the store find a bucket under the name `memory`."""
-    evermat.store.bucket._buckets.pop((os.getpid(), STATE.bucket), None)
+    evermat.store.bucket._buckets.pop(STATE.bucket, None)
     if bucket is not None:
-        evermat.store.bucket._buckets[os.getpid(), STATE.bucket] = bucket
+        evermat.store.bucket._buckets[STATE.bucket] = bucket
 
 
 def made(versions: int) -> MemoryBucket:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from importlib.util import find_spec
 from typing import Any, Protocol
 
-from evermat.core import ArgumentError, Problem
+from evermat.core import ArgumentError, Problem, Process, this_process
 from evermat.core import error_catalogue as errors
 from evermat.store.location import ObjectPath
 
@@ -58,16 +58,21 @@ class Bucket(Protocol):
         """Deletes objects; those that are missing do not matter."""
 
 
-#: by process and name: threads of the library do not survive a fork
-_buckets: dict[tuple[int, str], Bucket] = {}
+_buckets: dict[str, Bucket] = {}
+_loaded_by: list[Process] = []
 
 
 def bucket_of(path: ObjectPath) -> Bucket:
-    """The bucket in which an object is."""
-    known = os.getpid(), path.bucket
-    found = _buckets.get(known)
+    """The bucket in which an object is; a `StorageError` in a forked child, which has not got the library's threads."""
+    found = _buckets.get(path.bucket)
     if found is None:
-        found = _buckets[known] = _S3Bucket(path.bucket)
+        found = _buckets[path.bucket] = _S3Bucket(path.bucket)
+    if isinstance(found, _S3Bucket):
+        if not _loaded_by:
+            _loaded_by.append(this_process())
+        if _loaded_by[0].is_parent:
+            why = "this process was forked from one that used a bucket: start processes by `spawn`"
+            raise StorageError(errno.EIO, why, str(path))
     return found
 
 
