@@ -302,7 +302,9 @@ class Store(Writer):
                 found.append(self._sweep_table(relations / folder, {part.path for part in self._log(pin).every}))
             if isinstance(self._path, ObjectPath):
                 found.append(
-                    self._remove_unknown(self._commits.folder / INTENTS, lambda name: int(name) <= self._commits.entry)
+                    self._remove_unknown(
+                        self._commits.folder / INTENTS, lambda name: name.isdigit() and int(name) <= self._commits.entry
+                    )
                 )
             found.append(self._sweep_table(self._commits.folder, {part.path for part in self._commits.log.every}))
         for files, total in found:
