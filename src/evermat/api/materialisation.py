@@ -20,7 +20,6 @@ from evermat.core import (
     check_facts,
     check_position,
     documented,
-    path_argument,
     path_arguments,
     public_class,
     sandboxed,
@@ -358,7 +357,7 @@ class Materialisation(Readable):
         Only the lock is taken, so that no other process can write, and `keep` holds from the next version on.
 
         Args:
-            path: the state directory.
+            path: the state directory, or its URI such as `s3://bucket/folder`.
             keep: how many versions the state keeps: a number, or an age such as `12h` or `30d`. By default what it did, or 1,000.
             positions: what to do if the state knows how far streams have been followed. {positions}.
 
@@ -368,9 +367,9 @@ class Materialisation(Readable):
             TypeError: an argument is of another type.
             ResourceError: it could not be written; nothing has changed.
         """
-        from evermat.store import Keep
+        from evermat.store import Keep, state_location
 
-        target = path_argument("path", path)
+        target = state_location("path", path)
         kept = None if keep is None else Keep.of(keep)
         SAVED_POSITIONS.check(positions)
         with sandboxed(on=self._sandbox):

@@ -9,7 +9,7 @@ from evermat.api.program import NO_SANDBOX, check_cluster, check_engine
 from evermat.core import (
     check_type,
     integer_argument,
-    path_argument,
+    local_path,
     sandboxed,
     within_limits,
     without_internals,
@@ -45,7 +45,7 @@ def open(  # noqa: A001
     meanwhile. Only the newest version can be updated. `Materialisation.refresh` takes over what others commit; with `live`, each call does.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         version: the number of the version; by default the newest.
         write: whether to take the lock now, so that no other writer can write while the materialisation is open.
         live: whether each call looks for a newer version first, and takes it over. Without one that takes some microseconds.
@@ -67,16 +67,17 @@ def open(  # noqa: A001
     """
     from evermat.api.materialisation import Materialisation
     from evermat.runtime import open_state
+    from evermat.store import state_location
 
     check_engine(engine, scratch=scratch is not None, buckets=buckets is not None, broadcast=broadcast is not None)
     check_cluster("auto", buckets=buckets, broadcast=broadcast)
     version = _version("version", version)
     if live and version is not None:
         raise wrong_argument("a `live` materialisation is always at the newest version: it has no `version`")
-    session, folder = None if isinstance(engine, str) else engine, path_argument("path", path)
+    session, folder = None if isinstance(engine, str) else engine, state_location("path", path)
     if sandbox and session is not None:
         raise wrong_argument(NO_SANDBOX)
-    place = None if scratch is None else path_argument("scratch", scratch)
+    place = None if scratch is None else local_path("the scratch directory", "scratch", scratch)
 
     def open_version(number: int | None = None, *, write: bool = False) -> Opened:
         with sandboxed(on=sandbox):
@@ -111,7 +112,7 @@ def query(
     Reading the answer computes its rows, once; see `Materialisation.query` for the form of queries.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         text: the query.
         version: the number of the version; by default the newest.
         representatives: whether to return only the representative of equal terms.
@@ -127,12 +128,13 @@ def query(
     """
     from evermat.engine import Limits, Run
     from evermat.runtime import query_version
+    from evermat.store import state_location
 
     run = Run(Limits.checked(limit_seconds=limit_seconds, memory=memory))
 
     check_type("text", text, str, "a str")
     number = _version("version", version)
-    folder = path_argument("path", path)
+    folder = state_location("path", path)
     with sandboxed(on=sandbox):
         return query_version(folder, number, text, run, representatives=representatives)
 
@@ -152,9 +154,9 @@ def versions(
     Raises:
         StateError: the state does not exist or is damaged.
     """
-    from evermat.store import read_state
+    from evermat.store import read_state, state_location
 
-    folder = path_argument("path", path)
+    folder = state_location("path", path)
     with within_limits(limit_seconds, memory), sandboxed(on=sandbox):
         return read_state(folder, lambda reader: reader.versions())
 
@@ -173,11 +175,12 @@ def changes(
         TypeError: an argument is of another type.
     """
     from evermat.runtime import changes_between
+    from evermat.store import state_location
 
     begin, end = _version("first", first), _version("last", last)
     if begin is not None and end is not None and begin > end:
         raise wrong_argument(f"`last` is {end}: use a version that is not before `first`, which is {begin}")
-    folder = path_argument("path", path)
+    folder = state_location("path", path)
     with sandboxed(on=sandbox):
         return changes_between(folder, begin, end)
 
@@ -187,7 +190,7 @@ def vacuum(path: str | PathLike[str], keep: int | str, *, sandbox: bool = False)
     """Removes old versions of a state directory, and all files that the others do not need.
 
     Args:
-        path: the state directory.
+        path: the state directory, or its URI such as `s3://bucket/folder`.
         keep: the number of versions to keep, at least 1, or an age such as `12h` or `30d`: a version is kept while the one after it is
             younger, and the newest always.
         sandbox: as for `open`.
@@ -201,9 +204,9 @@ def vacuum(path: str | PathLike[str], keep: int | str, *, sandbox: bool = False)
         StateError: the state does not exist or is damaged, or another process writes to it.
         ResourceError: the disk is full or not writable; the versions are what they were.
     """
-    from evermat.store import Keep, Store
+    from evermat.store import Keep, Store, state_location
 
-    kept, folder = Keep.of(keep), path_argument("path", path)
+    kept, folder = Keep.of(keep), state_location("path", path)
     with sandboxed(on=sandbox), Store.open_to_write(folder) as store:
         return store.vacuum(kept)
 
@@ -218,9 +221,9 @@ def migrate(path: str | PathLike[str], *, sandbox: bool = False) -> int:
         StateError: the state does not exist or is damaged, or another process writes to it.
         ResourceError: the disk is full or not writable; the state is what it was.
     """
-    from evermat.store import Store, read_format
+    from evermat.store import Store, read_format, state_location
 
-    folder = path_argument("path", path)
+    folder = state_location("path", path)
     with sandboxed(on=sandbox), Store.open_to_write(folder) as store:
         return read_format(store.path)
 

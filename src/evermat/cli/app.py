@@ -87,7 +87,16 @@ def run(
     facts: Annotated[
         str, typer.Option("-F", "--facts", metavar="DIR", help="Directory of the inputs; may be a URI.")
     ] = ".",
-    output: Annotated[str, typer.Option("-D", "--output", metavar="DIR", help="Directory for the outputs.")] = ".",
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-D",
+            "--output",
+            metavar="DIR",
+            help="Directory for the outputs.",
+            parser=options.local("the output directory", "output"),
+        ),
+    ] = Path(),
     engine: options.RunEngine = "spark",
     master: options.Master = None,
     place: options.PlacementOption = "auto",
@@ -112,12 +121,20 @@ def run(
     base: options.Base = None,
     skip_malformed: options.SkipMalformed = False,
     verbose: options.Verbose = False,
-    export: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all triples to an RDF file.")] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write all triples to an RDF file.", parser=options.local("an RDF file", "export")
+        ),
+    ] = None,
     export_facts: options.WhichTriples = "all",
     representatives: options.Representatives = False,
     memory: options.Memory = "",
     state: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Save all facts in a state directory, for later updates.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Save all facts in a state directory, for later updates.", parser=options.state_of
+        ),
     ] = None,
     keep: options.KeepOption = None,
     keep_positions: Annotated[
@@ -220,7 +237,12 @@ def update(
     base: options.Base = None,
     skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the changes of every relation, derived facts included.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the changes of every relation, derived facts included.",
+            parser=options.local("a change file", "changes_out"),
+        ),
     ] = None,
     keep: options.KeepOption = None,
     memory: options.Memory = "",
@@ -276,11 +298,20 @@ def stream(
     skip_malformed: options.SkipMalformed = False,
     changes_out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="For each version, write a file with its changes, derived facts included."),
+        typer.Option(
+            metavar="DIR",
+            help="For each version, write a file with its changes, derived facts included.",
+            parser=options.local("the directory of change files", "changes_out"),
+        ),
     ] = None,
     changes_format: options.ChangesFormatOption = "tsv",
     stats: Annotated[
-        Path | None, typer.Option(metavar="FILE.jsonl", help="Append a line with statistics for each version.")
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Append a line with statistics for each version.",
+            parser=options.local("statistics", "stats"),
+        ),
     ] = None,
     keep: options.KeepOption = None,
     memory: options.Memory = "",
@@ -345,7 +376,12 @@ def query(
 def export(
     state: options.StateFolder,
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The RDF file: .nt, .nq, .ttl, .trig, .jsonld, .rdf, also .gz.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="The RDF file: .nt, .nq, .ttl, .trig, .jsonld, .rdf, also .gz.",
+            parser=options.local("an RDF file", "file"),
+        ),
     ],
     facts: options.WhichTriples = "all",
     version: Annotated[int | None, typer.Option(metavar="N", help="Export an old version.")] = None,
@@ -372,7 +408,13 @@ def translate(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="RULES.dl", help="File for the rules; default: standard output."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="RULES.dl",
+            help="File for the rules; default: standard output.",
+            parser=options.local("a translation", "output"),
+        ),
     ] = None,
     base: options.Base = None,
     ignore_imports: options.IgnoreImports = False,

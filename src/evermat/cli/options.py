@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -20,6 +21,7 @@ from evermat.core import (
     UPDATE_ALGORITHMS,
     WHICH,
     AnswerFormat,
+    ArgumentError,
     ChangesFormat,
     Choices,
     EngineName,
@@ -27,11 +29,15 @@ from evermat.core import (
     EqualityMode,
     MaterialiseAlgorithm,
     Placement,
+    ProgramError,
     SchemePolicy,
     UpdateAlgorithm,
     Which,
+    local_path,
     wrong_argument,
 )
+
+_T = TypeVar("_T")
 
 
 def _help(text: str, choices: Choices) -> str:
@@ -39,8 +45,35 @@ def _help(text: str, choices: Choices) -> str:
     return f"{text} {choices.described}."
 
 
+def local(what: str, name: str) -> Callable[[str], Path]:
+    """How the value of an option is read that names a file or directory of this machine, and `what` is to be there."""
+    return lambda text: _located(lambda: local_path(what, name, text))
+
+
+def state_of(text: str) -> Any:
+    """How the location of a state is read: a path, or one in a bucket."""
+    from evermat.runtime import locate_state
+
+    return _located(lambda: locate_state(text))
+
+
+def _located(read: Callable[[], _T]) -> _T:
+    """What is read, or its error as one that is no `ValueError`: Typer would wrap it."""
+    try:
+        return read()
+    except ArgumentError as error:
+        raise ProgramError(error.problems) from None
+
+
 StateFolder: TypeAlias = Annotated[
-    Path, typer.Option("--state", metavar="DIR", help="The state directory.", show_default=False)
+    Path,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="The state directory, or s3://BUCKET/FOLDER.",
+        show_default=False,
+        parser=state_of,
+    ),
 ]
 OptionalProgram: TypeAlias = Annotated[
     Path | None,
@@ -72,7 +105,9 @@ Conf: TypeAlias = Annotated[
 ScratchFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="With Spark only: directory for temporary files; on a cluster, one that all machines share."
+        metavar="DIR",
+        help="With Spark only: directory for temporary files; on a cluster, one that all machines share.",
+        parser=local("the scratch directory", "scratch"),
     ),
 ]
 Buckets: TypeAlias = Annotated[
@@ -165,7 +200,10 @@ LimitRounds: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", 
 LimitFacts: TypeAlias = Annotated[int | None, typer.Option(min=1, metavar="N", help="Stop at more than N facts.")]
 LimitSeconds: TypeAlias = Annotated[float | None, typer.Option(min=0, metavar="S", help="Stop after S seconds.")]
 StatsFile: TypeAlias = Annotated[
-    Path | None, typer.Option("--stats", metavar="FILE.json", help="Write statistics to a file.")
+    Path | None,
+    typer.Option(
+        "--stats", metavar="FILE.json", help="Write statistics to a file.", parser=local("statistics", "stats")
+    ),
 ]
 
 

@@ -28,7 +28,7 @@ from evermat.core import (
     reported,
     wrong_argument,
 )
-from evermat.runtime import SparkOptions, announced_compilation, spark_session
+from evermat.runtime import SparkOptions, announced_compilation, check_outputs, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 def reached_version(state: Path) -> str:
     """Tells the newest version on the disk, of which its writer may not know yet; empty if there is none."""
     with suppress(EvermatError):
-        if state.exists():
-            return f"the state is at version {evermat.versions(state)[-1].number}"
+        return f"the state is at version {evermat.versions(state)[-1].number}"
     return ""
 
 
@@ -76,7 +75,7 @@ def run_program(
     spark: SparkOptions | None,
     timer: PhaseTimer,
     *,
-    directory: str,
+    directory: Path,
     export: Path | None,
     export_facts: Which,
     representatives: bool,
@@ -89,13 +88,10 @@ def run_program(
 ) -> None:
     """Does the whole job: outputs go to a directory, triples, all facts and statistics to a place of their own if there is one.
 
-    Nothing is written unless everything went well, and nothing to a URI, which would become a directory of that name. A state is
-    going to be updated: its derivations are counted. Of the limit of time some seconds are `spent` already. `options` are those of
-    `evermat.Program.materialise`.
+    Nothing is written unless everything went well. A state is going to be updated: its derivations are counted. Of the limit of time
+    some seconds are `spent` already. `options` are those of `evermat.Program.materialise`.
     """
-    for place in (directory, *(io.path or "" for io in program.compiled.outputs)):
-        if "://" in place:
-            raise wrong_argument(f"outputs are not written to `{place}`: give a directory")
+    check_outputs(program.compiled, directory)
     with ExitStack() as limiting, ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
         integer_argument,
         memory_argument,
         memory_size,
-        path_argument,
         path_arguments,
         seconds_argument,
         wrong_argument,
@@ -86,6 +85,7 @@ if TYPE_CHECKING:
     )
     from evermat.core.lazy import deferred, lazy_face
     from evermat.core.leftovers import forget_leftover, register_leftover, remove_leftovers
+    from evermat.core.location import bad_location, local_path, scheme_of, without_secrets
     from evermat.core.memory import available_bytes, free_memory, peak_bytes, resident_bytes
     from evermat.core.pandas_block import allow_pandas, block_pandas
     from evermat.core.problems import Problems, reported

@@ -10,7 +10,6 @@ import operator
 from collections.abc import Iterable, Mapping
 from numbers import Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, cast
 
 from evermat.core.error_catalogue import COMMAND_LINE
@@ -120,12 +119,6 @@ def memory_size(text: str) -> int:
     if size <= 0:
         raise wrong_argument(f"`{text}` is not a size of memory: write a number with k, m, g or t behind it")
     return size
-
-
-def path_argument(name: str, value: Any) -> Path:
-    """A path; a `TypeError` if it is none."""
-    check_type(name, value, (str, PathLike), "a path")
-    return Path(value)
 
 
 def path_arguments(name: str, given: Any) -> list[str | PathLike[str]]:

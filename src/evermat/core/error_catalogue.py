@@ -171,6 +171,12 @@ NO_STATE = _kind(
     294, "this materialisation has no state directory", "`refresh` takes over versions that others write to a state"
 )
 OUTSIDE = _kind(295, "the sandbox does not let `{path}` be {what}: {why}", "{rule}")
+BAD_LOCATION = _kind(296, "{what} cannot be at `{uri}`: {why}", "{rule}")
+MISSING_PACKAGE = _kind(
+    297,
+    "{what} needs the package `{package}`, which is not installed",
+    "install it with `pip install 'evermat[{extra}]'`",
+)
 
 # --- 300-399: the data is wrong -----------------------------------------------------------------------------
 # {where} is a column of the file: its number and its name, as in 'column 2 (`y`)'.
@@ -365,6 +371,7 @@ STATE_HAS_POSITIONS = _kind(
 
 # --- 600-699: disk, memory or cluster failed ----------------------------------------------------------------
 CANNOT_WRITE = _kind(600, "cannot write `{path}`: {why}", "{rest}")
+INCOMPLETE_COMMIT = _kind(601, "version {version} of `{path}` could not be completed: {why}", "{rest}")
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
 SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")
 SCRATCH_NOT_SHARED = _kind(

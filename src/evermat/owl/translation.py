@@ -12,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from evermat.core import local_path
 from evermat.owl.load import load
 from evermat.owl.notes import Note, NoteGroup, group_notes
 from evermat.owl.ontology.axioms import read_axioms
@@ -111,7 +112,7 @@ class Translation:
         from evermat.io import Outputs  # noqa: PLC0415
 
         with Outputs() as outputs:
-            outputs.write_file(Path(path), self.text(facts=True).encode())
+            outputs.write_file(local_path("a translation", "path", path), self.text(facts=True).encode())
             outputs.commit()
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from evermat.runtime.ingest import read_change_files
     from evermat.runtime.inputs import FactSources
     from evermat.runtime.materialise import Options, materialise_facts
-    from evermat.runtime.persistence import StateBinding, check_save, open_state
+    from evermat.runtime.outputs import check_outputs
+    from evermat.runtime.persistence import StateBinding, check_save, locate_state, open_state
     from evermat.runtime.pin import Pin
     from evermat.runtime.query import query_version
     from evermat.runtime.relation import Relation

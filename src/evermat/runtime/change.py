@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
 from evermat.columns import Batch, DeferredFacts, Dictionary
-from evermat.core import check_type, wrong_argument
+from evermat.core import check_type, local_path, wrong_argument
 from evermat.language import Relation, RelationNames
 from evermat.runtime.engine import ChangeSet
 from evermat.runtime.rows import EncodedRows, Tabular
@@ -145,7 +144,7 @@ class Change:
         """
         from evermat.io import write_changes
 
-        write_changes(self, Path(path))
+        write_changes(self, local_path("a change file", "path", path))
 
     @staticmethod
     def combined(changes: Sequence[Change]) -> Change:

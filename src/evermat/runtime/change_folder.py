@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from evermat.io import Changed
-    from evermat.store import Version
+    from evermat.store import Location, Version
 
 
 class ChangeFolder:
@@ -26,7 +26,7 @@ class ChangeFolder:
     crash only the newest can be without; it is written at the next start.
     """
 
-    def __init__(self, folder: Path, form: ChangesFormat, state: Path) -> None:
+    def __init__(self, folder: Path, form: ChangesFormat, state: Location) -> None:
         self._folder, self._form, self._state = folder, form, state
 
     def begin(self, newest: Version | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 from operator import itemgetter
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -18,10 +17,10 @@ from evermat.runtime.memory_engine import restored
 from evermat.runtime.pin import Pin
 from evermat.runtime.relation import Relation
 from evermat.runtime.saved_version import SavedVersion, rows_of_table
-from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, VersionReader, read_state
+from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, Location, VersionReader, read_state
 
 
-def changes_between(path: Path, first: int | None, last: int | None) -> dict[str, pa.Table]:
+def changes_between(path: Location, first: int | None, last: int | None) -> dict[str, pa.Table]:
     """What versions changed, by relation; hidden relations are left out."""
 
     def read(store: VersionReader) -> dict[str, pa.Table]:
@@ -147,7 +146,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def _joined(path: Path, name: str, tables: list[pa.Table]) -> pa.Table:
+def _joined(path: Location, name: str, tables: list[pa.Table]) -> pa.Table:
     """The changes of all versions; if columns got other names meanwhile, the last ones count."""
     last = tables[-1].schema
     for before, table in pairwise(tables):

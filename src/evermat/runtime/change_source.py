@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,7 +17,7 @@ from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, Str
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION, VersionReader, read_state
+from evermat.store import OP, VERSION, Location, VersionReader, read_state, state_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,7 +61,7 @@ def register_source(spark: SparkSession) -> None:
 class StateFeed:
     """The changes of one relation of a state. Every access reads the state, to which others may write meanwhile."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Location, name: str) -> None:
         self.path, self.name = path, name
 
     @property
@@ -141,7 +140,7 @@ class EvermatDataSource(DataSource):  # type: ignore[misc]
         return "evermat"
 
     def feed(self) -> StateFeed:
-        return StateFeed(Path(self._required(STATE)), self._required(RELATION))
+        return StateFeed(state_location(STATE, self._required(STATE)), self._required(RELATION))
 
     def _required(self, option: str) -> str:
         if option not in self.options:

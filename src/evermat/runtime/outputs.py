@@ -6,22 +6,38 @@ from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
 
-from evermat.core import Which, check_output, is_uri, named_at
+from evermat.core import ArgumentError, Problem, Which, check_output, is_uri, local_path, named_at, without_secrets
+from evermat.core import error_catalogue as errors
 from evermat.io import Outputs
 from evermat.language import Program
 from evermat.runtime.pin import Pin
 from evermat.runtime.rdf_export import triples_of
 from evermat.runtime.relation import Relation
 
+_WHY = "it is a file in the output directory"
 _SORTED = 5_000_000  # facts of an output that are sorted; more are written as they come
 
 
 def check_outputs(program: Program, directory: Path) -> None:
-    """Raises a `SandboxError` if an `.output` names a file that the sandbox does not allow."""
+    """Checks the files that `.output`s name.
+
+    Raises:
+        SandboxError: one of them is a file that the sandbox does not allow.
+        ArgumentError: one of them is a URI.
+    """
     for io in program.outputs:
         if io.medium == "file":
+            uri = io.path if io.path and is_uri(io.path) else None
             with named_at(program.source, io.span):
-                check_output(io.path if io.path and is_uri(io.path) else directory / (io.path or io.relation.name))
+                check_output(directory / (io.path or io.relation.name) if uri is None else uri)
+            if uri is not None:
+                details = {
+                    "what": "an output",
+                    "uri": without_secrets(uri),
+                    "why": _WHY,
+                    "rule": "give the path of a file",
+                }
+                raise ArgumentError(Problem(errors.BAD_LOCATION, details, program.source, io.span))
 
 
 def write_outputs(
@@ -50,7 +66,8 @@ def write_outputs(
             written = outputs.write(rows.to_arrow() if len(rows) <= _SORTED else rows.batches(), io, directory)
             left_out[io.path or io.relation.name] = written
         if export is not None:
-            graph = outputs.write_graph(Path(export), triples_of(pin, facts, representatives=representatives))
+            file = local_path("an RDF file", "export", export)
+            graph = outputs.write_graph(file, triples_of(pin, facts, representatives=representatives))
             left_out[str(export)] = graph.left_out
         for relation in program.sizes:
             outputs.print_size(relation.name, len(shown[relation.name]))

@@ -18,7 +18,19 @@ from evermat.engine import Run
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
 from evermat.runtime.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
-from evermat.store import Entry, Keep, Pieces, Store, VersionReader, open_reader, read_again, read_state
+from evermat.store import (
+    Entry,
+    Keep,
+    Location,
+    Pieces,
+    Store,
+    VersionReader,
+    holds_something,
+    open_reader,
+    read_again,
+    read_state,
+    state_location,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,7 +54,7 @@ class StateBinding:
         self._newer = store.latest.number if store.latest.number != number else None
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         return self._store.path
 
     def close(self) -> None:
@@ -207,7 +219,7 @@ class StateBinding:
 
 def save_state(
     engine: Engine,
-    path: Path,
+    path: Location,
     stats: dict[str, Any],
     *,
     keep: Keep | None = None,
@@ -218,7 +230,7 @@ def save_state(
     `keep` is how many versions the state keeps, or until which age, by default what it did, or 1,000; `positions` decides what becomes of
     those that the state knows of streams. See `api.Materialisation.save` for errors.
     """
-    exists = path.is_dir() and any(path.iterdir())
+    exists = holds_something(path)
     store = Store.open_to_write(path) if exists else Store.create(path)
     try:
         store.keep(keep)
@@ -237,7 +249,12 @@ def save_state(
     return binding
 
 
-def check_save(path: Path, positions: SavedPositions, keep: int | str | None = None) -> None:
+def locate_state(text: str) -> Location:
+    """Where the state is that the option `--state` names; an `ArgumentError` if states cannot be there."""
+    return state_location("state", text)
+
+
+def check_save(path: Location, positions: SavedPositions, keep: int | str | None = None) -> None:
     """Raises what `save_state` would raise about its arguments, before what is saved is computed.
 
     Raises:
@@ -246,12 +263,12 @@ def check_save(path: Path, positions: SavedPositions, keep: int | str | None = N
     """
     if keep is not None:
         Keep.of(keep)
-    if path.is_dir() and any(path.iterdir()):
+    if holds_something(path):
         found = read_state(path, lambda reader: SavedVersion(reader).positions)
         _kept_positions(found, path, positions)
 
 
-def _kept_positions(found: dict[str, str], path: Path, what: SavedPositions) -> dict[str, str]:
+def _kept_positions(found: dict[str, str], path: Location, what: SavedPositions) -> dict[str, str]:
     """The positions of streams that a state keeps when another materialisation is saved over it."""
     if found and what == "refuse":
         streams = ", ".join(f"`{name}`" for name in sorted(found))
@@ -280,7 +297,7 @@ def _save_over(
 
 
 def open_state(
-    path: Path,
+    path: Location,
     number: int | None = None,
     *,
     write: bool = False,

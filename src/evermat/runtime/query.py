@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evermat.columns import Solutions
 from evermat.core import watched
@@ -10,6 +10,9 @@ from evermat.engine import Run
 from evermat.language import Queries, Query
 from evermat.runtime.answer import Answer
 from evermat.runtime.engine import EngineSnapshot
+
+if TYPE_CHECKING:
+    from evermat.store import Location
 
 
 def answer_query(query: Query, reading: EngineSnapshot, run: Run, *, representatives: bool = False) -> Answer:
@@ -29,7 +32,7 @@ def _answer(query: Query, solutions: Solutions, reading: EngineSnapshot) -> Answ
     return Answer(query.answer, solutions, reading.dictionary if own is None else own)
 
 
-def query_version(path: Path, number: int | None, text: str, run: Run, *, representatives: bool = False) -> Answer:
+def query_version(path: Location, number: int | None, text: str, run: Run, *, representatives: bool = False) -> Answer:
     """The answer to a query about a version of a state directory, to be read once; only relations that it reads are loaded."""
     from evermat.runtime.memory_engine import restored
     from evermat.runtime.saved_version import SavedVersion

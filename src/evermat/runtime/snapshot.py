@@ -9,7 +9,6 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from evermat.core import (
@@ -18,6 +17,7 @@ from evermat.core import (
     ProgramError,
     Which,
     documented,
+    local_path,
     public_class,
     sandboxed,
     this_process,
@@ -215,10 +215,11 @@ class Readable(Mapping[str, Relation]):
         from evermat.runtime.outputs import write_outputs
 
         WHICH.check(facts)
-        with within_limits(limit_seconds, memory), sandboxed(writes=[directory], on=self._sandbox):
+        folder = local_path("the output directory", "directory", directory)
+        with within_limits(limit_seconds, memory), sandboxed(writes=[folder], on=self._sandbox):
             return write_outputs(
                 self._pin(),
-                Path(directory),
+                folder,
                 export=export,
                 facts=facts,
                 representatives=representatives,
@@ -269,8 +270,9 @@ class Readable(Mapping[str, Relation]):
         """
         from evermat.io import Outputs
 
+        file = local_path("an RDF file", "path", path)
         with within_limits(limit_seconds, memory), Outputs() as outputs:
-            written = outputs.write_graph(Path(path), self.triples(facts, representatives=representatives))
+            written = outputs.write_graph(file, self.triples(facts, representatives=representatives))
             outputs.commit()
         return written
 

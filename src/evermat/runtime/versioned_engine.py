@@ -7,11 +7,9 @@ always of the same version.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import finalize
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from evermat.runtime.engine import Changed, Engine
     from evermat.runtime.persistence import StateBinding
     from evermat.runtime.update import Ahead
-    from evermat.store import Keep
+    from evermat.store import Keep, Location
 
 Opened: TypeAlias = "tuple[Engine, StateBinding, dict[str, Any]]"
 """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version."""
@@ -188,13 +186,14 @@ class VersionedEngine:
                 self._passing = None  # it is about rows that no longer exist
 
     # --- the state directory -----------------------------------------------------------------------------------------
-    def save(self, path: Path, *, keep: Keep | None = None, positions: SavedPositions = "refuse") -> None:
+    def save(self, path: Location, *, keep: Keep | None = None, positions: SavedPositions = "refuse") -> None:
         """See `api.Materialisation.save`."""
         from evermat.runtime.persistence import save_state
+        from evermat.store import resolved
 
         self._process.check()
         with self._lock.held():
-            if self._binding is not None and os.path.realpath(path) == os.path.realpath(self._binding.path):
+            if self._binding is not None and resolved(path) == resolved(self._binding.path):
                 self._lock_state()  # every update is there already
                 self._binding.keep(keep)
                 return

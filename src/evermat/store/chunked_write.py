@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from evermat.store.data_files import PART_ROWS, Columns, Part, PartName, as_stored, table_schema, write_part
 from evermat.store.disk import writing
+from evermat.store.location import Location
 
 Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
 """The rows of a relation: one table, or tables that are pulled once and together have no fact twice."""
@@ -33,7 +34,7 @@ _AHEAD = 3  # files of pieces that are written while the next pieces are pulled
 class Order:
     """Rows that become data files of one table, by this name."""
 
-    folder: Path
+    folder: Location
     name: PartName
     columns: Columns
     rows: Pieces | None
@@ -45,7 +46,7 @@ def surely_empty(rows: Pieces | None) -> bool:
 
 
 def write_rows(
-    pool: Callable[[], ThreadPoolExecutor], orders: Iterable[Order], state: Path, made: list[Path]
+    pool: Callable[[], ThreadPoolExecutor], orders: Iterable[Order], state: Location, made: list[Location]
 ) -> list[list[tuple[Part, pa.Table]]]:
     """Writes the rows of many tables side by side; returns for each order the files, with the rows of small ones.
 
@@ -58,7 +59,8 @@ def write_rows(
     try:
         for order in orders:
             files.append([])
-            if isinstance(order.rows, pa.Table) and order.rows.num_rows <= _SMALL_ROWS:
+            here = isinstance(order.folder, Path)  # each request to a bucket takes a while
+            if here and isinstance(order.rows, pa.Table) and order.rows.num_rows <= _SMALL_ROWS:
                 if order.rows.num_rows:
                     made_here[len(files) - 1] = _write(order, 0, [order.rows], state, made)
                 continue
@@ -111,7 +113,7 @@ def _cut(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _write(
-    order: Order, number: int, pieces: Sequence[pa.Table], state: Path, made: list[Path]
+    order: Order, number: int, pieces: Sequence[pa.Table], state: Location, made: list[Location]
 ) -> tuple[Part, pa.Table]:
     rows = joined([as_stored(piece, order.columns, order.name.last) for piece in pieces], order.columns)
     with writing(state):

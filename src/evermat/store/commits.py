@@ -22,7 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -30,7 +29,8 @@ import pyarrow as pa
 from evermat.store.data_files import Columns, Part, read_part
 from evermat.store.delta_log import LOG, TableLog, entry_file, entry_numbers, own_details, parse_entry
 from evermat.store.delta_table import WITNESS
-from evermat.store.disk import damaged, overwrite, read
+from evermat.store.disk import contents_of, damaged, overwrite, read
+from evermat.store.location import Location, ObjectPath
 from evermat.store.repeat import repeated
 from evermat.store.version import Entry, Version
 
@@ -213,7 +213,7 @@ def merged_rows(rows: Sequence[Row], first: int, pins: dict[str, Pin]) -> list[R
 class Commits:
     """The commit table up to its newest entry, as it was when this was read; rows are loaded on demand."""
 
-    folder: Path
+    folder: Location
     log: TableLog
     pins: dict[str, Pin] = field(default_factory=dict)
     newest: Row | None = None
@@ -256,12 +256,12 @@ class Commits:
         return tuple(pin.relation for pin in self.pins.values() if pin.is_of(version))
 
     @staticmethod
-    def none(folder: Path) -> Commits:
+    def none(folder: Location) -> Commits:
         """The table before its first row."""
         return Commits(folder, TableLog(folder))
 
     @staticmethod
-    def read(folder: Path, known: Commits | None = None) -> Commits:
+    def read(folder: Location, known: Commits | None = None) -> Commits:
         """Reads what is new since `known`; again if a writer removed old files just then."""
         return repeated(folder, lambda: _read(folder, known), lambda: entry_numbers(folder))
 
@@ -305,7 +305,7 @@ class Commits:
         return after
 
 
-def load_rows(folder: Path, part: Part, before: Row | None) -> list[Row]:
+def load_rows(folder: Location, part: Part, before: Row | None) -> list[Row]:
     """The rows in a file of the table."""
     table = read_part(folder, part)
     if table.schema.names != SCHEMA.names or table.num_rows != part.rows or not part.rows:
@@ -327,7 +327,7 @@ def _with(pins: dict[str, Pin], row: Row) -> dict[str, Pin]:
     return found
 
 
-def _read(folder: Path, known: Commits | None) -> Commits:
+def _read(folder: Location, known: Commits | None) -> Commits:
     # Before the log is listed, so that a live writer cannot make it look too new.
     witness = _witness(folder)
     numbers = entry_numbers(folder)
@@ -354,7 +354,7 @@ def _read(folder: Path, known: Commits | None) -> Commits:
     return _settled(folder, log, known)
 
 
-def _settled(folder: Path, log: TableLog, known: Commits | None) -> Commits:
+def _settled(folder: Location, log: TableLog, known: Commits | None) -> Commits:
     """The table with its newest row and all pins: from the last known row, or the last complete one."""
     parts = log.current
     rows = {} if known is None else {path: found for path, found in known._rows.items() if path in log.live}  # noqa: SLF001 - of the same class
@@ -372,29 +372,35 @@ def _settled(folder: Path, log: TableLog, known: Commits | None) -> Commits:
     return Commits(folder, log, pins, before, rows)
 
 
-def has_entry_after(folder: Path, entry: int) -> bool:
+def has_entry_after(folder: Location, entry: int) -> bool:
     """Whether the log has newer entries than one; looks at no more than two files, whatever their number."""
+    if isinstance(folder, ObjectPath):
+        return max(entry_numbers(folder), default=-1) > entry
     # The next entry may be there no more, and the witness may lag behind after a crash. Paths are texts because that is faster.
     return os.path.exists(f"{folder}/{LOG}/{entry + 1:020}.json") or (_witness(folder) or 0) > entry  # noqa: PTH110
 
 
-def _witness(folder: Path) -> int | None:
+def _witness(folder: Location) -> int | None:
     """The number of the newest entry that was surely there; None if that is not known."""
     try:
-        descriptor = os.open(f"{folder}/{WITNESS}", os.O_RDONLY | os.O_CLOEXEC)
+        text = _witness_text(folder)
     except OSError:
         return None
-    try:
-        text = os.read(descriptor, 1 << 10)
-    except OSError:
-        return None
-    finally:
-        os.close(descriptor)
     number, _, check = text.strip().partition(b" ")
     return int(number) if number.isdigit() and check == f"{zlib.crc32(number):08x}".encode() else None
 
 
-def write_witness(folder: Path, number: int) -> None:
+def _witness_text(folder: Location) -> bytes:
+    if isinstance(folder, ObjectPath):
+        return contents_of(folder / WITNESS)
+    descriptor = os.open(f"{folder}/{WITNESS}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, 1 << 10)
+    finally:
+        os.close(descriptor)
+
+
+def write_witness(folder: Location, number: int) -> None:
     """Records the newest entry, as far as that is possible: it is only needed to notice that an entry is missing."""
     digits = f"{number:020}".encode()
     with suppress(OSError):

@@ -1,6 +1,7 @@
 """Rows as files: Arrow tables to Parquet and back, each file checked as a whole before anything looks into it.
 
-The name of a data file says all about it: `<kind>-<level>-<first>-<last>-<rows>-<entry>-<number>-<checksum>.parquet`.
+The name of a data file says all about it: `<kind>-<level>-<first>-<last>-<rows>-<entry>-<number>-<checksum>.parquet`,
+in a bucket with a writer before the checksum.
 A *snapshot* has all facts as of the version `first`. *Changes* have the rows of the versions `first` to `last`, ascending;
 level n was merged from sixteen files of level n-1, and level 0 has the rows of one version.
 """
@@ -22,7 +23,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from evermat.store.disk import create, damaged, mkdir, reading, rename, temporary_of, unlink, write, write_file
+from evermat.store.disk import (
+    Unread,
+    contents_of,
+    create,
+    damaged,
+    mkdir,
+    reading,
+    rename,
+    temporary_of,
+    unlink,
+    write,
+    write_file,
+)
+from evermat.store.location import Location, ObjectPath
 from evermat.store.names import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, column_names
 
 # Rows of a file: large enough to compress well, small enough that several threads share a large relation.
@@ -32,7 +46,7 @@ _SMALL_ROWS = 100_000  # not worth a second thread or thought
 _TINY_ROWS = 32  # not worth a dictionary or compression
 
 SNAPSHOT, CHANGES = "snapshot", "changes"
-_NAME = re.compile(r"(snapshot|changes)-(\d+)-(\d+)-(\d+)-(\d+)-(\d+)-(\d+)-[0-9a-f]{8}\.parquet")
+_NAME = re.compile(r"(snapshot|changes)-(\d+)-(\d+)-(\d+)-(\d+)-(\d+)-(\d+)(?:-w\d+x[0-9a-f]{8})?-[0-9a-f]{8}\.parquet")
 
 _TYPES = {str(t): t for t in (pa.string(), pa.int64(), pa.decimal128(20, 0), pa.float64())}
 _DELTA_TYPES = {"string": "string", "int64": "long", "decimal128(20, 0)": "decimal(20,0)", "double": "double"}
@@ -76,17 +90,22 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartName:
-    """The name of a data file but for the number of its rows, its number among those of its entry, and its checksum."""
+    """The name of a data file but for the number of its rows, its number among those of its entry, and its checksum.
+
+    `writer` is set in a bucket, where several write at a time: their files must have different names (see `attempt`).
+    """
 
     entry: int
     first: int
     last: int
     level: int = 0
     snapshot: bool = False
+    writer: str = ""
 
     def part(self, rows: int, number: int, size: int, checksum: int) -> Part:
         kind = SNAPSHOT if self.snapshot else CHANGES
-        path = f"{kind}-{self.level}-{self.first}-{self.last}-{rows}-{self.entry}-{number}-{checksum:08x}.parquet"
+        numbers = f"{self.level}-{self.first}-{self.last}-{rows}-{self.entry}-{number}"
+        path = f"{kind}-{numbers}{self.writer and f'-{self.writer}'}-{checksum:08x}.parquet"
         return Part(path, size, rows, self.first, self.last, self.level, self.entry, self.snapshot, number)
 
 
@@ -171,9 +190,9 @@ class _Checked(io.RawIOBase):
         return True
 
 
-def write_part(folder: Path, name: PartName, number: int, rows: pa.Table) -> Part:
+def write_part(folder: Location, name: PartName, number: int, rows: pa.Table) -> Part:
     """Writes rows as one data file of a table, which is neither in the log nor durable yet."""
-    if rows.nbytes < _SMALL:
+    if rows.nbytes < _SMALL or isinstance(folder, ObjectPath):
         buffer = pa.BufferOutputStream()
         _write_parquet(rows, buffer)
         raw = buffer.getvalue()
@@ -221,14 +240,16 @@ def _write_parquet(rows: pa.Table, sink: Any) -> None:
     )
 
 
-def read_part(folder: Path, part: Part, strings: Sequence[str] = (), source: io.FileIO | None = None) -> pa.Table:
+def read_part(
+    folder: Location, part: Part, strings: Sequence[str] = (), source: io.FileIO | Unread | None = None
+) -> pa.Table:
     """The rows of a data file, whose every byte is checked; `strings` are dictionaries, as they are written.
 
     If the file has been opened already, `source` is read.
     """
     file = folder / part.path
     with reading(file):
-        raw = file.read_bytes() if source is None else source.readall()
+        raw = contents_of(file) if source is None else source.readall()
     if len(raw) != part.size:
         raise damaged(file, f"it has {len(raw)} bytes instead of {part.size}")
     if zlib.crc32(raw) != part.checksum:
@@ -240,7 +261,7 @@ def read_part(folder: Path, part: Part, strings: Sequence[str] = (), source: io.
         raise damaged(file, "it is not a Parquet file") from error
 
 
-def read_rows(folder: Path, part: Part, columns: Columns, source: io.FileIO | None = None) -> pa.Table:
+def read_rows(folder: Location, part: Part, columns: Columns, source: io.FileIO | Unread | None = None) -> pa.Table:
     """The rows of a relation in a data file; strings, `_origin` and `_op` are dictionaries if that is faster."""
     strings = [name for name, kind in columns if kind == "string"]
     table = read_part(folder, part, [*strings, ORIGIN, OP], source)
@@ -252,7 +273,9 @@ def read_rows(folder: Path, part: Part, columns: Columns, source: io.FileIO | No
     return table
 
 
-def read_current(folder: Path, part: Part, columns: Columns, version: int, source: io.FileIO | None = None) -> pa.Table:
+def read_current(
+    folder: Location, part: Part, columns: Columns, version: int, source: io.FileIO | Unread | None = None
+) -> pa.Table:
     """Of each fact in a data file the last row that is not newer than a version."""
     table = read_rows(folder, part, columns, source)
     if part.last > version:

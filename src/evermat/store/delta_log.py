@@ -20,14 +20,14 @@ import uuid
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat.store.data_files import Part
-from evermat.store.disk import damaged, names, read
+from evermat.store.disk import damaged, names, read, read_each
+from evermat.store.location import Location
 
 LOG = "_delta_log"
 _ENTRY = re.compile(r"(\d{20})\.json")
@@ -84,17 +84,17 @@ _CHECKPOINT_SCHEMA = pa.schema(
 )
 
 
-def entry_file(table: Path, number: int) -> Path:
+def entry_file(table: Location, number: int) -> Location:
     """The file of a log entry."""
     return table / LOG / f"{number:020}.json"
 
 
-def checkpoint_file(table: Path, number: int) -> Path:
+def checkpoint_file(table: Location, number: int) -> Location:
     """The file of the checkpoint at a log entry."""
     return table / LOG / f"{number:020}.checkpoint.parquet"
 
 
-def entry_numbers(table: Path) -> list[int]:
+def entry_numbers(table: Location) -> list[int]:
     """The numbers of the log's entries, ascending."""
     return sorted(int(m.group(1)) for m in map(_ENTRY.fullmatch, names(table / LOG)) if m)
 
@@ -184,7 +184,7 @@ def _remove(part: Part, time: int, *, changes: bool) -> dict[str, Any]:
     }
 
 
-def parse_entry(file: Path, raw: bytes) -> list[dict[str, Any]]:
+def parse_entry(file: Location, raw: bytes) -> list[dict[str, Any]]:
     """The actions of an entry, every byte of which is checked; the last one is the `commitInfo`."""
     end = len(raw) - _DIGITS - len(_TAIL)
     if end < 0 or raw[-len(_TAIL) :] != _TAIL or raw[end : -len(_TAIL)] != f"{zlib.crc32(raw[:end]):08x}".encode():
@@ -204,7 +204,7 @@ def own_details(actions: Sequence[dict[str, Any]]) -> dict[str, Any]:
 class TableLog:
     """The files of a table as its entries up to `delta` state them, with the checksum over the entries from `base` on."""
 
-    folder: Path
+    folder: Location
     base: int = -1
     delta: int = -1
     checksum: int = 0
@@ -214,7 +214,7 @@ class TableLog:
     _current: list[Part] | None = None  # known since the last entry
 
     @staticmethod
-    def read(folder: Path, base: int, delta: int) -> TableLog:
+    def read(folder: Location, base: int, delta: int) -> TableLog:
         """The log up to an entry, from a checkpoint on."""
         log = TableLog(folder, base, base)
         if base >= 0:
@@ -229,9 +229,8 @@ class TableLog:
     def read_to(self, delta: int) -> list[dict[str, Any]]:
         """Reads the entries up to `delta` that were not read yet, and returns the actions of the last one."""
         actions: list[dict[str, Any]] = []
-        for number in range(self.delta + 1, delta + 1):
-            file = entry_file(self.folder, number)
-            raw = read(file)
+        files = [entry_file(self.folder, number) for number in range(self.delta + 1, delta + 1)]
+        for file, raw in zip(files, read_each(files), strict=True):
             actions = parse_entry(file, raw)
             self.apply(raw, actions)
         return actions
@@ -321,6 +320,6 @@ class TableLog:
             raise damaged(file, "it is not a checkpoint") from error
         self.checksum = zlib.crc32(raw)
 
-    def wrong(self) -> Path:
+    def wrong(self) -> Location:
         """The file to name if the checksum is wrong although every entry is right."""
         return checkpoint_file(self.folder, self.base) if self.base >= 0 else entry_file(self.folder, self.delta)

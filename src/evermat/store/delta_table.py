@@ -13,12 +13,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.store.attempt import attempt_of
 from evermat.store.chunked_write import joined
 from evermat.store.data_files import PART_ROWS, Columns, Part, PartName, last_rows, read_rows, write_part
 from evermat.store.delta_log import (
@@ -42,6 +42,7 @@ from evermat.store.disk import (
     temporary_of,
     write_file,
 )
+from evermat.store.location import Location, ObjectPath
 from evermat.store.names import OP, VERSION
 
 WITNESS = "_newest"  # in the folder of the commit table
@@ -57,17 +58,21 @@ _HELD_ROWS = 2000  # of each table: rows of its newest files, which are merged w
 
 @dataclass
 class Staged:
-    """A log entry that is written under a temporary name, and the log after it."""
+    """A log entry that is written under a temporary name, and the log after it.
+
+    In a bucket nothing is written yet: `contents` are the files of the log, the entry last.
+    """
 
     table: TableWriter
     log: TableLog
-    temporary: Path
-    files: list[Path]  # that must be durable before the entry gets its name
+    temporary: Location
+    files: list[Location]  # that must be durable before the entry gets its name
     merged: bool
     replaces: bool  # there may be files that no version needs after it
+    contents: Sequence[tuple[Location, bytes]] = ()
 
     @property
-    def file(self) -> Path:
+    def file(self) -> Location:
         return entry_file(self.table.folder, self.log.delta)
 
 
@@ -78,19 +83,28 @@ class TableWriter:
     `log` is the log up to the newest entry. `garbage` are files that no version needs.
     """
 
-    folder: Path
+    folder: Location
     log: TableLog
     fields: Sequence[tuple[str, str]] = ()
     name: str = ""
     begin_anew: bool = False  # entries were undone: the next one follows a checkpoint
-    garbage: list[Path] = field(default_factory=list)
+    writer: str = ""  # in a bucket: the attempt to commit that files are written for
+    garbage: list[Location] = field(default_factory=list)
     held: dict[str, pa.Table] = field(default_factory=dict)
 
-    def find_garbage(self) -> None:
-        """Lists the files in the table's folder that its log does not name; those of a crash are deleted at once."""
+    def find_garbage(self, decided: int) -> None:
+        """Lists the files in the table's folder that its log does not name; those of a crash are deleted at once.
+
+        In a bucket only attempts to commit up to the number `decided` have failed; others may just be going on.
+        """
         known = {part.path for part in self.log.every} | {LOG, WITNESS}
         for name in names(self.folder):
             if name in known:
+                continue
+            if isinstance(self.folder, ObjectPath):
+                attempt = attempt_of(name)
+                if attempt is not None and attempt <= decided:
+                    self.garbage.append(self.folder / name)
                 continue
             entry = _entry_of(name)
             if entry is None or entry > self.log.delta:
@@ -108,14 +122,14 @@ class TableWriter:
         """The newest files of changes, if there are so many of one level that one should replace them."""
         return mergeable([part for part in self.log.current if not part.snapshot])
 
-    def merge(self, parts: Sequence[Part], columns: Columns, base: int, made: list[Path]) -> list[Part]:
+    def merge(self, parts: Sequence[Part], columns: Columns, base: int, made: list[Location]) -> list[Part]:
         """Writes the rows of neighbouring files as one file, which is neither in the log nor durable yet."""
         tables = [self.held[p.path] if p.path in self.held else read_rows(self.folder, p, columns) for p in parts]
         rows = collapsed(joined(tables, columns), len(columns), base, begins=parts[0] == self.log.every[0])
         if not rows.num_rows:
             return []
         level = min(max(part.level for part in parts) + 1, _HIGHEST)
-        name = PartName(self.log.delta + 1, parts[0].first, parts[-1].last, level)
+        name = PartName(self.log.delta + 1, parts[0].first, parts[-1].last, level, writer=self.writer)
         part = write_part(self.folder, name, 1000, rows)  # its number differs from those of new rows
         made.append(self.folder / part.path)
         self.hold(part, rows)
@@ -132,21 +146,29 @@ class TableWriter:
         """Writes the next entry under a temporary name, after a checkpoint if one is due; `own` are details for it."""
         log = self.log.copy()
         files = []
+        contents: list[tuple[Location, bytes]] = []
+        in_bucket = isinstance(self.folder, ObjectPath)
         if self.begin_anew or log.delta - max(log.base, 0) >= CHECKPOINT_EVERY + self._spread:
             checkpoint = log.checkpoint(time)
-            put(checkpoint_file(self.folder, log.delta), checkpoint)
+            if in_bucket:
+                contents.append((checkpoint_file(self.folder, log.delta), checkpoint))
+            else:
+                put(checkpoint_file(self.folder, log.delta), checkpoint)
             log = log.rebased(checkpoint)
         first = first_lines(self.name, self.fields, time) if log.delta < 0 else []
         details = own(log)
         raw = entry_text(action, time, first, details)
         file = entry_file(self.folder, log.delta + 1)
+        merged = bool(action.removed) and not any(part.snapshot for part in action.rearranged)
+        replaces = bool(action.removed or action.forgotten)
+        if in_bucket:
+            log.apply(raw, parse_entry(file, raw))
+            return Staged(self, log, file, [], merged, replaces, [*contents, (file, raw)])
         mkdir(file.parent)
         temporary = temporary_of(file)
         write_file(temporary, raw)
         log.apply(raw, parse_entry(file, raw))
         files = [self.folder / part.path for part in (*action.added, *action.rearranged)]
-        merged = bool(action.removed) and not any(part.snapshot for part in action.rearranged)
-        replaces = bool(action.removed or action.forgotten)
         return Staged(self, log, temporary, [*files, temporary], merged, replaces)
 
     @property
@@ -159,12 +181,12 @@ class TableWriter:
             raise damaged(staged.file, "another program wrote to this table")
         rename(staged.temporary, staged.file)
 
-    def adopt(self, staged: Staged) -> list[Path]:
+    def adopt(self, staged: Staged) -> list[Location]:
         """Goes on from an entry that a version pins; returns the files that may be deleted now."""
         before, self.log = self.log, staged.log
         self.begin_anew = False
         # Files that an earlier entry replaced, and entries that two checkpoints replace.
-        found: list[Path] = []
+        found: list[Location] = []
         if staged.merged or before.base != self.log.base:
             found, self.garbage = self.garbage, []
         if staged.replaces:

@@ -13,9 +13,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evermat.core import Problem, StateError, check_own_files
+from evermat.core import Problem, StateError, check_own_files, refuse_input
 from evermat.core import error_catalogue as errors
-from evermat.store.disk import damaged, mkdir, names, put, read, remove_all, rename, sync, writing
+from evermat.store.delta_log import entry_numbers
+from evermat.store.disk import (
+    contents_of,
+    damaged,
+    exists,
+    mkdir,
+    names,
+    put,
+    read,
+    reading,
+    remove_all,
+    rename,
+    sync,
+    writing,
+)
+from evermat.store.location import Location, ObjectPath
 
 WRITTEN_FORMAT = 2
 MARK = "evermat.json"
@@ -26,22 +41,37 @@ _SUFFIX = ".new"
 _MISREAD = re.compile(r"%[0-9A-Fa-f]{2}|\\|[\x00-\x1f]")  # unescaped, taken for a separator, refused
 
 
-def read_format(path: Path) -> int:
+def read_format(path: Location) -> int:
     """The number of the format that a state directory has.
 
     Raises:
         StateError: it is not a state directory, or damaged.
     """
-    check_own_files(path)
     mark = path / MARK
+    if isinstance(path, ObjectPath):
+        _check_bucket(path)
+        with reading(mark):
+            try:
+                return _format(mark, contents_of(mark))
+            except FileNotFoundError:
+                raise _not_a_state(path, f"it has no file `{MARK}`") from None
+    check_own_files(path)
     if not path.is_dir():
         raise _not_a_state(path, "it is a file, not a folder" if path.exists() else "there is no such folder")
     if not mark.exists():
         if (path / COMMITS).is_dir() and (path / RELATIONS).is_dir():
             raise damaged(mark, "it is missing")
         raise _not_a_state(path, f"it has no file `{MARK}`")
+    return _format(mark, read(mark))
+
+
+def _check_bucket(path: ObjectPath) -> None:
+    refuse_input(str(path), "it is a URI")
+
+
+def _format(mark: Location, raw: bytes) -> int:
     try:
-        found: Any = json.loads(read(mark))
+        found: Any = json.loads(raw)
     except ValueError as error:
         raise damaged(mark, "it is not JSON") from error
     if not isinstance(found, dict) or found.get("kind") != _KIND or type(found.get("format")) is not int:
@@ -49,18 +79,23 @@ def read_format(path: Path) -> int:
     return int(found["format"])
 
 
-def place(path: Path, name: str) -> Path:
+def place(path: Location, name: str) -> Location:
     """The folder of this name in a state: of one that is being migrated the new one, until that gets the name."""
+    if isinstance(path, ObjectPath):
+        return path / name
     new = path / f"{name}{MIGRATED}"
     return new if new.is_dir() else path / name
 
 
+MARK_TEXT = json.dumps({"format": WRITTEN_FORMAT, "kind": _KIND}) + "\n"
+
+
 def write_mark(path: Path) -> None:
     """Records that a directory is a state of the format that is written."""
-    put(path / MARK, json.dumps({"format": WRITTEN_FORMAT, "kind": _KIND}).encode() + b"\n")
+    put(path / MARK, MARK_TEXT.encode())
 
 
-def wrong_format(path: Path, found: int, known: Iterable[int]) -> StateError:
+def wrong_format(path: Location, found: int, known: Iterable[int]) -> StateError:
     """The error for a state of a format that is not known."""
     expected = " and ".join(map(str, known))
     return StateError(
@@ -68,8 +103,36 @@ def wrong_format(path: Path, found: int, known: Iterable[int]) -> StateError:
     )
 
 
-def check_free(path: Path) -> None:
+def holds_something(path: Location) -> bool:
+    """Whether a state that is saved there is not new. A first version that a crash left incomplete in a bucket is completed."""
+    if isinstance(path, Path):
+        return path.is_dir() and any(path.iterdir())
+    _check_bucket(path)
+    return exists(path / MARK) or _is_completed(path) or bool({*names(path)} - {COMMITS, RELATIONS, PROGRAMS})
+
+
+def _is_completed(path: ObjectPath) -> bool:
+    from evermat.store.intent import complete, pending  # noqa: PLC0415 - only for buckets
+
+    commits = path / COMMITS
+    if (intent := pending(commits, 0)) is not None:
+        complete(path, path / MARK, 0, intent)
+        return True
+    if 0 not in entry_numbers(commits):
+        return False
+    with writing(path):
+        put(path / MARK, MARK_TEXT.encode())
+    return True
+
+
+def check_free(path: Location) -> None:
     """Raises a `StateError` unless `path` does not exist yet or is an empty directory."""
+    if isinstance(path, ObjectPath):
+        if holds_something(path):
+            if exists(path / MARK):
+                raise StateError(Problem(errors.STATE_EXISTS, {"path": path}))
+            raise _not_a_state(path, "it is not empty, and what is in it is left alone")
+        return
     if not os.path.lexists(path) or (path.is_dir() and not names(path)):
         return
     if (path / MARK).exists():
@@ -77,7 +140,7 @@ def check_free(path: Path) -> None:
     raise _not_a_state(path, "it is not empty, and what is in it is left alone")
 
 
-def check_writable_path(path: Path) -> None:
+def check_writable_path(path: Location) -> None:
     """Raises a `StateError` for a path that `deltalake` would read as another one."""
     if found := _MISREAD.search(str(path)):
         what = "a control character" if found.group() < " " else f"`{found.group()}`"
@@ -85,13 +148,13 @@ def check_writable_path(path: Path) -> None:
 
 
 class StateLock:
-    """The lock of the one writer of a state, until it is released or the process ends.
+    """The lock of the one writer of a state, until it is released or the process ends. In a bucket it locks nothing (see `intent`).
 
     A forked child lets go of its copy: else the state would stay locked as long as the child lives.
     """
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
+    def __init__(self, descriptor: int | None) -> None:
+        self._descriptor = descriptor
         _locks.add(self)
 
     @property
@@ -158,11 +221,13 @@ def publish(temporary: Path, path: Path) -> None:
             raise
 
 
-def take_lock(path: Path) -> StateLock:
+def take_lock(path: Location) -> StateLock:
     """Locks the state for one writer.
 
     The system refuses it to a second one in this process as in any other, for each has opened the file for itself.
     """
+    if isinstance(path, ObjectPath):
+        return StateLock(None)
     check_writable_path(path)
     with writing(path / LOCK):
         descriptor = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -191,5 +256,5 @@ def _remove_left_overs(parent: Path, prefix: str) -> None:
                 lock.release()
 
 
-def _not_a_state(path: Path, why: str) -> StateError:
+def _not_a_state(path: Location, why: str) -> StateError:
     return StateError(Problem(errors.NOT_A_STATE, {"path": path, "why": why}))

@@ -38,6 +38,7 @@ from evermat.store.disk import mkdir, remove_all, rename, sync, writing
 from evermat.store.formats.format_1 import Reader
 from evermat.store.formats.format_1_log import Pin as OldPin
 from evermat.store.formats.format_1_log import Row as OldRow
+from evermat.store.location import Location
 from evermat.store.names import OP, VERSION
 from evermat.store.retention import DEFAULT
 
@@ -105,7 +106,7 @@ def _rewrite(path: Path, reader: Reader) -> None:
     whole = {row.version: row for row in rows if row.version >= oldest}
     tables = _tables(made, whole)
     now = time.time_ns() // 1_000_000
-    durable: list[Path] = []
+    durable: list[Location] = []
     pins: dict[str, Pin | None] = {}
     for folder, table in tables.items():
         home = path / f"{RELATIONS}{MIGRATED}" / folder
@@ -171,7 +172,7 @@ def _row(last: OldRow, first: OldRow, tables: dict[str, _Table], oldest: int) ->
 
 
 def _write_table(
-    home: Path, table: _Table, reader: Reader, source: Path, oldest: int, now: int, durable: list[Path]
+    home: Path, table: _Table, reader: Reader, source: Path, oldest: int, now: int, durable: list[Location]
 ) -> TableLog:
     """Writes all files of a table, and its log."""
     mkdir(home)
@@ -265,7 +266,7 @@ class _Files:
         self.parts.append(write_part(self._home, name, len(self.parts), rows))
 
 
-def _commit(writer: TableWriter, action: Action, now: int, durable: list[Path]) -> None:
+def _commit(writer: TableWriter, action: Action, now: int, durable: list[Location]) -> None:
     """Writes the next entry of a table that no reader can see yet."""
     staged = writer.stage(action, now, lambda log: {"base": log.base, "chain": log.checksum})
     writer.publish(staged)

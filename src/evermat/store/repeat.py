@@ -9,30 +9,32 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
 from evermat.store.delta_log import entry_numbers
 from evermat.store.directory import COMMITS, place, read_format
+from evermat.store.location import Location, resolved
 
 T = TypeVar("T")
 
 ATTEMPTS = 20
 
 
-def read_again(path: str | os.PathLike[str], attempt: Callable[[], T]) -> T:
+def read_again(path: str | os.PathLike[str] | Location, attempt: Callable[[], T]) -> T:
     """What an attempt to read a state returns, all of which is repeated if it fails while another process writes.
 
     Raises:
         StateError: the attempt fails although nothing has changed, or twice for the same reason, or too often.
     """
-    directory = Path(os.path.realpath(path))
+    directory = resolved(path)
     return repeated(directory, attempt, partial(_newest, directory))
 
 
-def repeated(path: Path, attempt: Callable[[], T], known: Callable[[], object], look: Callable[[], Any] = bool) -> T:
+def repeated(
+    path: Location, attempt: Callable[[], T], known: Callable[[], object], look: Callable[[], Any] = bool
+) -> T:
     """What an attempt returns; after a failure `look` sees the current state, and if `known` has changed there is another attempt."""
     cause: object = None
     for _ in range(ATTEMPTS):
@@ -53,7 +55,7 @@ def _cause(error: StateError) -> object:
     return [(problem.kind, {**problem.details, "kept": None}) for problem in error.problems]
 
 
-def _newest(path: Path) -> object:
+def _newest(path: Location) -> object:
     """What changes with each row of `commits`, and with a migration."""
     try:
         return read_format(path), entry_numbers(place(path, COMMITS))[-1:]

@@ -13,6 +13,8 @@ from typing import Any, Self
 import pyarrow as pa
 
 from evermat.core import EvermatError
+from evermat.store.attempt import table_name
+from evermat.store.bucket_writer import in_time
 from evermat.store.chunked_write import Pieces, surely_empty
 from evermat.store.commits import Row
 from evermat.store.data_files import Columns, Part, stored_columns
@@ -23,6 +25,7 @@ from evermat.store.directory import (
     WRITTEN_FORMAT,
     StateLock,
     check_free,
+    check_writable_path,
     new_folder,
     place,
     read_format,
@@ -31,6 +34,8 @@ from evermat.store.directory import (
 )
 from evermat.store.disk import TEMPORARY, names, remove, remove_all, writing
 from evermat.store.formats.format_2 import program_name
+from evermat.store.intent import INTENTS
+from evermat.store.location import Location, ObjectPath, resolved
 from evermat.store.migration import finish_migration, migrate
 from evermat.store.names import folder_name
 from evermat.store.retention import DEFAULT, Keep
@@ -53,7 +58,7 @@ class Store(Writer):
     ...     store.commit(entry, {"edge": rows}, {"edge": schema})
     """
 
-    def __init__(self, path: Path, target: Path | None = None, lock: StateLock | None = None) -> None:
+    def __init__(self, path: Location, target: Location | None = None, lock: StateLock | None = None) -> None:
         super().__init__(path, target, lock)
         self._schemas: dict[str, tuple[pa.Schema, Columns]] = {}
         self._known: Mapping[str, pa.Schema] | None = None  # the schemas of the last version
@@ -61,17 +66,20 @@ class Store(Writer):
         self._gone: list[str] = []  # tables that no version needs
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> Self:
+    def create(cls, path: str | os.PathLike[str] | Location) -> Self:
         """A new locked state, which becomes visible at `path` with its first version."""
-        target = Path(os.path.realpath(path))
+        target = resolved(path)
         check_free(target)
+        if isinstance(target, ObjectPath):
+            check_writable_path(target)
+            return cls(target, None, take_lock(target))
         temporary, lock = new_folder(target)
         return cls(temporary, target, lock)
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Self:
+    def open(cls, path: str | os.PathLike[str] | Location) -> Self:
         """A state to read; readers take no lock."""
-        directory = Path(os.path.realpath(path))
+        directory = resolved(path)
         if (found := read_format(directory)) != WRITTEN_FORMAT:
             raise wrong_format(directory, found, [WRITTEN_FORMAT])
         store = cls(directory)
@@ -79,19 +87,21 @@ class Store(Writer):
         return store
 
     @classmethod
-    def open_to_write(cls, path: str | os.PathLike[str]) -> Self:
+    def open_to_write(cls, path: str | os.PathLike[str] | Location) -> Self:
         """A locked state at its newest version; one of an older format is migrated first.
 
         Raises:
             StateError: it is not a state directory, another writer has locked it, or it is damaged.
             ResourceError: the disk is full or not writable; nothing has changed.
         """
-        directory = Path(os.path.realpath(path))
-        if (found := read_format(directory)) not in _WRITABLE:
-            raise wrong_format(directory, found, _WRITABLE)
+        directory = resolved(path)
+        known = [WRITTEN_FORMAT] if isinstance(directory, ObjectPath) else _WRITABLE
+        if (found := read_format(directory)) not in known:
+            raise wrong_format(directory, found, known)
         store = cls(directory, lock=take_lock(directory))
         try:
-            if read_format(directory) != WRITTEN_FORMAT:  # again, for another writer may just have done it
+            if isinstance(directory, Path) and read_format(directory) != WRITTEN_FORMAT:
+                # Again, for another writer may just have done it.
                 migrate(directory)
             store.lock()
             store.refresh()
@@ -111,8 +121,9 @@ class Store(Writer):
             self._lock = None
 
     def _recover(self) -> None:
-        with writing(self._path):
-            finish_migration(self._path)
+        if isinstance(self._path, Path):
+            with writing(self._path):
+                finish_migration(self._path)
         super()._recover()
 
     # --- versions ------------------------------------------------------------------------------------------
@@ -120,6 +131,7 @@ class Store(Writer):
         """Has the next version, and those after it, keep so many versions; None changes nothing."""
         self._keep = keep or self._keep
 
+    @in_time
     def commit(
         self,
         entry: Entry,
@@ -151,7 +163,7 @@ class Store(Writer):
         keep = self._keep or (Keep.of(last.keep) if last is not None else DEFAULT)
         now = datetime.now(UTC)
         oldest = 1 if last is None else self._oldest(keep, last.oldest, number, now)
-        row = Row.of(entry, number, now, program_name(entry.program.encode()), oldest, keep.text)
+        row = Row.of(entry, number, now, self._program_file(entry.program), oldest, keep.text)
         tidy = number % _TIDY_EVERY == 0
         gone = self._no_longer_needed(oldest) if tidy else []
         self._known = None
@@ -161,6 +173,16 @@ class Store(Writer):
         if tidy:
             self._remove_tables(gone)
         return self.latest
+
+    def _program_file(self, text: str) -> str:
+        """The name of the file of a program; in a bucket, where others may delete theirs, that of the last version or a new one."""
+        name, last = program_name(text.encode()), self._commits.newest
+        if not isinstance(self._path, ObjectPath):
+            return name
+        checksum = name.removesuffix(".dl")
+        if last is not None and last.program.startswith(checksum):
+            return last.program
+        return f"{checksum}-{self._attempt}.dl"
 
     def _changes(self, changes: Mapping[str, Pieces]) -> list[Job]:
         """Changes of the same relations as in the version before."""
@@ -181,7 +203,8 @@ class Store(Writer):
         if unknown:
             raise ValueError(f"`{unknown[0]}` is neither a relation of the program nor dropped")
         jobs: list[Job] = []
-        taken = {*pins, *names(place(self._path, RELATIONS))}
+        in_bucket = isinstance(self._path, ObjectPath)
+        taken = {*pins} if in_bucket else {*pins, *names(place(self._path, RELATIONS))}
         for name, schema in schemas.items():
             columns = self._columns(name, schema)
             old, rows = before.get(name), changes.get(name)
@@ -190,6 +213,8 @@ class Store(Writer):
                 old = None
             if old is None:
                 folder = folder_name(name, taken)
+                if in_bucket:
+                    folder = table_name(folder, self._seen + 1)
                 taken.add(folder)
                 jobs.append(Job(name, folder, columns, rows, None))
             elif not surely_empty(rows):
@@ -207,6 +232,7 @@ class Store(Writer):
             known = self._schemas[name] = (schema, stored_columns(schema))
         return known[1]
 
+    @in_time
     def compact(self, snapshots: Mapping[str, Pieces], counters: Any) -> None:
         """Writes snapshots of relations, from which the newest version is read faster; its facts stay the same.
 
@@ -250,6 +276,7 @@ class Store(Writer):
         return first, parts[len(first) :]
 
     # --- what is no longer kept ----------------------------------------------------------------------------
+    @in_time
     def vacuum(self, keep: int | str | Keep) -> tuple[int, int]:
         """Keeps the newest versions, deletes all files that they do not need, and returns their number and bytes."""
         keep = keep if isinstance(keep, Keep) else Keep.of(keep)
@@ -286,12 +313,18 @@ class Store(Writer):
             ]
             for folder, pin in pins.items():
                 found.append(self._sweep_table(relations / folder, {part.path for part in self._log(pin).every}))
+            if isinstance(self._path, ObjectPath):
+                found.append(
+                    self._remove_unknown(
+                        self._commits.folder / INTENTS, lambda name: name.isdigit() and int(name) <= self._commits.entry
+                    )
+                )
             found.append(self._sweep_table(self._commits.folder, {part.path for part in self._commits.log.every}))
         for files, total in found:
             count, size = count + files, size + total
         return count, size
 
-    def _sweep_table(self, folder: Path, needed: set[str]) -> tuple[int, int]:
+    def _sweep_table(self, folder: Location, needed: set[str]) -> tuple[int, int]:
         ends = (".parquet", TEMPORARY)
         return self._remove_unknown(folder, lambda name: name.endswith(ends) and name not in needed)
 
@@ -313,4 +346,7 @@ class Store(Writer):
         before, self._gone = self._gone, gone
         with suppress(OSError, EvermatError):
             for folder in before:
-                remove_all(self._folder(folder))
+                if isinstance(self._path, ObjectPath):
+                    self._remove_unknown(self._folder(folder), lambda _: True)
+                else:
+                    remove_all(self._folder(folder))

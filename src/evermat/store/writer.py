@@ -14,7 +14,6 @@ The module is long because a write and how it is undone are read together.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -25,13 +24,16 @@ import pyarrow as pa
 
 from evermat.core import EvermatError, Problem, StateError, uninterrupted
 from evermat.core import error_catalogue as errors
+from evermat.store.attempt import new_attempt
+from evermat.store.bucket_writer import decided, read_completed, remove_failed
 from evermat.store.chunked_write import Order, Pieces, write_rows
 from evermat.store.commits import FIELDS, Commits, Pin, Row, encoded, merged_rows, write_witness
 from evermat.store.data_files import Columns, Part, PartName, delta_fields, table_schema, write_part
-from evermat.store.delta_log import LOG, Action, TableLog, entry_file, number_of
+from evermat.store.delta_log import LOG, Action, TableLog, entry_file
 from evermat.store.delta_table import Staged, TableWriter, all_mergeable, mergeable
-from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, StateLock, place, publish, take_lock
+from evermat.store.directory import COMMITS, MARK, PROGRAMS, RELATIONS, StateLock, place, publish, take_lock
 from evermat.store.disk import (
+    exists,
     mkdir,
     names,
     put,
@@ -39,12 +41,16 @@ from evermat.store.disk import (
     refuse_links,
     remove,
     remove_all,
+    remove_together,
     sync,
     temporary_of,
     unlink,
     writing,
 )
 from evermat.store.formats.format_2 import Reader
+from evermat.store.intent import complete
+from evermat.store.location import Location, ObjectPath
+from evermat.store.recovery import remove_temporaries, undo
 from evermat.store.retention import Keep
 
 _MANY_SYNCS = 64  # with more files than this it is faster to let threads wait for the disk
@@ -70,18 +76,19 @@ class Writer(Reader):
     The version that it saw, and that the next one changes, must be the newest one.
     """
 
-    def __init__(self, path: Path, target: Path | None = None, lock: StateLock | None = None) -> None:
+    def __init__(self, path: Location, target: Location | None = None, lock: StateLock | None = None) -> None:
         super().__init__(path)
         self._target = target  # the path that a new state gets with its first version
         self._lock = lock
         self._clean = target is not None  # nothing of a crash is left
         self._tables: dict[str, TableWriter] = {}
         self._undone: dict[str, int] = {}  # tables with entries that no version pins, and the last of these
-        self._made: list[Path] = []  # by a write that is not complete
+        self._made: list[Location] = []  # by a write that is not complete
         self._keep: Keep | None = None  # from the next version on
+        self._attempt = ""  # in a bucket: the name of this writer's attempt to write the next entry
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         """The path of the state, which a new one gets with its first version."""
         return self._target or self._path
 
@@ -109,26 +116,32 @@ class Writer(Reader):
         self._logs.clear()
         self._tables.clear()
         self._undone.clear()
+        if isinstance(self._path, ObjectPath):
+            self._commits = read_completed(self._path)
+            self._clean = True
+            return
         commits = self._commits = Commits.read(place(self._path, COMMITS))
         own = [place(self._path, COMMITS), place(self._path, RELATIONS), self._path / PROGRAMS]
         refuse_links([*own, own[0] / LOG])
         tables = [self._folder(pin.folder) for pin in commits.pins.values()]
         refuse_links([*tables, *(table / LOG for table in tables)])
         with writing(self._path):
-            _remove_temporaries(commits.folder)
+            remove_temporaries(commits.folder)
             sync(entry_file(commits.folder, commits.entry).parent)  # which a crash may have prevented
             write_witness(commits.folder, commits.entry)
             for pin in commits.pins.values():
-                found = _remove_temporaries(self._folder(pin.folder))
+                found = remove_temporaries(self._folder(pin.folder))
                 if found > pin.delta:
-                    self._undone[pin.folder] = _undo(self._folder(pin.folder), self._log(pin), found)
+                    self._undone[pin.folder] = undo(self._folder(pin.folder), self._log(pin), found)
             self._remove_unknown(self._path / PROGRAMS, lambda name: not name.endswith(".dl"))
             relations = place(self._path, RELATIONS)
             self._remove_unknown(relations, lambda name: name not in commits.pins)
         self._clean = True
 
-    def _remove_unknown(self, folder: Path, unknown: Callable[[str], bool]) -> tuple[int, int]:
+    def _remove_unknown(self, folder: Location, unknown: Callable[[str], bool]) -> tuple[int, int]:
         """Removes what is in a folder but unknown; returns the number of files and bytes."""
+        if isinstance(folder, ObjectPath):
+            return remove_failed(folder, unknown, self._commits)
         sizes = [
             size
             for name in (() if folder.is_symlink() else names(folder))
@@ -141,20 +154,34 @@ class Writer(Reader):
         """Raises an error unless the state is locked by this writer and its newest version is the one that it saw."""
         if self._lock is None:
             raise RuntimeError("lock the state before writing to it")
-        if self._target is not None:
+        if self._is_new:
+            self._begin_attempt()
             return
         if not self._clean:
             self._recover()
-        if entry_file(self._commits.folder, self._commits.entry + 1).exists():
+        if exists(entry_file(self._commits.folder, self._commits.entry + 1)):
             self._look()
         if self._commits.last.version != self._seen:
             details = {"path": self.path, "found": self._commits.last.version, "seen": self._seen}
             raise StateError(Problem(errors.STATE_MOVED, details))
+        self._begin_attempt()
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether there is no version yet."""
+        return self._target is not None or self._commits.newest is None
+
+    def _begin_attempt(self) -> None:
+        """Names what is written from now on."""
+        if isinstance(self._path, ObjectPath):
+            self._attempt = new_attempt(self._commits.entry + 1)
+            for table in self._tables.values():
+                table.writer = self._attempt
 
     # --- all or nothing ------------------------------------------------------------------------------------
     def _write(
         self, jobs: Sequence[Job], row: Row, *, gone: Iterable[str] = (), program: str | None = None, tidy: bool = False
-    ) -> list[Path]:
+    ) -> list[Location]:
         """Writes files, log entries and at last the row; returns files that may be deleted now, as `tidy` does later.
 
         `gone` are tables that no kept version needs.
@@ -171,23 +198,36 @@ class Writer(Reader):
                 row = replace(row, tables={**row.tables, **dropped})
                 head, part, row = self._stage_row(row, now, whole=tidy)
                 with uninterrupted():
-                    self._make_durable(staged, head)
+                    if isinstance(self._path, ObjectPath):
+                        self._commit_in_bucket(self._path, staged, head, row)
+                    else:
+                        self._make_durable(staged, head)
                     if self._target is not None:
                         self._publish()
                     self._adopt(head, part, row)
         except BaseException:
-            self._abandon(row)
+            self._abandon()
             raise
         garbage = self._garbage([*staged, head])
         self._clean = True
         return garbage
+
+    def _commit_in_bucket(self, path: ObjectPath, staged: Sequence[Staged], head: Staged, row: Row) -> None:
+        """Has the version decided, and makes it visible; from then on nothing that was written for it is deleted."""
+        made, self._made = self._made, []
+        try:
+            intent = decided(path, self._attempt, staged, head, row, self._pool().map)
+        except (StateError, OSError):  # others were first, or nothing was decided
+            self._made = made
+            raise
+        complete(path, path / MARK, head.log.delta, intent, self._pool().map)
 
     def _write_rows(self, jobs: Sequence[Job], version: int) -> list[list[tuple[Part, pa.Table]]]:
         """Writes the rows of each job to files."""
         orders = []
         for job in jobs:
             table = self._table(job)
-            name = PartName(table.log.delta + 1, version, version, 0, job.snapshot)
+            name = PartName(table.log.delta + 1, version, version, 0, job.snapshot, self._attempt)
             orders.append(Order(table.folder, name, job.columns, job.rows))
         return write_rows(self._pool, orders, self.path, self._made)
 
@@ -202,7 +242,7 @@ class Writer(Reader):
         for job, files in zip(jobs, written, strict=True):
             table, parts = self._table(job), [part for part, _ in files]
             if job.snapshot and not parts:
-                name = PartName(table.log.delta + 1, row.version, row.version, 0, snapshot=True)
+                name = PartName(table.log.delta + 1, row.version, row.version, 0, snapshot=True, writer=self._attempt)
                 parts = [self._write_part(table.folder, name, 0, table_schema(job.columns).empty_table())]
             action = self._action(job, table, parts, base)
             if action is None and job.before is not None:
@@ -253,11 +293,11 @@ class Writer(Reader):
             rows = [found for part in needed for found in commits.rows_in(part)]
             rows = merged_rows(rows, first, commits.pins)
             level = min(max(part.level for part in old) + 1, 9)
-            name = PartName(number, rows[0].version, rows[-1].version, level)
+            name = PartName(number, rows[0].version, rows[-1].version, level, writer=self._attempt)
             rearranged = [self._write_part(table.folder, name, 0, encoded(rows, None))]
         if commits.newest is None:
             row = replace(row, complete=True)
-        name = PartName(number, row.version, row.version)
+        name = PartName(number, row.version, row.version, writer=self._attempt)
         part = self._write_part(table.folder, name, 1, encoded([row], commits.newest))  # comes after the merged rows
         rest = [one for one in current if one not in old]
         removed = [*old]
@@ -269,7 +309,7 @@ class Writer(Reader):
         staged = table.stage(action, now, lambda log: {"base": log.base, "chain": log.checksum})
         return staged, part, row
 
-    def _write_part(self, folder: Path, name: PartName, number: int, rows: pa.Table) -> Part:
+    def _write_part(self, folder: Location, name: PartName, number: int, rows: pa.Table) -> Part:
         part = write_part(folder, name, number, rows)
         self._made.append(folder / part.path)
         return part
@@ -291,7 +331,7 @@ class Writer(Reader):
             raise
         write_witness(head.table.folder, head.log.delta)
 
-    def _sync_all(self, paths: Sequence[Path]) -> None:
+    def _sync_all(self, paths: Sequence[Location]) -> None:
         if len(paths) > _MANY_SYNCS:
             list(self._pool().map(sync, paths))
         else:
@@ -304,7 +344,7 @@ class Writer(Reader):
         self._seen = row.version
         self._made.clear()
 
-    def _garbage(self, staged: Sequence[Staged]) -> list[Path]:
+    def _garbage(self, staged: Sequence[Staged]) -> list[Location]:
         """Goes on from the new entries, and deletes what earlier ones replaced; returns what these replaced."""
         found = [file for one in staged for file in one.table.adopt(one)]
         for one in staged:
@@ -312,8 +352,7 @@ class Writer(Reader):
                 self._logs[one.table.folder.name] = one.log
                 self._undone.pop(one.table.folder.name, None)
         with suppress(OSError):
-            for file in found:
-                remove_all(file)
+            remove_together(found)
         return [file for one in staged for file in one.table.garbage]
 
     def _write_program(self, name: str, text: str) -> None:
@@ -321,26 +360,37 @@ class Writer(Reader):
         raw = text.encode()
         if name == self._program:
             return
-        if not file.exists() or read(file) != raw:
-            self._made.append(temporary_of(file))
+        if not exists(file) or read(file) != raw:
+            self._made.append(file if isinstance(file, ObjectPath) else temporary_of(file))
             put(file, raw)
         self._program = name
 
     _program = ""  # the last one that was surely written
 
     def _publish(self) -> None:
-        assert self._target is not None
+        assert isinstance(self._target, Path)
+        assert isinstance(self._path, Path)
         sync(self._path)
         publish(self._path, self._target)
-        old, self._path, self._target = self._path, self._target, None
+        old, path, self._target = self._path, self._target, None
+        self._path = path
         for table in self._tables.values():
-            table.folder = self._path / table.folder.relative_to(old)
+            assert isinstance(table.folder, Path)
+            table.folder = path / table.folder.relative_to(old)
             table.log.folder = table.folder
 
-    def _abandon(self, row: Row) -> None:
+    def _abandon(self) -> None:
         """Undoes a failed write: first the rows are deleted, so that a full disk has room to undo the log entries."""
         made, self._made = self._made, []
         self._program = ""
+        if isinstance(self._path, ObjectPath):
+            with suppress(OSError):
+                remove_together(made)
+            if self._is_new:
+                self._logs.clear()
+                self._tables.clear()
+                self._commits = Commits.none(self._path / COMMITS)
+            return
         if self._target is not None:  # nothing is visible yet; begin again from nothing
             self._logs.clear()
             self._tables.clear()
@@ -359,7 +409,6 @@ class Writer(Reader):
                 if file.parent.name not in published:
                     unlink(file)
             self._recover()
-        del row
 
     def _is_ahead(self, pin: Pin) -> bool:
         return pin.folder in self._tables and entry_file(self._folder(pin.folder), pin.delta + 1).exists()
@@ -371,70 +420,18 @@ class Writer(Reader):
         if table is None:
             folder = self._folder(job.folder)
             log = TableLog(folder) if job.before is None else self._log(job.before).copy()
-            table = TableWriter(folder, log, delta_fields(job.columns), job.relation)
+            table = TableWriter(folder, log, delta_fields(job.columns), job.relation, writer=self._attempt)
             if job.folder in self._undone:
                 table.log.delta, table.begin_anew = self._undone[job.folder], True
             if job.before is not None:
-                table.find_garbage()
+                table.find_garbage(self._commits.entry)
             self._tables[job.folder] = table
         return table
 
     def _commit_table(self) -> TableWriter:
         table = self._tables.get("")  # no relation's folder is called that
         if table is None:
-            table = TableWriter(self._commits.folder, self._commits.log, FIELDS, COMMITS)
-            table.find_garbage()
+            table = TableWriter(self._commits.folder, self._commits.log, FIELDS, COMMITS, writer=self._attempt)
+            table.find_garbage(self._commits.entry)
             self._tables[""] = table
         return table
-
-
-def _remove_temporaries(table: Path) -> int:
-    """Removes files that a crash left incomplete in a log; returns the number of its newest entry."""
-    newest = -1
-    for name in names(table / LOG):
-        number = number_of(name)
-        if number is None:
-            remove_all(table / LOG / name)
-        elif name.endswith(".json"):
-            newest = max(newest, number)
-    return newest
-
-
-def _undo(folder: Path, log: TableLog, newest: int) -> int:
-    """Brings a table back to its contents at a pin by one more entry, if it differs; returns the newest entry."""
-    present = set(log.live)
-    for number in range(log.delta + 1, newest + 1):
-        file = entry_file(folder, number)
-        try:
-            actions = [json.loads(line) for line in read(file).splitlines()]
-            added = {action["add"]["path"] for action in actions if "add" in action}
-            removed = {action["remove"]["path"] for action in actions if "remove" in action}
-        except (ValueError, KeyError, TypeError):  # not an entry, and so for no other program either
-            for rest in range(newest, number - 1, -1):
-                unlink(entry_file(folder, rest))
-            newest = number - 1
-            break
-        present = (present - removed) | added
-    if present == set(log.live):
-        return newest
-    now = time.time_ns() // 1_000_000
-    lines = [
-        *({"remove": {"path": path, "deletionTimestamp": now, "dataChange": True}} for path in present - set(log.live)),
-        *(
-            {
-                "add": {
-                    "path": part.path,
-                    "partitionValues": {},
-                    "size": part.size,
-                    "modificationTime": now,
-                    "dataChange": True,
-                    "stats": json.dumps({"numRecords": part.rows}),
-                }
-            }
-            for part in log.current
-            if part.path not in present
-        ),
-        {"commitInfo": {"timestamp": now, "operation": "WRITE", "operationParameters": {}}},
-    ]
-    put(entry_file(folder, newest + 1), b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    return newest + 1

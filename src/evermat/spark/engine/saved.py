@@ -39,7 +39,7 @@ from evermat.spark.engine.tasks.serialization import (
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, most
 from evermat.spark.engine.tasks.task_table import TaskTable
 from evermat.spark.engine.tasks.worker import Outbox, outcome
-from evermat.store import NONRECURSIVE, OP, ORIGIN, VERSION, Columns, Part, damaged, read_current
+from evermat.store import NONRECURSIVE, OP, ORIGIN, VERSION, Columns, Location, Part, damaged, exists, read_current
 
 EXPLICIT = "explicit"  # the column for whether a fact is explicit
 
@@ -62,7 +62,7 @@ class Stored:
     relation: Relation
     shape: Shape
     columns: Columns
-    folder: Path
+    folder: Location
     version: int
     files: tuple[Part, ...]
     counted: tuple[str, ...] = ()  # the columns of wanted counts
@@ -120,7 +120,7 @@ def _error(payload: bytes) -> EvermatError:
     file, problems = pickle.loads(payload)  # noqa: S301 - our own tasks wrote it
     if problems:
         return StateError(problems)
-    if file.exists():
+    if exists(file):
         return ResourceError(Problem(errors.STATE_NOT_SHARED, {"file": file}))
     return damaged(file, "it is missing")
 
@@ -159,10 +159,10 @@ class OpenTask:
         position, file = self.sources[channel]
         stored = self.relations[position]
         path = stored.folder / file.path
-        if not _exists(path):
-            outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
-            return
         try:
+            if not _exists(path):
+                outbox.packet(0, _PROBLEM, pickle.dumps((path, [])))
+                return
             rows = read_current(stored.folder, file, stored.columns, stored.version)
         except StateError as error:
             outbox.packet(0, _PROBLEM, pickle.dumps((path, error.problems)))
@@ -181,8 +181,8 @@ class OpenTask:
                 outbox.packet(bucket, channel, pack(packed))
 
 
-def _exists(path: Path) -> bool:
-    return path.exists()
+def _exists(path: Location) -> bool:
+    return exists(path)
 
 
 def _flags(rows: pa.Table) -> Flags:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 from evermat.core import deferred
-from evermat.store.directory import read_format, wrong_format
+from evermat.store.directory import WRITTEN_FORMAT, read_format, wrong_format
+from evermat.store.location import Location, ObjectPath, resolved
 from evermat.store.repeat import read_again
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class VersionReader(Protocol):
     """
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         """The state directory."""
 
     @property
@@ -67,7 +67,7 @@ class VersionReader(Protocol):
         Several tables may be of one version, and then no fact is in two of them.
         """
 
-    def parts(self, version: int, name: str) -> tuple[Path, list[Part]]:
+    def parts(self, version: int, name: str) -> tuple[Location, list[Part]]:
         """The folder and the data files behind `read`, in its order, for callers that have other machines read them.
 
         `read_current` reads one of them. They stay for a while when later writes replace them, and never change. `read` checks
@@ -88,13 +88,13 @@ class VersionReader(Protocol):
     def __exit__(self, *error: object) -> None: ...
 
 
-FORMATS: dict[int, Callable[[Path], VersionReader]] = {
+FORMATS: dict[int, Callable[[Any], VersionReader]] = {
     1: deferred("evermat.store.formats.format_1:Reader"),
     2: deferred("evermat.store.formats.format_2:Reader"),
 }
 
 
-def read_state(path: str | os.PathLike[str], read: Callable[[VersionReader], T]) -> T:
+def read_state(path: str | os.PathLike[str] | Location, read: Callable[[VersionReader], T]) -> T:
     """What `read` returns of a state directory, which is read again if a writer replaces files that are about to be read.
 
     Raises:
@@ -108,16 +108,17 @@ def read_state(path: str | os.PathLike[str], read: Callable[[VersionReader], T])
     return read_again(path, attempt)
 
 
-def open_reader(path: str | os.PathLike[str]) -> VersionReader:
+def open_reader(path: str | os.PathLike[str] | Location) -> VersionReader:
     """A reader of the versions of a state directory of any known format.
 
     Raises:
         StateError: it is not a state directory, or one of another format, or damaged.
     """
-    directory = Path(os.path.realpath(path))
+    directory = resolved(path)
     number = read_format(directory)
-    if number not in FORMATS:
-        raise wrong_format(directory, number, FORMATS)
+    known = [WRITTEN_FORMAT] if isinstance(directory, ObjectPath) else [*FORMATS]  # there never were others in buckets
+    if number not in known:
+        raise wrong_format(directory, number, known)
     reader = FORMATS[number](directory)
     reader.refresh()
     return reader

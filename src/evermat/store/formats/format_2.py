@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
+from io import FileIO
 from typing import Self, TypeVar
 
 import pyarrow as pa
@@ -26,7 +26,8 @@ from evermat.store.commits import Commits, Pin, Row, has_entry_after
 from evermat.store.data_files import Columns, Part, fact_schema, read_current, read_rows
 from evermat.store.delta_log import TableLog
 from evermat.store.directory import COMMITS, PROGRAMS, RELATIONS, place
-from evermat.store.disk import damaged, opened, read
+from evermat.store.disk import Unread, damaged, exists, opened, read
+from evermat.store.location import Location
 from evermat.store.names import OP, VERSION
 from evermat.store.repeat import repeated
 from evermat.store.version import Version
@@ -40,7 +41,7 @@ _SMALL_ROWS = 20_000  # of all files: not worth another thread
 class Reader:
     """A `VersionReader` of format 2."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Location) -> None:
         self._path = path
         self._commits = Commits.none(path / COMMITS)
         self._seen = 0
@@ -59,7 +60,7 @@ class Reader:
             self._threads = None
 
     @property
-    def path(self) -> Path:
+    def path(self) -> Location:
         return self._path
 
     def _pool(self) -> ThreadPoolExecutor:
@@ -106,7 +107,7 @@ class Reader:
         name = self._row(version, before=True).program
         file = self._path / PROGRAMS / name
         raw = read(file)
-        if program_name(raw) != name:
+        if not name.startswith(program_name(raw).removesuffix(".dl")):
             raise damaged(file, "its checksum is wrong")
         return raw.decode()
 
@@ -146,14 +147,16 @@ class Reader:
         self._pin(version, name)
         return self._reading(version, name)
 
-    def parts(self, version: int, name: str) -> tuple[Path, list[Part]]:
+    def parts(self, version: int, name: str) -> tuple[Location, list[Part]]:
         folder, _, found = self._found(version, name, _existing)
         return folder, [part for part, _ in found]
 
-    def _found(self, version: int, name: str, find: Callable[[Path], T]) -> tuple[Path, Columns, list[tuple[Part, T]]]:
+    def _found(
+        self, version: int, name: str, find: Callable[[Location], T]
+    ) -> tuple[Location, Columns, list[tuple[Part, T]]]:
         """The folder, the columns and the data files of a relation, each with what `find` finds of it."""
 
-        def find_all() -> tuple[Path, Columns, list[tuple[Part, T]]]:
+        def find_all() -> tuple[Location, Columns, list[tuple[Part, T]]]:
             pin = self._pin(version, name)
             folder = self._folder(pin.folder)
             return folder, pin.columns, [(part, find(folder / part.path)) for part in self._parts(pin, version)]
@@ -162,7 +165,13 @@ class Reader:
 
     def _reading(self, version: int, name: str) -> Iterator[tuple[int, pa.Table]]:
         with ExitStack() as open_files:
-            folder, columns, found = self._found(version, name, lambda file: open_files.enter_context(opened(file)))
+
+            def held(file: Location) -> FileIO | Unread:
+                source = opened(file)
+                open_files.enter_context(source)
+                return source
+
+            folder, columns, found = self._found(version, name, held)
             tasks = [partial(read_current, folder, part, columns, version, source) for part, source in found]
             parts = [part for part, _ in found]
             begun = False
@@ -268,12 +277,12 @@ class Reader:
         finally:
             wait(running)  # before their files are closed
 
-    def _folder(self, folder: str) -> Path:
+    def _folder(self, folder: str) -> Location:
         return place(self._path, RELATIONS) / folder
 
 
-def _existing(file: Path) -> None:
-    if not file.exists():
+def _existing(file: Location) -> None:
+    if not exists(file):
         raise damaged(file, "it is missing")
 
 
