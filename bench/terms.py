@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evermat import Program
-from evermat.columns import Dictionary
+from evermat.columns import Dictionary, encode_rows
 from evermat.language import Type
 
 _DECLARED = ".decl t(s:term, p:term, o:term)\n"
@@ -77,16 +77,16 @@ def unchecked() -> Iterator[None]:
     from evermat.runtime import ingest
     from evermat.runtime.rows import is_value
 
-    def suits(rows: list[tuple[Any, ...]], relation: Any) -> Any:
+    def suits(rows: list[tuple[Any, ...]], relation: Any, dictionary: Dictionary) -> Any:
         types = [Type.SYMBOL if type_ is Type.TERM else type_ for type_ in relation.types]
         fits = all(len(row) == len(types) and all(map(is_value, row, types)) for row in rows)
-        return rows if fits else None
+        return encode_rows(rows, types, dictionary) if fits else None
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(Dictionary, "as_terms", lambda _, ids: (ids, {})))
         for module in (csv_fast, jsonl_reader):
             patched.enter_context(patch.object(module, "checked_column", lambda column: (column, None)))
-        patched.enter_context(patch.object(ingest, "_with_terms", suits))
+        patched.enter_context(patch.object(ingest, "_encoded_terms", suits))
         yield
 
 

@@ -80,9 +80,9 @@ def test_problems_come_over_the_wire(tmp_path: Path) -> None:
 def test_contents_that_came_from_elsewhere(tmp_path: Path) -> None:
     io = inputs()["r"]
     reader = ContentReader(io, str(tmp_path))
-    good = reader.read("hdfs://host/r.facts", b"a\t1\t2\t3\tt\n")
-    assert facts([good], io) == [("a", 1, 2, 3.0, "t")]
-    (problem,) = reader.read("hdfs://host/r.facts", b"a\t1\t2\t3\tt\nb\n").problems
+    good = reader.read("hdfs://host/r.facts", b"a\t1\t2\t3\t_:t\n")
+    assert facts([good], io) == [("a", 1, 2, 3.0, "_:t")]
+    (problem,) = reader.read("hdfs://host/r.facts", b"a\t1\t2\t3\t_:t\nb\n").problems
     assert problem.render().splitlines()[1].strip() == "--> hdfs://host/r.facts:2:2"
 
 

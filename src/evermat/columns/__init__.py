@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         decode_rows,
         encode_rows,
         encode_table,
+        hold_terms,
     )
     from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows, hold_terms
 from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
-from evermat.language import MalformedTermError, Program, Relation, Row, Type, is_term, relation_names, term_of
+from evermat.language import MalformedTermError, Program, Relation, Row, Term, Type, is_term, relation_names, term_of
 from evermat.runtime.rows import is_unicode, is_value, suits
 from evermat.runtime.stream import Once
 from evermat.runtime.term_rows import held_columns, row_fault, statement, table_fault
@@ -51,15 +51,18 @@ def encode_given(
     Rows may have texts that are no terms if they are `stored`: facts of a state that was written when this was not checked can be deleted.
     """
     if isinstance(given, Once):
-        batch: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary, stored), dictionary)
-        return batch
+        read: Batch = given.read(lambda facts: encode_given(name, facts, program, dictionary, stored), dictionary)
+        return read
     relation = relation_of(name, program)
     if is_dataframe(given):
         return _from_spark(given, relation, dictionary)
     given = _as_rows_if_terms(given, relation)
     if is_tabular(given):
         return _from_arrow(given, relation, dictionary)
-    return encode_rows(checked_rows(_rows(given, name), relation, stored), relation.types, dictionary)
+    rows = [_row(row, relation.arity) for row in watched_each(_rows(given, name))]
+    if Type.TERM in relation.types and (batch := _encoded_terms(rows, relation, dictionary)) is not None:
+        return batch
+    return encode_rows(checked_rows(rows, relation, stored), relation.types, dictionary)
 
 
 def table_of(name: str, given: Any, program: Program, stored: Callable[[Row], bool] | None = None) -> pa.Table:
@@ -214,6 +217,24 @@ def checked_rows(
     if problems:
         raise DataError(problems)
     return kept
+
+
+def _encoded_terms(rows: list[Row], relation: Relation, dictionary: Dictionary) -> Batch | None:
+    """The rows as a batch if all fit and all terms are texts, of which each new one is checked once; None if `checked_rows` has to look."""
+    if not {relation.arity}.issuperset(map(len, rows)):
+        return None
+    for position, type_ in enumerate(relation.types):
+        values = map(operator.itemgetter(position), rows)
+        if type_ is Type.TERM:
+            if not {str, Term}.issuperset(map(type, values)):
+                return None
+        elif not all(is_value(value, type_) for value in watched_each(values)):
+            return None
+    try:
+        batch = encode_rows(rows, relation.types, dictionary)
+    except UnicodeEncodeError:
+        return None
+    return None if hold_terms(batch, relation.types, dictionary) else batch
 
 
 def _with_terms(rows: list[Row], relation: Relation) -> list[Row] | None:

@@ -172,10 +172,10 @@ class Dictionary:
         A symbol is looked at when it is first asked for.
         """
         known = self._known_terms()
-        new = ~known[ids]
-        if not new.any():
+        asked = _distinct(ids, len(known)).astype(np.int32)
+        asked = asked[~known[asked]]
+        if not len(asked):
             return ids, {}
-        asked = _distinct(ids[new], len(known)).astype(np.int32)
         odd = asked[~self._are_held(asked)]
         if not len(odd):
             known[asked] = True

@@ -75,7 +75,10 @@ def hold_terms(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> l
     for position, type_ in enumerate(types):
         if type_ is not Type.TERM:
             continue
-        batch[position], faults = dictionary.as_terms(batch[position].astype(np.int32))
+        ids = batch[position].astype(np.int32)
+        terms, faults = dictionary.as_terms(ids)
+        if terms is not ids:
+            batch[position] = terms
         if faults:
             rows = np.flatnonzero(np.isin(batch[position], list(faults)))[:_SHOWN].tolist()
             wrong += [WrongTerm(row, position, faults[int(batch[position, row])]) for row in rows]
