@@ -6,11 +6,12 @@ import importlib
 import re
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
+import evermat
 from evermat.core.lazy import deferred
 from evermat.io import Outputs, read_relation
 from evermat.io.byte_ranges import can_split
@@ -75,5 +76,5 @@ def test_a_format_is_a_module_and_a_row(tmp_path, monkeypatch):
     assert (tmp_path / "r.toy").read_bytes() == bytes([1, 3])
     assert rows_of(read_relation(Io(rel, path="*.toy*"), tmp_path)) == [(2,), (1,), (3,)]
     assert not can_split(file_ref(tmp_path / "r.toy"), Io(rel))
-    program = SimpleNamespace(relations={"r": rel})
+    program = evermat.Program.parse(".decl r(a:number)").compiled
     assert rows_of(read_update([tmp_path / "r.toy"], program).insert["r"]) == [(1,), (3,)]

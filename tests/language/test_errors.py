@@ -24,6 +24,7 @@ ELSEWHERE = {
     errors.MORE_ERRORS: "about a great many errors, see bad_input_test",
     errors.NO_SUCH_RULE: "raised where rules are removed from a program",
     errors.OTHER_EQUALITY: "raised where rules are added to a program, see equality_rules_test",
+    errors.COMMAND_LINE: "about an argument of a function, see tests/language/test_term_syntax.py",
     errors.NO_SUCH_RELATION: "about a name from outside of a program, see tests/runtime/test_prefixes.py",
     errors.RELATION_TWICE: "likewise",
     errors.EMPTY_QUERY: "about a query, see query_test",

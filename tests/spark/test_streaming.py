@@ -17,7 +17,7 @@ import pytest
 
 import evermat
 from evermat import Materialisation
-from evermat.language.model import Relation
+from evermat.language import RelationNames, relation_names
 from evermat.runtime import change_source, structured_streaming
 from evermat.runtime.change_source import register_source
 from evermat.spark.sink import ChangeFrames
@@ -227,9 +227,8 @@ def placed(told: str, place: str) -> str:
     return re.sub(r"^(error.*)$", rf"\1\n --> {place}", told, flags=re.MULTILINE)
 
 
-def relations() -> dict[str, Relation]:
-    with evermat.Program.parse(PROGRAM + ".decl odd(op:symbol)").materialise() as m:
-        return {name: m.program.relations[name] for name in m}
+def relations() -> RelationNames:
+    return relation_names(evermat.Program.parse(PROGRAM + ".decl odd(op:symbol)").compiled)
 
 
 NOTE = (
@@ -393,7 +392,7 @@ def test_the_last_of_ordered_rows_decides(seed: int) -> None:
 def test_columns_that_are_called_like_ours() -> None:
     """A relation may have columns `relation`, `values` and `sequence`; one without columns has none but `op`."""
     text = ".decl r(relation:symbol, sequence:number) .decl v(values:number) .decl on()"
-    known = {r.name: r for r in evermat.Program.parse(text).compiled.relations.values()}
+    known = relation_names(evermat.Program.parse(text).compiled)
 
     def read(name: str, rows: dict[str, list[Any]], **types: str) -> Any:
         found = ChangeFrames.of(frame_of(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)

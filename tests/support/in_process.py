@@ -194,6 +194,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
         if rng.random() < 0.2:
             patch.setattr(InProcessCluster, "memory", 1 << 14)  # tasks work piece by piece
         fitting = rng.choice([0, 2 * few, 10 * few])  # facts that may be in the driver, for `auto`
+        patch.setattr(placement, "_BYTES_PER_FACT", 1 << 9)  # more than that of any text in tests
         memory = int(fitting * placement._BYTES_PER_FACT / placement._MEMORY_SHARE) + 1
         patch.setattr(placement, "available_bytes", lambda: memory)
         yield rng.choice([1, 2, 5])
