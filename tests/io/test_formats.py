@@ -76,5 +76,5 @@ def test_a_format_is_a_module_and_a_row(tmp_path, monkeypatch):
     assert (tmp_path / "r.toy").read_bytes() == bytes([1, 3])
     assert rows_of(read_relation(Io(rel, path="*.toy*"), tmp_path)) == [(2,), (1,), (3,)]
     assert not can_split(file_ref(tmp_path / "r.toy"), Io(rel))
-    program = evermat.Program.parse(".decl r(a:number)").compiled
+    program = evermat.Program.parse(".decl r(x:number)").compiled
     assert rows_of(read_update([tmp_path / "r.toy"], program).insert["r"]) == [(1,), (3,)]
