@@ -165,6 +165,62 @@ def test_files_of_changes(tmp_path: Path, name: str, write: Callable[[list[tuple
     assert set(m["p"]) == set()
 
 
+@pytest.mark.parametrize("name", ["c.tsv", "c.tsv.gz"])
+def test_wrong_terms_of_changes_are_found_beside_other_errors(tmp_path: Path, name: str) -> None:
+    m = Program.parse(PROGRAM).materialise({"p": GOOD})
+    changed = change_text([("+", row) for row in [("<a:new>", 4, '"x"'), *BAD]]) + b"+\tp\t<a:a>\tfour\t<a:a>\n"
+    (tmp_path / "1.tsv").write_bytes(change_text([("+", ("<a:first>", 1, "<a:a>"))]))
+    (tmp_path / name).write_bytes(gzip.compress(changed) if name.endswith(".gz") else changed)
+    with pytest.raises(DataError) as error:
+        m.update_files([tmp_path / "1.tsv", tmp_path / name])
+    assert [(problem.kind.label, problem.source.first_line) for problem in error.value.problems] == [
+        ("E334", 3),
+        ("E334", 4),
+        ("E306", 5),
+    ]
+    assert set(m["p"]) == HELD
+
+
+@pytest.mark.parametrize("count", [1, 3000], ids=["few", "repeated"])
+@pytest.mark.parametrize("write", [change_text, change_lines], ids=["text", "lines"])
+def test_signs_of_one_term_in_several_forms_meet(
+    tmp_path: Path, write: Callable[[list[tuple]], bytes], count: int
+) -> None:
+    forms = [("+", ("<a:a>", n % 7, '"x"@EN')) for n in range(count)] + [
+        ("-", ("<a:a>", n, '"x"@en')) for n in range(7)
+    ]
+    path = tmp_path / ("c.tsv" if write is change_text else "c.jsonl")
+    path.write_bytes(write([*forms, ("+", ("<a:b>", 1, '"\\u0078"@En'))]))
+    m = Program.parse(PROGRAM).materialise({"p": [("<a:a>", 0, '"x"@en')]})
+    list(m.update_files([path]))
+    assert set(m["p"]) == {("<a:b>", 1, '"x"@en')}
+
+
+def test_changes_on_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "stdin").write_bytes(change_text([("+", row) for row in BAD]))
+    with (tmp_path / "stdin").open() as stdin:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        m = Program.parse(PROGRAM).materialise()
+        assert len(complaint(lambda: list(m.update_files(["-"])))) == 2
+
+
+def test_columns_that_are_coded() -> None:
+    from evermat.io.term_columns import checked_at_once, coded
+
+    same, other = (pa.chunked_array([[f"<a:{i % m}>" for i in range(20000)]] * 2) for m in (5000, 20000))
+    for column in (same, other):
+        terms, wrong = checked_at_once(column)
+        assert terms.to_pylist() == column.to_pylist()
+        assert wrong is None
+    assert pa.types.is_dictionary(coded(same).type)
+    assert coded(same).num_chunks == 1
+    different = pa.chunked_array([[f"<a:{i}>" for i in range(40000)]])
+    assert coded(different) is different
+    assert coded(different.slice(0, 0)).to_pylist() == []
+    spoilt = pa.chunked_array([*same.chunks, pa.array(["a:b", "<a:1>"])])
+    assert checked_at_once(spoilt)[1].row == 40000
+
+
 def test_streams() -> None:
     m = Program.parse(PROGRAM).materialise()
     assert [len(change.inserted["p"]) for change in m.stream([{"insert": {"p": GOOD}}])] == [4]

@@ -26,6 +26,9 @@ PROPERTY = rf"^{PLAIN_IRI}$"
 OBJECT = rf"^(?:{PLAIN_IRI}|{PLAIN_BLANK}|{PLAIN_STRING}(?:{PLAIN_LANGUAGE}|\^\^{PLAIN_IRI})?)$"
 GRAPH = rf"^(?:{PLAIN_IRI}|{PLAIN_BLANK})?$"
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
+_SPREAD = 1 << 13  # the same for a column of which all texts may be looked up in one place
+_TIMES = 2  # how often a text occurs for that to pay
+_MOST_BYTES = 1 << 31  # of texts, as far as codes go
 _DROPPED = f"^^<{XSD_STRING}>"
 
 
@@ -99,6 +102,42 @@ def checked_column(column: Any) -> tuple[Any, WrongTerm | None]:
         return column, None
     plain = [part.cast(pa.string()) for part in parts]
     return (pa.chunked_array(plain, pa.string()) if isinstance(column, pa.ChunkedArray) else plain[0]), None
+
+
+def coded(column: Any) -> Any:
+    """A column of texts without NULLs in one chunk, dictionary-encoded, if most texts occur several times; else the same column.
+
+    Then whatever looks at texts, to check or to encode them, looks at each of them once.
+    """
+    if pa.types.is_dictionary(column.type) or column.nbytes >= _MOST_BYTES or not _recurs(column):
+        return column
+    chunks = pc.dictionary_encode(column).chunks  # all with the same dictionary
+    codes = pa.concat_arrays([chunk.indices for chunk in chunks])
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, chunks[-1].dictionary)])
+
+
+def _recurs(column: Any) -> bool:
+    """Whether texts occur so often that it pays to find the different ones: by how many of some rows have the same text."""
+    count = len(column)
+    if count <= _SPREAD:
+        return bool(count) and _TIMES * len(pc.unique(column)) <= count
+    rows = np.unique(np.random.default_rng(1).integers(0, count, _SPREAD))
+    twice = len(rows) - len(pc.unique(column.take(pa.array(rows))))
+    # of k rows out of n, with texts that occur m times each, about k² (m - 1) / 2n have the text of another one
+    return 2 * count * twice >= (_TIMES - 1) * len(rows) ** 2
+
+
+def checked_at_once(column: Any) -> tuple[Any, WrongTerm | None]:
+    """A whole column of terms as `checked_column` returns it, dictionary-encoded if that pays: equal terms then have one code."""
+    codes = coded(column)
+    if codes is column:
+        return checked_column(column)
+    if pc.all(_are_held(codes.chunk(0).dictionary)).as_py():
+        return codes, None
+    terms, wrong = checked_column(codes)
+    if terms is codes:
+        return terms, wrong
+    return coded(terms), wrong  # two texts may be the same term
 
 
 def _repeats(column: Any) -> bool:

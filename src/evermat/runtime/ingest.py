@@ -156,7 +156,8 @@ def _from_arrow(given: Any, relation: Relation, dictionary: Dictionary) -> Batch
     def report(_: Relation, wrong: list[WrongTerm]) -> NoReturn:
         raise DataError(table_fault(relation, one) for one in wrong)
 
-    table = conform(_arrow_table(given), relation, f"the facts for `{relation.name}`", check_terms=False)
+    name = f"the facts for `{relation.name}`"
+    table = conform(_arrow_table(given), relation, name, encoded=True, check_terms=False)
     (batch,) = ArrowTables([table], report).batches(relation, dictionary)
     return batch
 

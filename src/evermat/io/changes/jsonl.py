@@ -33,16 +33,18 @@ from evermat.language import Relation, RelationNames, suggestion
 NAMES = ("op", "relation", "values")
 
 
-def read_block(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
+def read_block(
+    block: Block, relations: RelationNames, findings: Findings, *, check_terms: bool = True
+) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
-    found = read_quickly(block, relations)
+    found = read_quickly(block, relations, check_terms=check_terms)
     yield from read_slowly(block, relations, findings) if found is None else found
 
 
 read_changed_jsonl = partial(read_text_changes, read=read_block)
 
 
-def read_quickly(block: Block, relations: RelationNames) -> list[ChangedRows] | None:
+def read_quickly(block: Block, relations: RelationNames, *, check_terms: bool = True) -> list[ChangedRows] | None:
     """The changes of a block of ordinary lines, or None where one is not: checked by column, not by value."""
     rows: dict[str, list[Sequence[Any]]] = {name: [] for name in relations}
     signs: dict[str, list[bool]] = {name: [] for name in relations}
@@ -63,7 +65,7 @@ def read_quickly(block: Block, relations: RelationNames) -> list[ChangedRows] | 
     for name, facts in rows.items():
         if facts:
             relation = relations[name]
-            table = plain_table(facts, relation) if relation.columns else nullary(present=True)
+            table = plain_table(facts, relation, check_terms=check_terms) if relation.columns else nullary(present=True)
             if table is None:
                 return None
             found.append(ChangedRows(relation, table, np.array(signs[name], np.bool_)))

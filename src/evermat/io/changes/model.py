@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -43,9 +44,10 @@ class WrittenRows(NamedTuple):
 Reader = Callable[[Block, RelationNames, Findings], Iterable[ChangedRows]]
 
 
-def read_text_changes(update: UpdateFiles, read: Reader) -> list[ChangedRows]:
-    """The changes of a file that is read by blocks."""
+def read_text_changes(update: UpdateFiles, read: Callable[..., Iterable[ChangedRows]]) -> list[ChangedRows]:
+    """The changes of a file that is read by blocks, by a `Reader` that can also leave out to `check_terms`."""
     (path,) = update.paths
+    read = partial(read, check_terms=update.checks_terms)
     with failing(path, "changes are"), open_text(file_ref(path)) as stream:
         return read_block_changes(blocks(stream, size=update.size), update.relations, Findings(str(path)), read)
 

@@ -34,7 +34,7 @@ from evermat.io.formats.parquet import read_tables
 from evermat.io.formats.registry import UpdateFiles
 from evermat.io.open import failing
 from evermat.io.schema import TEXTS, arrow_schema, nullary
-from evermat.language import Relation, RelationNames, TermFault, suggestion
+from evermat.language import Relation, RelationNames, TermFault, Type, suggestion
 
 _SCHEMA = pa.schema(
     [
@@ -54,7 +54,7 @@ def read_changed_parquet(update: UpdateFiles) -> list[ChangedRows]:
         return [
             rows
             for part, table, row_name in read_tables(path, "changes are")
-            for rows in ChangedTable(part, relation, table, update.relations, row_name).facts()
+            for rows in ChangedTable(part, relation, table, update.relations, row_name, update.checks_terms).facts()
         ]
 
 
@@ -67,6 +67,7 @@ class ChangedTable:
     _table: pa.Table
     _relations: RelationNames
     _row_name: Callable[[int], str]
+    _check_terms: bool = True
 
     def __post_init__(self) -> None:
         self._findings = Findings(str(self._path))
@@ -174,8 +175,11 @@ class ChangedTable:
         return ChangedRows(relation, table, insert[rows])
 
     def _conformed(self, relation: Relation, table: pa.Table, rows: Rows) -> pa.Table:
+        def name_of(row: int) -> str:
+            return self._row_name(int(rows[row]))
+
         try:
-            return conform(table, relation, str(self._path), lambda row: self._row_name(int(rows[row])))
+            return conform(table, relation, str(self._path), name_of, check_terms=self._check_terms)
         except DataError as error:
             for problem in error.problems:
                 self._findings.add(problem)
@@ -208,7 +212,7 @@ class ChangedTable:
                 return empty
             values = None
             with suppress(pa.ArrowInvalid):
-                values = convert(pa.chunked_array([texts]), type_)
+                values = convert(pa.chunked_array([texts]), type_ if self._check_terms else _unchecked(type_))
             columns.append(values if values is not None else self._one_by_one(relation, position, texts, rows))
         if self._findings.problems:
             return empty
@@ -241,6 +245,10 @@ class ChangedTable:
             return
         kind, details = wrong_count(relation, count, f"the change in {at}", count_of(count, "value"))
         self._findings.whole(kind, **details)
+
+
+def _unchecked(type_: Type) -> Type:
+    return Type.SYMBOL if type_ is Type.TERM else type_
 
 
 def _is_spelled(rest: pa.Table) -> bool:

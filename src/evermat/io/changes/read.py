@@ -12,6 +12,7 @@ The last line about a fact counts: `+` and then `-` deletes it. So no fact is bo
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -20,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from evermat.core import standard_input
+from evermat.core import DataError, check_stop, standard_input
 from evermat.io.blocks import BLOCK, blocks
 from evermat.io.changes.model import ChangedRows, read_block_changes
 from evermat.io.changes.text import read_block
@@ -30,7 +31,8 @@ from evermat.io.locate import file_ref
 from evermat.io.open import failing
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
-from evermat.language import Program, Relation, relation_names
+from evermat.io.term_columns import checked_at_once
+from evermat.language import Program, Relation, RelationNames, Type, relation_names
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
 _ROW = "'row"  # no name that a column can have
@@ -64,12 +66,33 @@ def read_update(
         DataError: with everything that is wrong with the files.
     """
     relations = relation_names(program)
-    found: Iterable[ChangedRows]
     if str(paths[0]) == "-":
         with failing(Path(STDIN), "changes are"):
-            found = read_block_changes(blocks(standard_input(), size=size), relations, Findings(STDIN), read_block)
-    else:
-        found = file_ref(paths[0]).format.read_changes(UpdateFiles(paths, relations, options, skipped, size))
+            text = blocks(standard_input(), size=size)
+            return _changes(read_block_changes(text, relations, Findings(STDIN), read_block), relations)
+    update = UpdateFiles(paths, relations, options, skipped, size)
+    read = file_ref(paths[0]).format.read_changes
+    if _checked_late(update):
+        with suppress(
+            DataError, _WrongTermError
+        ):  # then the file is read again, to find where everything is that is wrong
+            return _changes(read(update._replace(checks_terms=False)), relations, check_terms=True)
+    return _changes(read(update), relations)
+
+
+class _WrongTermError(Exception):
+    """A text of a column of terms is none."""
+
+
+def _checked_late(update: UpdateFiles) -> bool:
+    """Whether terms are checked when all of a file is read, each once: if it can be read again to find where one stands that is none."""
+    if not any(Type.TERM in relation.types for relation in update.relations.values()):
+        return False
+    return all((path.is_file() or path.is_dir()) and not file_ref(path).is_rdf for path in update.paths)
+
+
+def _changes(found: Iterable[ChangedRows], relations: RelationNames, *, check_terms: bool = False) -> FileChanges:
+    """What the changes of a file, in their order, come to."""
     by_name: dict[str, list[ChangedRows]] = {}
     for part in found:
         by_name.setdefault(part.relation.name, []).append(part)
@@ -78,8 +101,20 @@ def read_update(
         if parts := by_name.get(name):
             signs = np.concatenate([part.signs for part in parts])
             table = table_of(relation, [part.table for part in parts])
-            _resolve(table, signs, relation, changes)
+            _resolve(_with_terms(table, relation) if check_terms else table, signs, relation, changes)
     return changes
+
+
+def _with_terms(table: pa.Table, relation: Relation) -> pa.Table:
+    """The facts with terms in their one form, so that different signs of one fact meet; raises an error if a text is none."""
+    for position, column in enumerate(relation.columns):
+        if column.type is Type.TERM:
+            check_stop()
+            terms, wrong = checked_at_once(table.column(position))
+            if wrong is not None:
+                raise _WrongTermError
+            table = table.set_column(position, table.schema.field(position).with_type(terms.type), terms)
+    return table
 
 
 def _resolve(table: pa.Table, signs: Signs, relation: Relation, changes: FileChanges) -> None:

@@ -27,9 +27,11 @@ _TAB, _NEWLINE = b"\t", b"\n"
 _DELIMITER = "\t"
 
 
-def read_block(block: Block, relations: RelationNames, findings: Findings) -> Iterator[ChangedRows]:
+def read_block(
+    block: Block, relations: RelationNames, findings: Findings, *, check_terms: bool = True
+) -> Iterator[ChangedRows]:
     """The changes of a block; errors are noted."""
-    found = read_quickly(block.data, relations)
+    found = read_quickly(block.data, relations, check_terms=check_terms)
     if found is not None:
         yield from found
         return
@@ -38,13 +40,13 @@ def read_block(block: Block, relations: RelationNames, findings: Findings) -> It
         yield from read_slowly(block, relations, findings)
         return
     for part in parts:
-        yield from read_block(part, relations, findings)
+        yield from read_block(part, relations, findings, check_terms=check_terms)
 
 
 read_changed_text = partial(read_text_changes, read=read_block)
 
 
-def read_quickly(data: bytes, relations: RelationNames) -> list[ChangedRows] | None:
+def read_quickly(data: bytes, relations: RelationNames, *, check_terms: bool = True) -> list[ChangedRows] | None:
     """The changes of a block, or None where something is wrong or unusual."""
     split = _split(data if data.endswith(_NEWLINE) else data + _NEWLINE)
     if split is None:
@@ -68,7 +70,7 @@ def read_quickly(data: bytes, relations: RelationNames) -> list[ChangedRows] | N
         if relation is None:
             return None
         lines = text[int(offsets[begin]) : int(offsets[end])].to_pybytes()
-        table = _read_values(lines, relation, end - begin)
+        table = _read_values(lines, relation, end - begin, check_terms=check_terms)
         if table is None:
             return None
         found.append(ChangedRows(relation, table, insert[begin:end]))
@@ -106,12 +108,12 @@ def _name(head: bytes) -> str:
     return plain.decode(errors="replace")
 
 
-def _read_values(lines: bytes, relation: Relation, count: int) -> pa.Table | None:
+def _read_values(lines: bytes, relation: Relation, count: int, *, check_terms: bool) -> pa.Table | None:
     """The facts of a relation, whose values stand in lines; None where a line has none, or something is unusual."""
     if not relation.columns:
         right = {*lines.replace(b"\r\n", b"\n").split(b"\n")} <= {b"", NULLARY.encode()}
         return nullary(present=True) if right else None
-    table = read_fast(lines, Io(relation)) if lines else None
+    table = read_fast(lines, Io(relation), check_terms=check_terms) if lines else None
     return table if table is not None and table.num_rows == count else None
 
 

@@ -55,6 +55,7 @@ class UpdateFiles(NamedTuple):
     options: RdfOptions = AS_IT_IS
     skipped: dict[str, int] | None = None  # how many malformed statements of which RDF file were left out
     size: int = BLOCK  # bytes of a text that are read at a time
+    checks_terms: bool = True  # else texts of columns of terms are taken as they are, for they are checked later
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
