@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -23,9 +25,12 @@ Evermat = Callable[..., Done]
 
 @pytest.fixture(scope="session")
 def compiled_kernels() -> None:
-    """On a new machine the first run would have more to say than those that follow."""
+    """On a new machine the first run would have more to say than those that follow, whatever kernels it is the first to import."""
+    from evermat.columns import kernels
     from evermat.columns.kernels.warm_up import warm_up
 
+    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
+        importlib.import_module(module.name)
     warm_up()
 
 
