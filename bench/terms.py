@@ -76,7 +76,7 @@ def unchecked() -> Iterator[None]:
     """Nothing is checked, and nothing is brought to another form."""
     from evermat.io.changes import read
     from evermat.io.formats import csv_fast, jsonl_reader
-    from evermat.runtime import ingest
+    from evermat.runtime.facts import ingest
     from evermat.runtime.rows import is_value
 
     def suits(rows: list[tuple[Any, ...]], relation: Any, dictionary: Dictionary) -> Any:

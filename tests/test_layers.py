@@ -234,12 +234,12 @@ NOT_FOR_A_RUN = (
     "evermat.reasoning.dred",
     "evermat.reasoning.backward_forward",
     "evermat.runtime.change",
-    "evermat.runtime.folder_stream",
-    "evermat.runtime.memory_update",
-    "evermat.runtime.persistence",
-    "evermat.runtime.saved_version",
-    "evermat.runtime.spark_engine",
-    "evermat.runtime.structured_streaming",
+    "evermat.runtime.streams.folder_stream",
+    "evermat.runtime.engines.memory_update",
+    "evermat.runtime.states.persistence",
+    "evermat.runtime.states.saved_version",
+    "evermat.runtime.engines.spark_engine",
+    "evermat.runtime.streams.structured_streaming",
     "evermat.runtime.update",
 )
 

@@ -15,7 +15,7 @@ from evermat import core, language
 from evermat.core.choices import CHOICES
 from evermat.io.rdf.writer import Written
 from evermat.owl import translation
-from evermat.runtime.stream import Follower
+from evermat.runtime.streams.stream import Follower
 
 _SECTIONS = {
     "Programs": ["Program", "ProgramOptions", "translate", "Translation"],

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import evermat
-from evermat.runtime import stream
+from evermat.runtime.streams import stream
 
 PROGRAM = evermat.Program.parse(".decl a(x:number) .decl b(x:number) b(x + 1) :- a(x).")
 

@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import evermat
-from evermat.runtime import folder_stream
-from evermat.runtime.folder_stream import FolderStream, stream_name
+from evermat.runtime.streams import folder_stream
+from evermat.runtime.streams.folder_stream import FolderStream, stream_name
 from tests.runtime.test_stream_crash import PATHS
 from tests.spark.test_saved_state import open_in_process
 from tests.support import oracle
@@ -612,7 +612,7 @@ def test_a_signal_just_after_a_version(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What is said, and written, is about the version that was committed."""
-    from evermat.runtime.persistence import StateBinding
+    from evermat.runtime.states.persistence import StateBinding
 
     put("1.tsv", "+c d")
     put("2.tsv", "+d e")

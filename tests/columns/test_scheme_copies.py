@@ -11,7 +11,7 @@ import pytest
 import evermat
 from evermat import Materialisation
 from evermat.columns.state import stratum
-from evermat.runtime import placement
+from evermat.runtime.engines import placement
 from evermat.testing import state_of
 from tests.support.in_process import materialise_in_process
 from tests.support.scheme_cases import CLOSURES, EDGES, NODES, parsed, schemes_of, told

@@ -15,7 +15,7 @@ from evermat import Materialisation
 from evermat.columns.graph import delta_reachability
 from evermat.engine.run import Run
 from evermat.reasoning import choose as choose_module
-from evermat.runtime import placement
+from evermat.runtime.engines import placement
 from evermat.testing import engine_of, state_of
 from tests.support import environment, oracle
 from tests.support.engines import Engine, on_engines, randomly

@@ -15,7 +15,7 @@ import traceback
 from random import Random
 
 import evermat
-import evermat.runtime.persistence
+import evermat.runtime.states.persistence
 import evermat.store.delta_table
 import evermat.store.store
 from tests.support.states import PROGRAM

@@ -19,7 +19,7 @@ from typing import Any
 
 import evermat
 import evermat.cli.stream
-import evermat.runtime.persistence
+import evermat.runtime.states.persistence
 import evermat.store.delta_table
 import evermat.store.store
 from evermat.cli.main import main as command_line
@@ -53,7 +53,7 @@ def die_at(moment: str, after: float, error: str) -> Callable[[], bool]:
         return act
 
     if moment == "commit":
-        keeper = evermat.runtime.persistence.StateBinding
+        keeper = evermat.runtime.states.persistence.StateBinding
         keeper.commit = counted(keeper.commit, first=True)
     elif moment == "sync":
         os.fsync = counted(os.fsync, first=False)

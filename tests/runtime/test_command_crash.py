@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 import evermat
-from evermat.runtime.folder_stream import stream_name
+from evermat.runtime.streams.folder_stream import stream_name
 from tests.runtime.test_state_format import EXPECTED, extracted, rows
 from tests.runtime.test_stream_crash import KILLED, Streams, streams
 from tests.store.crasher import REFUSED

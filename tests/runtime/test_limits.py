@@ -16,7 +16,7 @@ import evermat
 from evermat.columns.evaluation import expressions
 from evermat.core import Guard, awaited, check_stop, limit_error, resident_bytes, watched, watched_each
 from evermat.engine import Run
-from evermat.runtime.persistence import StateBinding
+from evermat.runtime.states.persistence import StateBinding
 from evermat.store import Store
 
 AB = ".decl a(x:number)\n.decl b(x:number)\n.decl r(x:number)\n"

@@ -222,7 +222,7 @@ def test_a_pipe_is_not_read_for_its_prefixes(tmp_path: Path) -> None:
 
 
 def test_the_changes_of_a_relation_with_a_short_name(tmp_path: Path) -> None:
-    from evermat.runtime.change_source import StateFeed
+    from evermat.runtime.streams.change_source import StateFeed
 
     with evermat.Program.parse(PROGRAM).materialise(FACTS, counters="both") as m:
         m.save(tmp_path / "s")
@@ -238,7 +238,7 @@ def test_the_changes_of_a_relation_with_a_short_name(tmp_path: Path) -> None:
 def test_a_state_without_stored_prefixes_has_those_of_its_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evermat.runtime import persistence
+    from evermat.runtime.states import persistence
 
     entry = persistence._engine_entry
     monkeypatch.setattr(

@@ -286,7 +286,7 @@ def test_a_cut_leaves_the_old_state(text: str, error: type[BaseException], alway
                 raise error(Problem(LIMIT_REACHED, {"what": "seconds", "limit": "1"})) if error is LimitError else error
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("evermat.runtime.memory_engine.rebuilt", lambda state, _look: rebuilt(state, look))
+            patch.setattr("evermat.runtime.engines.memory_engine.rebuilt", lambda state, _look: rebuilt(state, look))
             before, new = state_of(m), (term(number), term(number + 2))
             change = None
             try:
@@ -307,7 +307,7 @@ def test_a_cut_leaves_the_old_state(text: str, error: type[BaseException], alway
 
 def test_the_limits_of_the_update_hold(always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     m = evermat.Program.parse(JOIN).materialise({"e": [("a", "b")]})
-    monkeypatch.setattr("evermat.runtime.memory_engine.bytes_needed", lambda _state: 1 << 40)
+    monkeypatch.setattr("evermat.runtime.engines.memory_engine.bytes_needed", lambda _state: 1 << 40)
     change = m.update({"e": [("b", "c")]}, memory=1 << 39)
     assert change.stats["reclaimed"] == {"skipped": "memory"}
     monkeypatch.undo()
@@ -327,7 +327,7 @@ def test_what_never_fits_is_tried_less_and_less_often(monkeypatch: pytest.Monkey
         return [i for i, change in zip(updates, changes, strict=True) if "reclaimed" in change.stats]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evermat.runtime.memory_engine.bytes_needed", lambda _state: 1 << 60)
+        patch.setattr("evermat.runtime.engines.memory_engine.bytes_needed", lambda _state: 1 << 60)
         first, *others = tried(range(150))
     assert [number - first for number in others] == [3, 8, 17, 34, 67, 100, 133]
     assert tried(range(150, 180))[0] == first + 166

@@ -166,7 +166,7 @@ def test_a_migrated_state_equals_itself(tmp_path: Path) -> None:
 
 
 def test_a_stream_of_changes_that_has_fallen_behind(tmp_path: Path) -> None:
-    from evermat.runtime.change_source import ChangeStreamReader, Range, StateFeed, schema_of
+    from evermat.runtime.streams.change_source import ChangeStreamReader, Range, StateFeed, schema_of
 
     path = tmp_path / "state"
     with saved(path) as m:

@@ -19,7 +19,7 @@ import pytest
 
 import evermat
 from evermat.core.error_catalogue import VERSION_NOT_KEPT
-from evermat.runtime.change_source import StateFeed
+from evermat.runtime.streams.change_source import StateFeed
 from evermat.store import Store, damaged, open_reader, read_state
 from evermat.store.repeat import ATTEMPTS
 from tests.runtime.crasher import change

@@ -17,7 +17,7 @@ from random import Random
 import pytest
 
 import evermat
-from evermat.runtime.folder_stream import stream_name
+from evermat.runtime.streams.folder_stream import stream_name
 from tests.store.crasher import DIED
 from tests.support import oracle
 from tests.support.environment import LONG

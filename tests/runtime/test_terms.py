@@ -288,7 +288,7 @@ def test_terms_are_no_symbols(value: object) -> None:
 
 def test_old_states_can_be_cleaned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A state that has texts which are no terms opens, and they can be deleted, but not be inserted."""
-    from evermat.runtime import ingest
+    from evermat.runtime.facts import ingest
 
     program = Program.parse(PROGRAM)
     with monkeypatch.context() as patched:

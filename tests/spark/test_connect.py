@@ -110,7 +110,7 @@ try:
             drop_view(spark, view)
         del derived, fixed
         assert is_emptied(scratch)
-    from evermat.runtime import placement
+    from evermat.runtime.engines import placement
     placement.available_bytes = lambda: int(100 * 64 / 0.7)
     program = evermat.Program.parse(".decl e(x:number, y:number) .decl p(x:number) p(x) :- e(x, _).")
     given = {"e": spark.range(300).selectExpr("id x", "id y")}

@@ -196,7 +196,7 @@ def test_what_stops_it_leaves_nothing(spark: Any, tmp_path: Path) -> None:
 def test_a_closure_whose_graph_is_too_large_for_the_driver(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evermat.runtime.placement._EDGES", 2)
+    monkeypatch.setattr("evermat.runtime.engines.placement._EDGES", 2)
     program = evermat.Program.parse(
         ".decl e(x:symbol, y:symbol) .decl same(x:symbol, y:symbol) eqrel same(x, y) :- e(x, y)."
     )

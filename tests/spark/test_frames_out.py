@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import evermat
-from evermat.runtime import views
+from evermat.runtime.results import views
 from tests.support.released import is_emptied
 
 pytestmark = pytest.mark.spark

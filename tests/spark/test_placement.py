@@ -12,8 +12,9 @@ import pytest
 
 import evermat
 from evermat.engine.run import Limits
-from evermat.runtime import gather, placement
-from evermat.runtime.inputs import FactSources
+from evermat.runtime.engines import placement
+from evermat.runtime.facts import gather
+from evermat.runtime.facts.inputs import FactSources
 from evermat.spark import jobs
 from evermat.spark.input import frame_size, intake
 from evermat.spark.input.arrow_files import ArrowFileFacts

@@ -19,7 +19,8 @@ from evermat import Materialisation
 from evermat.algebra import Counters
 from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem
-from evermat.runtime import persistence, spark_engine
+from evermat.runtime.engines import spark_engine
+from evermat.runtime.states import persistence
 from evermat.spark.engine import saved, saved_state
 from evermat.store import Store
 from evermat.store.formats.format_2 import Reader

@@ -21,7 +21,7 @@ from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import LimitError
 from evermat.engine.run import Limits, Run
 from evermat.language import Queries
-from evermat.runtime.spark_engine import SparkUpdate
+from evermat.runtime.engines.spark_engine import SparkUpdate
 from evermat.spark import Scratch
 from evermat.spark.engine.job_runner import Cluster
 from evermat.spark.jobs import configured

@@ -18,8 +18,8 @@ import pytest
 import evermat
 from evermat import Materialisation
 from evermat.language import RelationNames, relation_names
-from evermat.runtime import change_source, structured_streaming
-from evermat.runtime.change_source import register_source
+from evermat.runtime.streams import change_source, structured_streaming
+from evermat.runtime.streams.change_source import register_source
 from evermat.spark.sink import ChangeFrames
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG

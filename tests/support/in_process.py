@@ -30,8 +30,9 @@ from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import decode_rows
 from evermat.core.errors import EvermatError
 from evermat.engine.run import Limits, Run
-from evermat.runtime import materialise, placement, spark_engine
-from evermat.runtime.inputs import FactSources
+from evermat.runtime import materialise
+from evermat.runtime.engines import placement, spark_engine
+from evermat.runtime.facts.inputs import FactSources
 from evermat.spark.engine import connected_components, fact_sets, rename_jobs, rules, transfer
 from evermat.spark.engine.closure_access import ClusterAccess
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View

@@ -29,7 +29,7 @@ from evermat.language import Program, Queries, Query, Relation, Stratum
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.runtime.saved_version import SavedVersion
+    from evermat.runtime.states.saved_version import SavedVersion
 
 Given: TypeAlias = tuple[Mapping[str, Any], Mapping[str, Any]]
 """Facts to insert and to delete, by relation, as users have them."""

@@ -14,15 +14,15 @@ from evermat.engine import DifferentValuesError, Limits, Progress, Run
 from evermat.language import Program, Query, Row
 from evermat.runtime.constraints import explained, refuse_forbidden
 from evermat.runtime.engine import Engine
-from evermat.runtime.inputs import FactSources
-from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
+from evermat.runtime.engines.memory_engine import MaterialisedPart, MemoryEngine
+from evermat.runtime.facts.inputs import FactSources
 from evermat.runtime.query import answer_query
 from evermat.runtime.rows import decoded_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from evermat.runtime.spark_engine import SparkEngine
+    from evermat.runtime.engines.spark_engine import SparkEngine
     from evermat.spark import Intake
 
 _E = TypeVar("_E", bound=Engine)
@@ -99,8 +99,8 @@ def _on_spark(
     program: Program, sources: FactSources, options: Options, session: SparkSession, timer: PhaseTimer
 ) -> Engine:
     """In the driver as long as the facts fit; else on the cluster."""
-    from evermat.runtime.gather import gather
-    from evermat.runtime.placement import driver_room
+    from evermat.runtime.engines.placement import driver_room
+    from evermat.runtime.facts.gather import gather
     from evermat.spark import Intake, Scratch
 
     automatic = options.placement == "auto"
@@ -141,7 +141,7 @@ class _Placing:
 
     def begun_in_driver(self) -> Engine | None:
         """In the driver; what outgrows it goes on on the cluster. None if its memory did not suffice: the facts are as they were."""
-        from evermat.runtime.placement import DriverOutgrownError, DriverWatch, room_for_facts
+        from evermat.runtime.engines.placement import DriverOutgrownError, DriverWatch, room_for_facts
 
         watch = DriverWatch(self._options.limits)
         try:
@@ -179,7 +179,7 @@ class _Placing:
         return engine, _fill(engine, self._facts, options.counters)
 
     def _started(self, run: Run) -> SparkEngine:
-        from evermat.runtime.spark_engine import SparkEngine
+        from evermat.runtime.engines.spark_engine import SparkEngine
 
         options = self._options
         return SparkEngine.start(

@@ -8,8 +8,8 @@ from evermat.columns import Solutions
 from evermat.core import watched
 from evermat.engine import Run
 from evermat.language import Queries, Query
-from evermat.runtime.answer import Answer
 from evermat.runtime.engine import EngineSnapshot
+from evermat.runtime.results.answer import Answer
 
 if TYPE_CHECKING:
     from evermat.store import Location
@@ -34,8 +34,8 @@ def _answer(query: Query, solutions: Solutions, reading: EngineSnapshot) -> Answ
 
 def query_version(path: Location, number: int | None, text: str, run: Run, *, representatives: bool = False) -> Answer:
     """The answer to a query about a version of a state directory, to be read once; only relations that it reads are loaded."""
-    from evermat.runtime.memory_engine import restored
-    from evermat.runtime.saved_version import SavedVersion
+    from evermat.runtime.engines.memory_engine import restored
+    from evermat.runtime.states.saved_version import SavedVersion
     from evermat.store import VersionReader, read_state
 
     def load(store: VersionReader) -> tuple[Query, EngineSnapshot]:

@@ -27,10 +27,10 @@ from evermat.core import (
 from evermat.core import error_catalogue as errors
 from evermat.engine import Limits, Run
 from evermat.language import Program, partial_expressions, relation_names
-from evermat.runtime.answer import Answer
 from evermat.runtime.pin import Pin
 from evermat.runtime.query import answer_query, stream_answer
 from evermat.runtime.relation import Relation
+from evermat.runtime.results.answer import Answer
 from evermat.runtime.statistics import materialisation_stats
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Readable(Mapping[str, Relation]):
             DataError: facts cannot be written in a format.
             ResourceError: a file could not be written; none has changed.
         """
-        from evermat.runtime.outputs import write_outputs
+        from evermat.runtime.results.outputs import write_outputs
 
         WHICH.check(facts)
         folder = local_path("the output directory", "directory", directory)
@@ -238,7 +238,7 @@ class Readable(Mapping[str, Relation]):
             facts: which facts. {facts}.
             representatives: whether, of equal terms, only the representative is wanted.
         """
-        from evermat.runtime.rdf_export import triples_of
+        from evermat.runtime.results.rdf_export import triples_of
 
         WHICH.check(facts)
         return triples_of(self._pin(), facts, representatives=representatives)
@@ -282,7 +282,7 @@ class Readable(Mapping[str, Relation]):
         A view is called like its relation, after `prefix`; names that are not plain words stand in backticks in SQL. Views of a materialisation show
         its newest version, until it is closed: each update makes those of changed relations again. Views of a snapshot never change.
         """
-        from evermat.runtime.views import make_views
+        from evermat.runtime.results.views import make_views
 
         return make_views(self._pin(), spark, prefix)
 

@@ -26,7 +26,7 @@ from evermat.reasoning import (
 from evermat.runtime.change import Change, Changes
 from evermat.runtime.constraints import explained, refuse_forbidden
 from evermat.runtime.engine import Changed, Engine, EngineUpdate
-from evermat.runtime.persistence import StateBinding
+from evermat.runtime.states.persistence import StateBinding
 
 
 @dataclass

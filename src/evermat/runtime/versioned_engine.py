@@ -19,8 +19,8 @@ from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import revise
 from evermat.runtime.pin import Lease, Pin, Published
+from evermat.runtime.results.views import CurrentViews
 from evermat.runtime.statistics import materialisation_stats
-from evermat.runtime.views import CurrentViews
 from evermat.runtime.writer_lock import WriterLock
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from evermat.reasoning import Passing
     from evermat.runtime.change import Change
     from evermat.runtime.engine import Changed, Engine
-    from evermat.runtime.persistence import StateBinding
+    from evermat.runtime.states.persistence import StateBinding
     from evermat.runtime.update import Ahead
     from evermat.store import Keep, Location
 
@@ -188,7 +188,7 @@ class VersionedEngine:
     # --- the state directory -----------------------------------------------------------------------------------------
     def save(self, path: Location, *, keep: Keep | None = None, positions: SavedPositions = "refuse") -> None:
         """See `api.Materialisation.save`."""
-        from evermat.runtime.persistence import save_state
+        from evermat.runtime.states.persistence import save_state
         from evermat.store import resolved
 
         self._process.check()

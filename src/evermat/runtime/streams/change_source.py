@@ -94,11 +94,11 @@ class StateFeed:
 
     def content(self, version: int) -> pa.Table:
         """All facts of the relation in a version, by the relation's columns."""
-        from evermat.runtime.ingest import relation_of
-        from evermat.runtime.memory_engine import restored
+        from evermat.runtime.engines.memory_engine import restored
+        from evermat.runtime.facts.ingest import relation_of
         from evermat.runtime.relation import PinnedFacts
         from evermat.runtime.rows import arrow_table
-        from evermat.runtime.saved_version import SavedVersion
+        from evermat.runtime.states.saved_version import SavedVersion
 
         def read(store: VersionReader) -> pa.Table:
             saved = SavedVersion(store, version)
@@ -109,7 +109,7 @@ class StateFeed:
 
     def changes(self, first: int, last: int) -> pa.Table | None:
         """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""
-        from evermat.runtime.change_history import changes_between
+        from evermat.runtime.states.change_history import changes_between
 
         return changes_between(self.path, first, last).get(read_state(self.path, self._full_name))
 
@@ -118,7 +118,7 @@ class StateFeed:
         if self.name in store.latest.relations:
             return self.name
         from evermat.language import relation_names
-        from evermat.runtime.saved_version import SavedVersion
+        from evermat.runtime.states.saved_version import SavedVersion
 
         return relation_names(SavedVersion(store).program).full(self.name)
 

@@ -19,9 +19,9 @@ from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, updates_of
 from evermat.language import relation_names
 from evermat.reasoning import check_algorithm
-from evermat.runtime.folder_stream import order_of
-from evermat.runtime.ingest import read_change_files, relation_of
-from evermat.runtime.stream import Follower, StreamedUpdate
+from evermat.runtime.facts.ingest import read_change_files, relation_of
+from evermat.runtime.streams.folder_stream import order_of
+from evermat.runtime.streams.stream import Follower, StreamedUpdate
 from evermat.spark import ChangeFrames, is_connect
 
 if TYPE_CHECKING:

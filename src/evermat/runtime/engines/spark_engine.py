@@ -22,12 +22,12 @@ from evermat.engine import Difference, DifferentValuesError, Run
 from evermat.language import Program, Query, Relation, Row, Stratum
 from evermat.reasoning import MODULAR, SEMINAIVE, algorithm_for
 from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot, EngineUpdate
-from evermat.runtime.gather import arriving_tables, is_arriving
-from evermat.runtime.ingest import is_dataframe, relation_of, table_of
-from evermat.runtime.memory_engine import MaterialisedPart, MemoryEngine
-from evermat.runtime.placement import CLOSURE, STARS, Placed, StratumPlacer
+from evermat.runtime.engines.memory_engine import MaterialisedPart, MemoryEngine
+from evermat.runtime.engines.placement import CLOSURE, STARS, Placed, StratumPlacer
+from evermat.runtime.facts.gather import arriving_tables, is_arriving
+from evermat.runtime.facts.ingest import is_dataframe, relation_of, table_of
 from evermat.runtime.rows import decoded_rows
-from evermat.runtime.stream import Once
+from evermat.runtime.streams.stream import Once
 from evermat.spark import (
     Cluster,
     ConcatenatedFacts,
@@ -53,7 +53,7 @@ from evermat.spark import (
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.runtime.saved_version import SavedVersion
+    from evermat.runtime.states.saved_version import SavedVersion
 
 _ROUNDS = 3
 MOST_READ = 1 << 24  # bytes of symbols that were read, and are kept until the next update

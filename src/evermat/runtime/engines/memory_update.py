@@ -35,7 +35,7 @@ from evermat.engine import Run
 from evermat.language import Query, Row, Stratum
 from evermat.runtime.change import ListedChange
 from evermat.runtime.engine import Changed, Described, EngineUpdate
-from evermat.runtime.ingest import encode_given
+from evermat.runtime.facts.ingest import encode_given
 from evermat.runtime.rows import decoded_rows
 
 

@@ -14,9 +14,9 @@ from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm
 from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
 from evermat.language import MalformedTermError, Program, Relation, Row, Term, Type, is_term, relation_names, term_of
+from evermat.runtime.facts.term_rows import held_columns, row_fault, statement, table_fault
 from evermat.runtime.rows import is_unicode, is_value, suits
-from evermat.runtime.stream import Once
-from evermat.runtime.term_rows import held_columns, row_fault, statement, table_fault
+from evermat.runtime.streams.stream import Once
 
 if TYPE_CHECKING:
     import pyarrow as pa

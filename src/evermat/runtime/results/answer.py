@@ -98,7 +98,7 @@ class Answer(Tabular):
             format: `table` (with a box if the stream is a terminal), `csv` (RFC 4180, with a line of names), `jsonl` (one
                 object in each line) or `parquet`.
         """
-        from evermat.runtime.answer_writer import write_answer
+        from evermat.runtime.results.answer_writer import write_answer
 
         write_answer(self, format, stream)
 

@@ -17,7 +17,7 @@ from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
-from evermat.runtime.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
+from evermat.runtime.states.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
 from evermat.store import (
     Entry,
     Keep,
@@ -334,11 +334,11 @@ def _opened(
         version = SavedVersion(store, number)
         engine: Engine
         if session is None or version.stored_by_schemes:
-            from evermat.runtime.memory_engine import restored
+            from evermat.runtime.engines.memory_engine import restored
 
             engine = restored(version, name="memory" if session is None else "spark")
         else:
-            from evermat.runtime.spark_engine import restored_on_cluster
+            from evermat.runtime.engines.spark_engine import restored_on_cluster
 
             engine = restored_on_cluster(version, session, scratch, buckets, broadcast)
         return engine, StateBinding(store, version.number, engine.counters, keep), version.stats

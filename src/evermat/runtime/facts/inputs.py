@@ -12,8 +12,8 @@ from evermat.core import DataError, Problem, ProgramError, collected_errors, nam
 from evermat.core import error_catalogue as errors
 from evermat.io import GraphFiles, check_source, input_files, read_relation
 from evermat.language import Io, Program, Relation, Type, full_names, relation_names
-from evermat.runtime.ingest import is_dataframe, table_of
-from evermat.runtime.term_rows import table_fault
+from evermat.runtime.facts.ingest import is_dataframe, table_of
+from evermat.runtime.facts.term_rows import table_fault
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,10 +13,10 @@ from evermat.core import Problem, StateError
 from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import EQUALITY_CLASSES
-from evermat.runtime.memory_engine import restored
+from evermat.runtime.engines.memory_engine import restored
 from evermat.runtime.pin import Pin
 from evermat.runtime.relation import Relation
-from evermat.runtime.saved_version import SavedVersion, rows_of_table
+from evermat.runtime.states.saved_version import SavedVersion, rows_of_table
 from evermat.store import NONRECURSIVE, OP, ORIGIN, RECURSIVE, VERSION, Location, VersionReader, read_state
 
 

@@ -35,13 +35,13 @@ from evermat.engine import Difference, Run, SavedRows
 from evermat.language import EQUALITY_CLASSES, Program, Relation, Stratum
 from evermat.reasoning import algorithm_for, materialise_stratum
 from evermat.runtime.engine import Changed, Described, Engine, EngineSnapshot
-from evermat.runtime.ingest import encode_facts
+from evermat.runtime.facts.ingest import encode_facts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from evermat.runtime.memory_update import MemoryUpdate
-    from evermat.runtime.saved_version import SavedVersion
+    from evermat.runtime.engines.memory_update import MemoryUpdate
+    from evermat.runtime.states.saved_version import SavedVersion
 
 
 @final
@@ -179,7 +179,7 @@ class MemoryEngine(Engine):
     def begin_update(
         self, changes: Changed, run: Run, *, upcoming: Changed = (), before: Engine | None = None, durable: bool = False
     ) -> MemoryUpdate:
-        from evermat.runtime.memory_update import MemoryUpdate
+        from evermat.runtime.engines.memory_update import MemoryUpdate
 
         assert before is None or isinstance(before, MemoryEngine)
         return MemoryUpdate(

@@ -22,7 +22,7 @@ from evermat.io import FORMATS, arrow_schema, sorted_batches, spell
 from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
-    from evermat.runtime.answer import Answer
+    from evermat.runtime.results.answer import Answer
 
 _TRUTH = "answer"  # the column of a truth value
 _SORTED = 5_000_000  # rows that are sorted; more are written as they are found

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.core import DataError, Problem, check_stop, collected_errors
 from evermat.language import Program, Relation, Row
-from evermat.runtime.ingest import ERRORS_SHOWN, checked_rows, is_dataframe, is_tabular, relation_of, table_of
-from evermat.runtime.inputs import FactSources
-from evermat.runtime.stream import Once
+from evermat.runtime.facts.ingest import ERRORS_SHOWN, checked_rows, is_dataframe, is_tabular, relation_of, table_of
+from evermat.runtime.facts.inputs import FactSources
+from evermat.runtime.streams.stream import Once
 from evermat.spark import GIVEN, Intake, checked_pieces, run_named
 
 if TYPE_CHECKING:

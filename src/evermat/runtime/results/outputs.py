@@ -11,8 +11,8 @@ from evermat.core import error_catalogue as errors
 from evermat.io import Outputs
 from evermat.language import Program
 from evermat.runtime.pin import Pin
-from evermat.runtime.rdf_export import triples_of
 from evermat.runtime.relation import Relation
+from evermat.runtime.results.rdf_export import triples_of
 
 _WHY = "it is a file in the output directory"
 _SORTED = 5_000_000  # facts of an output that are sorted; more are written as they come

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evermat.core import ChangesFormat, make_folder, replace_output, reported
 from evermat.io import write_changes
-from evermat.runtime.change_history import changes_between
+from evermat.runtime.states.change_history import changes_between
 from evermat.store import OP, VERSION, sync
 
 if TYPE_CHECKING:

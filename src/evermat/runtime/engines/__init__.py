@@ -1,0 +1,1 @@
+"""The two engines behind the protocol `engine`, and where Spark evaluates strata."""

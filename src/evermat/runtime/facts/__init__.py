@@ -1,0 +1,1 @@
+"""Facts as users have them, on their way into an engine."""

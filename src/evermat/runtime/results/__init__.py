@@ -1,0 +1,1 @@
+"""What users get: answers, output files, RDF and views."""

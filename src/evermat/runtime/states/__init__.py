@@ -1,0 +1,1 @@
+"""A materialisation in a state directory: saved, opened, and its history."""
