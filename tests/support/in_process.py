@@ -33,7 +33,7 @@ from evermat.engine.run import Limits, Run
 from evermat.runtime import materialise
 from evermat.runtime.engines import placement, spark_engine
 from evermat.runtime.facts.inputs import FactSources
-from evermat.spark.engine import connected_components, fact_sets, rename_jobs, rules, transfer
+from evermat.spark.engine import connected_components, fact_sets, rename_jobs, resources, rules, transfer
 from evermat.spark.engine.closure_access import ClusterAccess
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet, View
 from evermat.spark.engine.job_runner import Cluster, Stage
@@ -193,7 +193,8 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
             if rng.random() < 0.4:
                 patch.setattr(module, name, value)
         if rng.random() < 0.2:
-            patch.setattr(InProcessCluster, "memory", 1 << 14)  # tasks work piece by piece
+            # Tasks work piece by piece; where bounds are small already, pieces would be of a few bytes.
+            patch.setattr(InProcessCluster, "memory", 1 << 14 if merge.AT_ONCE > 1 << 20 else resources._USUAL // 2)
         fitting = rng.choice([0, 2 * few, 10 * few])  # facts that may be in the driver, for `auto`
         patch.setattr(placement, "_BYTES_PER_FACT", 1 << 9)  # more than that of any text in tests
         memory = int(fitting * placement._BYTES_PER_FACT / placement._MEMORY_SHARE) + 1
