@@ -169,7 +169,7 @@ def test_every_operation(original: Path, tmp_path: Path, scenario: str, error: s
         chance = random.Random(f"{scenario} {error}")
         k, tried = 0, 0
         while True:
-            k += 1 if LONG else chance.choice([1, 13, 23])
+            k += 1 if LONG else chance.choice([1, 17, 31])
             shutil.rmtree(path, ignore_errors=True)
             if scenario != "first":
                 shutil.copytree(original, path)
