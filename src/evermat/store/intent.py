@@ -6,7 +6,7 @@ number, that has all that is to be written to logs. The object is written only i
 the version is the one of the intent, and all other writers that aim at the number have failed. They delete their files.
 
 Only then are the logs written, those of relations first and the entry of `commits` last, so that other programs never see
-one without the other. Whoever finds an intent without its entry writes what is missing of it: always the same bytes under the
+one without the other. A writer that finds an intent without its entry writes what is missing of it: always the same bytes under the
 same names, so it does not matter how many do this, or how far each of them comes. At last the intent is deleted.
 
 * An intent decides only while the entry of its number is missing. A writer that was late may write one after that was

@@ -44,7 +44,7 @@ class InputFile(NamedTuple):
     io: Io
     findings: Findings
     options: RdfOptions = AS_IT_IS
-    checks_terms: bool = True  # if not, whoever encodes the facts does
+    checks_terms: bool = True  # if not, the caller does when it encodes the facts
 
 
 class UpdateFiles(NamedTuple):
