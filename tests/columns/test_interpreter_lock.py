@@ -15,6 +15,7 @@ import pytest
 from evermat.columns.kernels import jit
 from evermat.columns.kernels.interpreter_lock import FEW, MANY
 from evermat.columns.kernels.rows import gather_rows
+from evermat.columns.storage.arrays import picked, positions_in
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 PATIENCE = 120.0
@@ -126,3 +127,14 @@ def test_kernels_decide_by_their_own_work() -> None:
     gather_rows(rows, 0, few, out, 0)
     assert not others_run(lambda: gather_rows(rows, 0, few, out, 0), 20_000)
     assert others_run_at_last(lambda: gather_rows(rows, 0, much, out, 0))
+
+
+def test_masks_of_any_kind_need_no_other_kernel() -> None:
+    """Masks from Arrow are read-only, slices of others have gaps: nothing else is compiled for them, which `conftest` checks."""
+    mask = np.array([True, False, True, True, False, True])
+    frozen = mask.copy()
+    frozen.flags.writeable = False
+    for one in (mask, frozen, np.repeat(mask, 2)[::2], mask.astype(np.uint8)):
+        assert positions_in(one).tolist() == [0, 2, 3, 5]
+        assert positions_in(one, wanted=False).tolist() == [1, 4]
+        assert picked(np.arange(10, 16), one).tolist() == [10, 12, 13, 15]

@@ -46,14 +46,19 @@ def picked(rows: Rows, mask: Mask, *, wanted: bool = True) -> Rows:
     """The rows whose mask is as wanted, in order. As all small kernels, it does not let other threads run; numpy would, three times."""
     rows = as_rows(rows)
     out = np.empty(len(rows), np.int32)
-    return out[: row_kernels.pick_rows(rows, np.ascontiguousarray(mask), wanted, out)]
+    return out[: row_kernels.pick_rows(rows, _as_mask(mask), wanted, out)]
 
 
 def positions_in(mask: npt.NDArray[Any], *, wanted: bool = True) -> Rows:
     """Where a mask is as wanted."""
-    mask = np.ascontiguousarray(mask, np.bool_)
+    mask = _as_mask(mask)
     out = np.empty(len(mask), np.int32)
     return out[: row_kernels.list_positions(mask, wanted, out)]
+
+
+def _as_mask(mask: npt.NDArray[Any]) -> Mask:
+    """A mask of the one type for which kernels are compiled; what comes from Arrow is read-only, which is another."""
+    return np.require(mask, np.bool_, ["C", "W"])
 
 
 def zeros_in_large_pages(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
