@@ -51,7 +51,7 @@ def test_agents_in_threads(name: str, tmp_path: Path) -> None:
         updates, seen = check_end(world)
     assert updates > 2
     assert seen > 2
-    assert done.total() > 5  # on a machine that is busy, also in ten minutes
+    assert done.total() > (1000 if LONG else 5)
 
 
 @LASTING
