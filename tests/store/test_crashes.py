@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import random
@@ -21,7 +22,8 @@ from deltalake import DeltaTable
 
 from evermat.core.error_catalogue import VERSION_NOT_KEPT
 from evermat.core.errors import ResourceError, StateError
-from evermat.store import Keep, Store, open_reader
+from evermat.store import Keep, Store, disk, open_reader
+from evermat.store.directory import COMMITS, MARK, RELATIONS
 from tests.store import crasher
 from tests.store.crasher import DIED, DONE, REFUSED, commit
 from tests.store.models import PAIRS, SCHEMAS, contents, entry, everything, plus, small_state
@@ -218,10 +220,35 @@ def test_every_operation_of_a_migration(tmp_path: Path, error: str) -> None:
                 assert store.latest.number == 5
 
 
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+@pytest.mark.parametrize("name", [MARK, COMMITS, RELATIONS])
+def test_a_migration_that_is_decided_but_not_durable(tmp_path: Path, name: str, error: int) -> None:
+    """The disk fails as soon as the mark of the state, or one of its folders, has its new name: the state is of the new format."""
+    with tarfile.open(FORMAT_1) as archive:
+        archive.extractall(tmp_path / "of", filter="data")
+    path = tmp_path / "of" / "plain"
+    right, decided = known(path), False
+
+    def fail(operation: str, changed: Path) -> None:
+        nonlocal decided
+        if decided and operation not in {"unlink", "rmdir"}:
+            raise OSError(error, os.strerror(error))
+        decided = decided or (operation, changed) == ("rename", path / name)
+
+    disk.watch(fail)
+    try:
+        with pytest.raises(ResourceError):
+            Store.open_to_write(path)
+    finally:
+        disk.watch(None)
+    assert decided
+    check(path, right, 5, {})
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["commits", "compact", "vacuum", "relations", "migrate"])
 def test_every_operation_of_a_recovery(original: Path, tmp_path: Path, scenario: str) -> None:
-    """What a crash left is undone by a writer that is stopped itself, at each of its operations."""
+    """What a crash left is undone by a writer, or by its first commits, and these are stopped at each of their operations."""
     if scenario == "migrate":
         with tarfile.open(FORMAT_1) as archive:
             archive.extractall(tmp_path / "of", filter="data")
@@ -229,6 +256,7 @@ def test_every_operation_of_a_recovery(original: Path, tmp_path: Path, scenario:
     path, left = tmp_path / "state", tmp_path / "left"
     right = known(original)
     chance, errors = random.Random(scenario), itertools.cycle(ERRORS)
+    steps = itertools.cycle(["recover"] if scenario == "migrate" else ["recover", "commits"])
     longest, stopped = 0, 0
     with crashers(tmp_path) as process:
         for first in itertools.count(4, 5 if LONG else 101):
@@ -239,11 +267,12 @@ def test_every_operation_of_a_recovery(original: Path, tmp_path: Path, scenario:
                 break
             shutil.rmtree(left, ignore_errors=True)
             path.rename(left)
-            for k in itertools.count(1) if LONG else [1, chance.randint(2, 9)]:
+            step = next(steps)
+            for k in itertools.count(1) if LONG else [1, chance.randint(2, 9), chance.randint(2, 30)]:
                 shutil.rmtree(path, ignore_errors=True)
                 shutil.copytree(left, path)
-                code, _ = attempt(process, "recover", next(errors), k)
-                check(path, right, max(said, default=0), between(right, {}, path))
+                code, more = attempt(process, step, next(errors), k)
+                check(path, right, max([*said, *more], default=0), between(right, {}, path))
                 if code == DONE:
                     break
                 stopped, longest = stopped + 1, max(longest, k)

@@ -33,7 +33,7 @@ from evermat.store.data_files import (
 )
 from evermat.store.delta_log import Action, TableLog
 from evermat.store.delta_table import TableWriter
-from evermat.store.directory import COMMITS, MIGRATED, RELATIONS, write_mark
+from evermat.store.directory import COMMITS, MIGRATED, RELATIONS, WRITTEN_FORMAT, read_format, write_mark
 from evermat.store.disk import mkdir, remove_all, rename, sync, writing
 from evermat.store.formats.format_1 import Reader
 from evermat.store.formats.format_1_log import Pin as OldPin
@@ -64,7 +64,8 @@ def migrate(path: Path) -> None:
             write_mark(path)
         except BaseException:
             with suppress(OSError, EvermatError):
-                _clear(path)
+                if read_format(path) != WRITTEN_FORMAT:  # the mark may have its new contents, only not durably
+                    _clear(path)
             raise
         finish_migration(path)
 

@@ -424,7 +424,8 @@ class Writer(Reader):
             if job.folder in self._undone:
                 table.log.delta, table.begin_anew = self._undone[job.folder], True
             if job.before is not None:
-                table.find_garbage(self._commits.entry)
+                with writing(self.path):
+                    table.find_garbage(self._commits.entry)
             self._tables[job.folder] = table
         return table
 
