@@ -60,7 +60,7 @@ def _with_small_languages(objects: Any) -> Any:
     changed = [f"{text}@{language.lower()}" for text, _, language in split]
     mask = np.zeros(len(objects), np.bool_)
     mask[rows[large.to_numpy(zero_copy_only=False)]] = True
-    return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, pa.string()))
+    return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, objects.type))
 
 
 class WrongTerm(NamedTuple):
@@ -78,6 +78,8 @@ def checked_column(column: Any) -> tuple[Any, WrongTerm | None]:
     """
     if pa.types.is_dictionary(column.type):
         return _checked_codes(column)
+    if column.type == pa.string_view():  # which Arrow's functions do not take
+        column = column.cast(pa.large_string())
     parts, row = [], 0
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         new, faults = _held_chunk(chunk)
@@ -114,6 +116,8 @@ def _checked_codes(column: Any) -> tuple[Any, WrongTerm | None]:
     before: tuple[Any, tuple[Any, Faults]] = (None, (None, {}))
     for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         terms = chunk.dictionary
+        if terms.type == pa.string_view():
+            terms = terms.cast(pa.large_string())
         if before[0] is None or not terms.equals(before[0]):
             before = terms, _held_chunk(terms)
         new, faults = before[1]
