@@ -106,7 +106,7 @@ def test_a_full_disk_behind_stdout(command: str, tmp_path: Path) -> None:
 
 ONE_KERNEL = """
 import numpy as np
-from evermat.columns.kernels import jit
+from evermat.kernels import jit
 from evermat.columns.kernels.rows import change_bits
 from evermat.columns.kernels.warm_up import is_warm, warm_up
 jit.KERNELS[:] = [(change_bits, signatures) for kernel, signatures in jit.KERNELS if kernel is change_bits]

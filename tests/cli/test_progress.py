@@ -15,8 +15,8 @@ from numba.core import event
 from evermat.cli import progress
 from evermat.cli.main import main
 from evermat.cli.run import say
-from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
+from evermat.kernels import jit
 from evermat.runtime import environment
 from tests.support.commands import Evermat
 

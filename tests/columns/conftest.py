@@ -8,15 +8,17 @@ from pkgutil import iter_modules
 
 import pytest
 
+import evermat.kernels
 from evermat.columns import kernels
-from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import warm_up
+from evermat.kernels import jit
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _signatures_are_declared() -> Iterator[None]:
-    for module in iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        import_module(module.name)  # those that the first of the tests alone would not import
+    for room in (evermat.kernels, kernels):
+        for module in iter_modules(room.__path__, f"{room.__name__}."):
+            import_module(module.name)  # those that the first of the tests alone would not import
     warm_up()
     before = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
     yield

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evermat.columns.kernels import jit
-from evermat.columns.kernels.interpreter_lock import FEW, MANY
 from evermat.columns.kernels.rows import gather_rows
 from evermat.columns.storage.arrays import picked, positions_in
+from evermat.kernels import jit
+from evermat.kernels.interpreter_lock import FEW, MANY
 
 pytestmark = pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled")
 PATIENCE = 120.0

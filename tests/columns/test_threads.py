@@ -16,15 +16,15 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from evermat.columns.evaluation import buffers
 from evermat.columns.evaluation.buffers import SPARES, borrowed_buffers
-from evermat.columns.kernels import jit
 from evermat.columns.kernels.warm_up import prepare_kernels, warm_up
+from evermat.kernels import jit
 from tests.support.many_threads import SECONDS, THREADS, at_once
 
 FIRST_USE = """
 import threading
 import numpy as np
 import evermat
-from evermat.columns.kernels import jit
+from evermat.kernels import jit
 from evermat.columns.kernels.rows import change_bits
 from tests.support.many_threads import at_once
 

@@ -166,6 +166,17 @@ def test_many_texts() -> None:
     assert (terms[-1].as_py(), wrong) == ('"x"@en', None)
 
 
+@pytest.mark.parametrize("type_", [pa.string(), pa.large_string(), pa.string_view()], ids=str)
+@pytest.mark.parametrize("encoded", [False, True], ids=["plain", "encoded"])
+def test_columns_of_each_type_of_texts(type_: pa.DataType, encoded: bool) -> None:
+    spelled = ['"a"@EN', '"é"@en', f'"x"^^<{XSD}string>', '"\\u0041"', "<a:b>"]
+    array = pa.array(spelled, type_)
+    if encoded:
+        array = pa.DictionaryArray.from_arrays(pa.array([4, 3, 2, 1, 0]), pa.array(spelled[::-1], type_))
+    terms, wrong = checked_column(pa.chunked_array([array]))
+    assert (terms.to_pylist(), wrong) == (['"a"@en', '"é"@en', '"x"', '"A"', "<a:b>"], None)
+
+
 @pytest.mark.parametrize(
     ("text", "why", "in_a_file", "in_python"),
     [

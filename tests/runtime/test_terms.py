@@ -204,23 +204,6 @@ def test_changes_on_standard_input(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert len(complaint(lambda: list(m.update_files(["-"])))) == 2
 
 
-def test_columns_that_are_coded() -> None:
-    from evermat.io.term_columns import checked_at_once, coded
-
-    same, other = (pa.chunked_array([[f"<a:{i % m}>" for i in range(20000)]] * 2) for m in (5000, 20000))
-    for column in (same, other):
-        terms, wrong = checked_at_once(column)
-        assert terms.to_pylist() == column.to_pylist()
-        assert wrong is None
-    assert pa.types.is_dictionary(coded(same).type)
-    assert coded(same).num_chunks == 1
-    different = pa.chunked_array([[f"<a:{i}>" for i in range(40000)]])
-    assert coded(different) is different
-    assert coded(different.slice(0, 0)).to_pylist() == []
-    spoilt = pa.chunked_array([*same.chunks, pa.array(["a:b", "<a:1>"])])
-    assert checked_at_once(spoilt)[1].row == 40000
-
-
 def test_streams() -> None:
     m = Program.parse(PROGRAM).materialise()
     assert [len(change.inserted["p"]) for change in m.stream([{"insert": {"p": GOOD}}])] == [4]

@@ -26,11 +26,13 @@ Evermat = Callable[..., Done]
 @pytest.fixture(scope="session")
 def compiled_kernels() -> None:
     """On a new machine the first run would have more to say than those that follow, whatever kernels it is the first to import."""
+    import evermat.kernels
     from evermat.columns import kernels
     from evermat.columns.kernels.warm_up import warm_up
 
-    for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}."):
-        importlib.import_module(module.name)
+    for room in (evermat.kernels, kernels):
+        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
     warm_up()
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from evermat.columns.graph.delta_reachability import Connections
     from evermat.columns.intervals.interval_reader import Reach
     from evermat.columns.intervals.interval_walk import Version, covers
-    from evermat.columns.kernels.jit import keeps_kernels, watching_compilation
     from evermat.columns.kernels.warm_up import prepare_kernels
     from evermat.columns.schemes.interval_scheme import ClosedRelation
     from evermat.columns.schemes.scheme import DeferredFacts, Leaf, Scheme, in_domain

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evermat.kernels import held_terms
 from evermat.language import (
-    HELD_TERM,
-    NOT_HELD,
     PLAIN_BLANK,
     PLAIN_IRI,
     PLAIN_LANGUAGE,
@@ -25,11 +24,9 @@ NODE = rf"^(?:{PLAIN_IRI}|{PLAIN_BLANK})$"
 PROPERTY = rf"^{PLAIN_IRI}$"
 OBJECT = rf"^(?:{PLAIN_IRI}|{PLAIN_BLANK}|{PLAIN_STRING}(?:{PLAIN_LANGUAGE}|\^\^{PLAIN_IRI})?)$"
 GRAPH = rf"^(?:{PLAIN_IRI}|{PLAIN_BLANK})?$"
-_SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
-_SPREAD = 1 << 13  # the same for a column of which all texts may be looked up in one place
-_TIMES = 2  # how often a text occurs for that to pay
-_MOST_BYTES = 1 << 31  # of texts, as far as codes go
 _DROPPED = f"^^<{XSD_STRING}>"
+
+Faults: TypeAlias = dict[int, TermFault]
 
 
 def is_plain(terms: Any, form: str) -> Any:
@@ -63,7 +60,7 @@ def _with_small_languages(objects: Any) -> Any:
     changed = [f"{text}@{language.lower()}" for text, _, language in split]
     mask = np.zeros(len(objects), np.bool_)
     mask[rows[large.to_numpy(zero_copy_only=False)]] = True
-    return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, pa.string()))
+    return pc.replace_with_mask(objects, pa.array(mask), pa.array(changed, objects.type))
 
 
 class WrongTerm(NamedTuple):
@@ -77,21 +74,52 @@ def checked_column(column: Any) -> tuple[Any, WrongTerm | None]:
     """A column of texts as terms in the form in which the engine holds them, or the first text that is no term.
 
     The column, chunked or not, perhaps dictionary-encoded, holds no NULLs and only valid UTF-8; it is returned as it is if all
-    its texts are in that form already. Texts that repeat are looked at once.
+    its texts are in that form already.
     """
-    if (
-        not pa.types.is_dictionary(column.type)
-        and not _repeats(column)
-        and pc.all(_are_held(column), min_count=0).as_py()
-    ):
+    if pa.types.is_dictionary(column.type):
+        return _checked_codes(column)
+    if column.type == pa.string_view():  # which Arrow's functions do not take
+        column = column.cast(pa.large_string())
+    parts, row = [], 0
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
+        new, faults = _held_chunk(chunk)
+        if faults:
+            first = min(faults)
+            return column, WrongTerm(row + first, faults[first])
+        parts.append(new)
+        row += len(chunk)
+    if not isinstance(column, pa.ChunkedArray):
+        return parts[0], None
+    if all(new is old for new, old in zip(parts, column.chunks, strict=True)):
         return column, None
-    encoded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+    return pa.chunked_array(parts, column.type), None
+
+
+def _held_chunk(terms: Any) -> tuple[Any, Faults]:
+    """Texts as the engine holds them, the same array if they are so already; and what is wrong with which rows."""
+    held = held_terms(terms)
+    if held.all():
+        return terms, {}
+    rows = np.flatnonzero(~held)
+    codes = pc.dictionary_encode(terms.take(pa.array(rows)))  # each text is brought to its form once
+    forms, wrong = _in_one_form(codes.dictionary)
+    new = pc.replace_with_mask(terms, pa.array(~held), forms.take(codes.indices))
+    faults = wrong and {
+        int(row): wrong[code] for row, code in zip(rows, codes.indices.to_numpy(), strict=True) if code in wrong
+    }
+    return new, faults
+
+
+def _checked_codes(column: Any) -> tuple[Any, WrongTerm | None]:
+    """A dictionary-encoded column, as `checked_column` returns it: texts that are not used do not count."""
     parts, changed, row = [], False, 0
     before: tuple[Any, tuple[Any, Faults]] = (None, (None, {}))
-    for chunk in encoded.chunks if isinstance(encoded, pa.ChunkedArray) else [encoded]:
+    for chunk in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
         terms = chunk.dictionary
+        if terms.type == pa.string_view():
+            terms = terms.cast(pa.large_string())
         if before[0] is None or not terms.equals(before[0]):
-            before = terms, _in_one_form(terms)
+            before = terms, _held_chunk(terms)
         new, faults = before[1]
         if faults and (wrong := _first(chunk, faults)) is not None:
             return column, WrongTerm(row + wrong[0], wrong[1])
@@ -102,58 +130,6 @@ def checked_column(column: Any) -> tuple[Any, WrongTerm | None]:
         return column, None
     plain = [part.cast(pa.string()) for part in parts]
     return (pa.chunked_array(plain, pa.string()) if isinstance(column, pa.ChunkedArray) else plain[0]), None
-
-
-def coded(column: Any) -> Any:
-    """A column of texts without NULLs in one chunk, dictionary-encoded, if most texts occur several times; else the same column.
-
-    Then whatever looks at texts, to check or to encode them, looks at each of them once.
-    """
-    if pa.types.is_dictionary(column.type) or column.nbytes >= _MOST_BYTES or not _recurs(column):
-        return column
-    chunks = pc.dictionary_encode(column).chunks  # all with the same dictionary
-    codes = pa.concat_arrays([chunk.indices for chunk in chunks])
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(codes, chunks[-1].dictionary)])
-
-
-def _recurs(column: Any) -> bool:
-    """Whether texts occur so often that it pays to find the different ones: by how many of some rows have the same text."""
-    count = len(column)
-    if count <= _SPREAD:
-        return bool(count) and _TIMES * len(pc.unique(column)) <= count
-    rows = np.unique(np.random.default_rng(1).integers(0, count, _SPREAD))
-    twice = len(rows) - len(pc.unique(column.take(pa.array(rows))))
-    # of k rows out of n, with texts that occur m times each, about k² (m - 1) / 2n have the text of another one
-    return 2 * count * twice >= (_TIMES - 1) * len(rows) ** 2
-
-
-def checked_at_once(column: Any) -> tuple[Any, WrongTerm | None]:
-    """A whole column of terms as `checked_column` returns it, dictionary-encoded if that pays: equal terms then have one code."""
-    codes = coded(column)
-    if codes is column:
-        return checked_column(column)
-    if pc.all(_are_held(codes.chunk(0).dictionary)).as_py():
-        return codes, None
-    terms, wrong = checked_column(codes)
-    if terms is codes:
-        return terms, wrong
-    return coded(terms), wrong  # two texts may be the same term
-
-
-def _repeats(column: Any) -> bool:
-    """Whether most texts occur several times, by the first ones: then finding the different ones takes less than looking at all."""
-    return 4 * len(pc.unique(column.slice(0, _SAMPLE))) < min(len(column), _SAMPLE)
-
-
-def _are_held(terms: Any) -> Any:
-    """Which texts are plain terms in the form in which the engine holds them."""
-    held = pc.match_substring_regex(terms, f"^(?:{HELD_TERM})$")
-    for ending in NOT_HELD:
-        held = pc.and_not(held, pc.ends_with(terms, ending))
-    return held
-
-
-Faults: TypeAlias = dict[int, TermFault]
 
 
 def _in_one_form(terms: Any) -> tuple[Any, Faults]:

@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evermat.columns import keeps_kernels, prepare_kernels, watching_compilation
+from evermat.columns import prepare_kernels
+from evermat.kernels import keeps_kernels, watching_compilation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

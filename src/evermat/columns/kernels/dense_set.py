@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK, _outside
-from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.kernels import compiled, prefetch
 
 
 @compiled()

@@ -18,7 +18,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from evermat.columns.kernels.jit import JIT_DISABLED, compiled
+from evermat.kernels import JIT_DISABLED, compiled
 
 if JIT_DISABLED:
 

@@ -20,9 +20,8 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK, _mix, _split, ask_slots, candidate
-from evermat.columns.kernels.interpreter_lock import MANY
-from evermat.columns.kernels.jit import compiled, prefetch, publish
 from evermat.columns.kernels.rows import lower_bound
+from evermat.kernels import MANY, compiled, prefetch, publish
 
 #: how many keys ahead of the current one its group's data is asked for
 _AHEAD = 8

@@ -19,8 +19,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from evermat.columns.kernels.interpreter_lock import MANY
-from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.kernels import MANY, compiled, prefetch
 
 MAX_LOAD = 0.7
 #: tuples worked on together; measured: 32 beats 16, 64 and 128

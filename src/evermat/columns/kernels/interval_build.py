@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.interval_scan import contains
-from evermat.columns.kernels.jit import compiled
 from evermat.columns.kernels.rows import lower_bound
+from evermat.kernels import compiled
 
 #: how what a component reaches has changed
 GREW, SHRANK = 1, 2

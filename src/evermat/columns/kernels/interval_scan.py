@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.jit import compiled
 from evermat.columns.kernels.rows import lower_bound
+from evermat.kernels import compiled
 
 #: what to make of the intervals of two versions
 ALL, BOTH, LESS = 0, 1, 2

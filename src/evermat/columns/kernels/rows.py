@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.columns.kernels.interpreter_lock import MANY
-from evermat.columns.kernels.jit import compiled
+from evermat.kernels import MANY, compiled
 
 
 @compiled()

@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.hash_set import BLOCK
-from evermat.columns.kernels.interpreter_lock import MANY
-from evermat.columns.kernels.jit import compiled, prefetch
+from evermat.kernels import MANY, compiled, load_word, prefetch
 
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
@@ -24,26 +23,12 @@ _ZERO = np.uint64(0)
 
 
 @compiled()
-def _word(data, at):
-    """Eight bytes as a number."""
-    word = np.uint64(data[at])
-    word |= np.uint64(data[at + 1]) << np.uint64(8)
-    word |= np.uint64(data[at + 2]) << np.uint64(16)
-    word |= np.uint64(data[at + 3]) << np.uint64(24)
-    word |= np.uint64(data[at + 4]) << np.uint64(32)
-    word |= np.uint64(data[at + 5]) << np.uint64(40)
-    word |= np.uint64(data[at + 6]) << np.uint64(48)
-    word |= np.uint64(data[at + 7]) << np.uint64(56)
-    return word
-
-
-@compiled()
 def _tag(data, start, end):
     """The half of a hash that a slot keeps."""
     h = np.uint64(end - start) * _FACTOR
     at = start
     while at + 8 <= end:
-        h = (h ^ _word(data, at)) * _FACTOR
+        h = (h ^ load_word(data, at)) * _FACTOR
         h ^= h >> _HALF
         at += 8
     rest = np.uint64(0)
@@ -59,7 +44,7 @@ def _tag(data, start, end):
 def _same(data, start, pool, other, length):
     at = np.int64(0)
     while at + 8 <= length:
-        if _word(data, start + at) != _word(pool, other + at):
+        if load_word(data, start + at) != load_word(pool, other + at):
             return False
         at += 8
     while at < length:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from evermat.columns.kernels.graphs import _count_bits, lowest_bit
-from evermat.columns.kernels.jit import compiled
+from evermat.kernels import compiled
 
 
 @compiled("i4[::1], i4[::1], i8, f4[::1], f4[::1], f8[::1]")

@@ -9,7 +9,7 @@ stands for it, `link[t]` to the next name in its ring, and `more[r]` is how many
 
 from __future__ import annotations
 
-from evermat.columns.kernels.jit import compiled
+from evermat.kernels import compiled
 
 
 @compiled()

@@ -8,7 +8,7 @@ from typing import Any
 
 from numba.core import sigutils
 
-from evermat.columns.kernels import jit
+from evermat.kernels import jit
 
 
 def is_warm() -> bool:

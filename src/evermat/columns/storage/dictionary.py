@@ -14,7 +14,8 @@ from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
 from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
 from evermat.core import ask_for, awaited, check_stop, watched_each
-from evermat.language import HELD_TERM, NOT_HELD, TermFault, checked_terms
+from evermat.kernels import FEW_TERMS, held_terms, mark_terms
+from evermat.language import TermFault, checked_terms
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,7 @@ _BYTES_OF_AN_ID = 32  # where its text ends, and two places by which it is found
 _TAKEN = 1 << 18  # symbols that are taken over at a time
 _PIECE = 1 << 20  # symbols that are encoded between two looks at limits
 _MANY = 1 << 17  # symbols that Arrow sorts
+_NEAR = 4  # symbols for each that is asked for
 _COPIES = 3  # of symbols that are encoded: each by itself, all together, and where they are kept
 _REMEMBERED = 8  # dictionaries, for a relation may have as many columns of symbols
 
@@ -172,6 +174,8 @@ class Dictionary:
         A symbol is looked at when it is first asked for.
         """
         known = self._known_terms()
+        if self._mark_terms(ids, known):
+            return ids, {}
         asked = _distinct(ids, len(known)).astype(np.int32)
         asked = asked[~known[asked]]
         if not len(asked):
@@ -190,6 +194,16 @@ class Dictionary:
         known[list(faults)] = False
         return renamed[ids], faults
 
+    def _mark_terms(self, ids: Ids, known: Mask) -> bool:
+        """Whether all these symbols are terms in their one form, which is easily seen if they are near each other, as new ones are."""
+        if len(ids) < FEW_TERMS:
+            return False
+        begin, end = int(ids.min()), int(ids.max()) + 1
+        if end - begin > _NEAR * len(ids):
+            return False
+        mark_terms(self._whole().slice(begin, end - begin), known[begin:end])
+        return bool(known[ids].all())
+
     def _known_terms(self) -> Mask:
         """Which of the first symbols are known to be terms in their one form; what is true stays so."""
         if len(self._terms) < self._count:
@@ -199,22 +213,10 @@ class Dictionary:
 
     def _are_held(self, ids: Ids) -> Mask:
         """Which of some symbols, ascending, are plain terms in their one form."""
-        import pyarrow as pa  # noqa: PLC0415  (loaded only where it is used)
-        import pyarrow.compute as pc  # noqa: PLC0415
-
-        found = np.empty(len(ids), np.bool_)
-        for first in range(0, len(ids), _PIECE):
-            some = ids[first : first + _PIECE]
-            begin, end = int(some[0]), int(some[-1]) + 1
-            symbols = self._whole().slice(begin, end - begin)
-            if end - begin > len(some):
-                symbols = symbols.take(pa.array(some - begin))
-            held = pc.match_substring_regex(symbols, f"^(?:{HELD_TERM})$")
-            for ending in NOT_HELD:
-                held = pc.and_not(held, pc.ends_with(symbols, ending))
-            found[first : first + _PIECE] = held.to_numpy(zero_copy_only=False)
-            check_stop()
-        return found
+        begin, end = int(ids[0]), int(ids[-1]) + 1
+        known = np.ones(end - begin, np.bool_)
+        known[ids - begin] = False
+        return held_terms(self._whole().slice(begin, end - begin), known)[ids - begin]
 
     def forget_arrow(self) -> None:
         """Forgets the Arrow dictionaries that are remembered because more columns may share them."""

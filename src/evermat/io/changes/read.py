@@ -31,7 +31,7 @@ from evermat.io.locate import file_ref
 from evermat.io.open import failing
 from evermat.io.read import STDIN
 from evermat.io.schema import nullary, table_of
-from evermat.io.term_columns import checked_at_once
+from evermat.io.term_columns import checked_column
 from evermat.language import Program, Relation, RelationNames, Type, relation_names
 
 Signs: TypeAlias = npt.NDArray[np.bool_]
@@ -110,10 +110,10 @@ def _with_terms(table: pa.Table, relation: Relation) -> pa.Table:
     for position, column in enumerate(relation.columns):
         if column.type is Type.TERM:
             check_stop()
-            terms, wrong = checked_at_once(table.column(position))
+            terms, wrong = checked_column(table.column(position))
             if wrong is not None:
                 raise _WrongTermError
-            table = table.set_column(position, table.schema.field(position).with_type(terms.type), terms)
+            table = table.set_column(position, table.schema.field(position), terms)
     return table
 
 

@@ -30,8 +30,9 @@ class Names:
         self.prefixes = dict(prefixes)
         self.used: set[str] = set()
         self._written: dict[str, str] = {}
-        # The longest namespace that fits is the one.
-        self._namespaces = sorted(((iri, name) for name, iri in prefixes.items()), key=lambda n: (-len(n[0]), n[1]))
+        # The longest namespace that fits is the one. Of two prefixes for it, the first in alphabetical order.
+        self._namespaces = {iri: name for name, iri in sorted(prefixes.items(), reverse=True)}
+        self._lengths = sorted({len(iri) for iri in self._namespaces}, reverse=True)
 
     def __call__(self, term: str) -> str:
         """A term as it stands in a program, or in functional syntax."""
@@ -49,9 +50,10 @@ class Names:
             return known or term
         iri = term[1:-1]
         found = ""
-        for namespace, prefix in self._namespaces:
-            if iri.startswith(namespace) and _LOCAL.fullmatch(iri, len(namespace)):
-                found = f"{prefix}:{iri[len(namespace) :]}"
+        for length in self._lengths:
+            prefix = self._namespaces.get(iri[:length])
+            if prefix is not None and _LOCAL.fullmatch(iri, length):
+                found = f"{prefix}:{iri[length:]}"
                 self.used.add(prefix)
                 break
         self._written[term] = found
@@ -75,9 +77,10 @@ def prefixes_for(declared: Iterable[tuple[str, str]], iris: Iterable[str]) -> di
         if namespace not in taken and name not in found:
             found[name] = namespace
             taken.add(namespace)
+    numbers: dict[str, int] = {}
     for namespace in dict.fromkeys([*unnamed, *_missing(sorted(set(iris)), found)]):
         if namespace not in taken:
-            found[_new_name(namespace, found)] = namespace
+            found[_new_name(namespace, found, numbers)] = namespace
             taken.add(namespace)
     return found
 
@@ -96,8 +99,11 @@ def _missing(iris: Iterable[str], prefixes: Mapping[str, str]) -> list[str]:
     return [namespace for namespace, count in counts.items() if count >= _SHARED]
 
 
-def _new_name(namespace: str, taken: Mapping[str, str]) -> str:
-    """A prefix for a namespace: its last word, or the first letters of its last words."""
+def _new_name(namespace: str, taken: Mapping[str, str], numbers: dict[str, int]) -> str:
+    """A prefix for a namespace: its last word, or the first letters of its last words, and a number if that is taken.
+
+    The numbers below those in `numbers` are taken: namespaces of many files often have the same word.
+    """
     path = namespace.split("://", maxsplit=1)[-1].rstrip("#/:")
     name = ""
     for part in reversed(path.split("/")):
@@ -108,8 +114,10 @@ def _new_name(namespace: str, taken: Mapping[str, str]) -> str:
             name = words[0].lower() if len(words) == 1 else "".join(word[0].lower() for word in words)
             break
     name = name[:_SHORT] or "ns"
-    number = 2
-    unique = name
-    while unique in taken:
-        unique, number = f"{name}{number}", number + 1
-    return unique
+    if name not in taken:
+        return name
+    number = numbers.get(name, 2)
+    while f"{name}{number}" in taken:
+        number += 1
+    numbers[name] = number + 1
+    return f"{name}{number}"

@@ -54,6 +54,7 @@ class Output:
         self.helpers: dict[str, HelperRelation] = {}
         self.facts: list[Triple] = []  # that no rule can state, as they are about nodes without a name
         self._rules: dict[tuple[Atom, Body], Rule] = {}
+        self._numbers: dict[str, int] = {}  # of helpers, by the beginning of their names
         self._kind = self._text = ""
         self._lost: dict[str, str] = {}  # what is lost, with the same without names
         self._emitted = False
@@ -66,13 +67,13 @@ class Output:
     def keep(self, rules: Sequence[Rule]) -> None:
         """Leaves only these rules, and those relations of the translation's own that they use, renumbered."""
         used = {atom.name for rule in rules for atom in (rule.head, *rule.body) if isinstance(atom, Helper)}
-        counts: dict[str, int] = {}
+        self._numbers = {}
         new: dict[str, str] = {}
         for name in self.helpers:
             if name in used:
                 stem = name.rpartition("_")[0]
-                counts[stem] = counts.get(stem, 0) + 1
-                new[name] = f"{stem}_{counts[stem]}"
+                self._numbers[stem] = self._numbers.get(stem, 0) + 1
+                new[name] = f"{stem}_{self._numbers[stem]}"
         self.helpers = {new[name]: replace(self.helpers[name], name=new[name]) for name in new}
 
         def called(atom: Any) -> Any:
@@ -107,7 +108,8 @@ class Output:
 
     def helper(self, stem: str, columns: tuple[str, ...], meaning: str = "") -> str:
         """A relation of the translation's own; columns are `name` or `name:type`."""
-        name = f"{stem}_{sum(other.startswith(f'{stem}_') for other in self.helpers) + 1}"
+        self._numbers[stem] = self._numbers.get(stem, 0) + 1
+        name = f"{stem}_{self._numbers[stem]}"
         typed = tuple((column.partition(":")[0], column.partition(":")[2] or "term") for column in columns)
         self.helpers[name] = HelperRelation(name, typed, meaning or self._text)
         return name

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import platform
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -22,8 +23,8 @@ from llvmlite import ir
 from numba.core import caching, event, types
 from numba.extending import intrinsic
 
-from evermat.columns.kernels.interpreter_lock import FEW, letting_others_run
 from evermat.core import cache_folder
+from evermat.kernels.interpreter_lock import FEW, letting_others_run
 
 JIT_DISABLED = bool(numba.config.DISABLE_JIT)
 
@@ -35,10 +36,11 @@ def _source_digest() -> str:
     """Names this version of the kernels on this machine.
 
     numba notices a change of a kernel's own file, but not of a helper in another one, so the sources of all
-    kernels together name the cache folder.
+    kernels together, here and in the rooms of this name on other floors, name the cache folder.
     """
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    here = Path(__file__).parent
+    for path in sorted([*here.glob("*.py"), *here.parent.glob(f"*/{here.name}/*.py")]):
         digest.update(path.read_bytes())
     versions = (platform.python_version(), np.__version__, numba.__version__, platform.machine())
     cpu = numba.config.CPU_NAME or llvmlite.binding.get_host_cpu_name()
@@ -210,3 +212,27 @@ else:
             return context.get_dummy_value()
 
         return types.void(), generate
+
+
+if JIT_DISABLED or numba.config.BOUNDSCHECK or sys.byteorder != "little":
+
+    @compiled()
+    def load_word(data: Any, at: Any) -> Any:
+        """Eight bytes of an array as a number, the first one the lowest. All of them are in the array."""
+        word = np.uint64(data[at])
+        for i in range(1, 8):
+            word |= np.uint64(data[at + i]) << np.uint64(8 * i)
+        return word
+
+else:
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def load_word(_typing: Any, data: Any, at: Any) -> Any:
+        """Eight bytes of an array as a number, the first one the lowest. All of them are in the array."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            bytes_ = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            first = builder.gep(bytes_, [context.cast(builder, arguments[1], signature.args[1], types.intp)])
+            return builder.load(builder.bitcast(first, ir.IntType(64).as_pointer()), align=1)
+
+        return types.uint64(data, at), generate
