@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         encode_rows,
         encode_table,
         hold_terms,
+        values_at,
     )
     from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection
