@@ -26,6 +26,7 @@ _BY_ID = (Type.SYMBOL, Type.TERM)
 _PIECE = 1 << 12  # rows that are encoded at a time
 _SHOWN = 10  # wrong values that are looked for
 _KINDS: dict[Type, Any] = {Type.FLOAT: np.float64, Type.UNSIGNED: np.uint64}
+_ARROW_KINDS = {"float64": "double", "uint64": "uint64", "int64": "int64"}
 
 
 class Encodable(ABC):
@@ -153,6 +154,14 @@ def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -
     """A column of an Arrow table of the right type, without nulls, as integers."""
     if type_ in _BY_ID:
         return dictionary.encode_arrow(column).astype(np.int64)
+    kind = np.dtype(_KINDS.get(type_, np.int64))
+    if column.num_chunks == 1 and str(column.type) == _ARROW_KINDS[kind.name] and not column.null_count:
+        # What they lie in as it is: each conversion by Arrow lets other threads run several times, however few the values are.
+        (chunk,) = column.chunks
+        if len(chunk):
+            return _as_integers(
+                np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize), type_
+            )
     if type_ is Type.UNSIGNED:
         column = column.cast("uint64")  # files may have decimals
     return _as_integers(column.to_numpy(), type_)
