@@ -1,4 +1,4 @@
-"""Compiled queries by their text: applications ask the same queries again and again, and compiling a small one takes longer than evaluating it."""
+"""Compiled queries by their text: compiling a small query takes longer than evaluating it, and applications ask the same ones again and again."""
 
 from __future__ import annotations
 
