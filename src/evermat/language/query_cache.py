@@ -58,6 +58,7 @@ class QueryCache:
             known, _ = self._queries.setdefault(text, (query, size))
             if known is query:  # no other thread was faster
                 self._bytes += size
-                while self._bytes > self._most_bytes or len(self._queries) > self._most_queries:
-                    self._bytes -= self._queries.popitem(last=False)[1][1]
+                while self._queries and (self._bytes > self._most_bytes or len(self._queries) > self._most_queries):
+                    _, (_, dropped) = self._queries.popitem(last=False)
+                    self._bytes -= dropped  # read after the call: a signal handler may ask meanwhile
         return known
