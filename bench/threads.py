@@ -9,7 +9,8 @@ times in a second.
 
 One interpreter executes the Python code of one thread at a time. If a share p of a query is Python code, and updates take a share u of the interpreter's
 time, then readers together get at most (1 - u) / p of the queries of one thread. So what the threads get done together is told in units of
-what one thread gets done alone: queries / queries alone + updates / updates alone.
+what one thread gets done alone: queries / queries alone + updates / updates alone. And the same readers are measured beside a thread that
+does nothing but hold the interpreter, as often and as long as the updates compute: about what is possible beside them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ QUERIES = {
     "lookup": "now(v), x = v * 1000 + 1500, r(x, z)",
     "join": "now(v), a(x, y), b(y, z), z < 100",
     "count": "now(v), k = count : { r(_, _) }",
+    "large": "now(v), k = count : { a(x, y), b(y, z), b(y, w), z < w }",  # joins of FAN² times as many rows as there are in `a`
 }
 FAN, CHANGED = 10, 1000
 PACE = 50  # queries in a second of a reader that does not always ask
@@ -120,12 +122,27 @@ def running(call: Callable[[], None], threads: int, *, pace: float = 0) -> Itera
         raise errors[0]
 
 
+class Holder:
+    """Holds the interpreter for some CPU seconds, so often in a second."""
+
+    def __init__(self, seconds: float, rate: float) -> None:
+        self._seconds, self._pause, self._due = seconds, 1 / rate, time.perf_counter()
+
+    def __call__(self) -> None:
+        end = time.thread_time() + self._seconds
+        while time.thread_time() < end:
+            pass
+        self._due += self._pause
+        time.sleep(max(0.0, self._due - time.perf_counter()))
+
+
 def measure_queries(subject: Subject, seconds: float, rounds: int) -> list[dict[str, Any]]:
     """Queries in a second by one thread alone, and by four while updates run, in turns."""
     found = []
     for query in QUERIES:
-        alone, together, updates, lonely = [], [], [], []
+        alone, together, updates, lonely, held = [], [], [], [], []
         for _ in range(rounds):
+            cpu = statistics.median(_updates(subject, 5)[0]) / 1e3
             with running(lambda: subject.ask(query), 1) as counts:  # noqa: B023
                 time.sleep(seconds)
             alone.append(sum(counts) / seconds)
@@ -136,6 +153,12 @@ def measure_queries(subject: Subject, seconds: float, rounds: int) -> list[dict[
                 time.sleep(seconds)
             together.append(sum(counts) / seconds)
             updates.append(made[0] / seconds)
+            with (
+                running(Holder(cpu, max(updates[-1], 1 / seconds)), 1),
+                running(lambda: subject.ask(query), READERS) as counts,  # noqa: B023
+            ):
+                time.sleep(seconds)
+            held.append(sum(counts) / seconds)
         ratio = statistics.median(b / a for a, b in zip(alone, together, strict=True))
         share = statistics.median(b / a for a, b in zip(lonely, updates, strict=True))
         found.append(
@@ -148,6 +171,7 @@ def measure_queries(subject: Subject, seconds: float, rounds: int) -> list[dict[
                 "ratio": round(ratio, 3),
                 "share": round(share, 3),
                 "work": round(ratio + share, 3),
+                "held": round(statistics.median(b / a for a, b in zip(alone, held, strict=True)), 3),
             }
         )
         print(found[-1], file=sys.stderr)
@@ -301,7 +325,8 @@ def render(around: dict[str, Any], found: list[dict[str, Any]], against: dict[st
             f"One thread without updates, and {READERS} threads in sum while another one updates without a pause. "
             "Beside each other, as what one thread gets done alone: the readers, the updates, and both. "
             f"Wanted: as much as one thread, {TARGETS['queries']} or more. "
-            "A lookup is Python code but for 2 %, so that its readers can get no more than what updates leave of the interpreter.",
+            "*Held*: the readers beside a thread that does nothing but hold the interpreter, as often and as long as the updates compute. "
+            "A lookup is Python code throughout, so that its readers can get no more than what updates leave of the interpreter.",
             table(
                 [
                     [
@@ -312,11 +337,15 @@ def render(around: dict[str, Any], found: list[dict[str, Any]], against: dict[st
                         "readers",
                         "updates",
                         "both",
+                        "held",
                     ],
                     *(
                         [
                             r["query"],
-                            *(str(r.get(k, "")) for k in ("alone", "together", "updates", "ratio", "share", "work")),
+                            *(
+                                str(r.get(k, ""))
+                                for k in ("alone", "together", "updates", "ratio", "share", "work", "held")
+                            ),
                         ]
                         for r in rows
                     ),

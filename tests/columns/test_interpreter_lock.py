@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import evermat
 from evermat.columns.kernels.rows import gather_rows
 from evermat.columns.storage.arrays import picked, positions_in
 from evermat.kernels import jit
@@ -138,3 +139,13 @@ def test_masks_of_any_kind_need_no_other_kernel() -> None:
         assert positions_in(one).tolist() == [0, 2, 3, 5]
         assert positions_in(one, wanted=False).tolist() == [1, 4]
         assert picked(np.arange(10, 16), one).tolist() == [10, 12, 13, 15]
+
+
+@pytest.mark.parametrize("text", ["x = 15, r(x, y)", "r(7, y), y < 100", "k = count : { r(3, _) }", "r(1, 1)"])
+def test_a_small_query_that_was_asked_before_keeps_the_lock(text: str) -> None:
+    """Beside threads that always have something to do, it would wait for them each time that it lets it go."""
+    program = evermat.Program.parse(".decl r(x:number, y:number)")
+    m = program.materialise({"r": [(i, i % 10) for i in range(1000)]})
+    for _ in range(20):  # at first it scans, then there is an index
+        m.query(text)
+    assert not others_run(lambda: m.query(text), 200)

@@ -15,7 +15,7 @@ from tests.threads.variants import VARIANTS, agents, check_end, world_of
 from tests.threads.workload import START
 from tests.threads.world import STEADY
 
-SECONDS = 75.0 if LONG else 1.2
+SECONDS = 600.0 / len(VARIANTS) if LONG else 1.2  # of each variant: ten minutes in all
 STEPS = 20_000 if LONG else 60
 SLOW = {"cluster": 3}  # by what number steps are divided where each of them takes long
 NEEDS_SNAPSHOTS = pytest.mark.skipif(not STEADY, reason="needs snapshots")
@@ -44,7 +44,7 @@ def test_agents_that_take_turns(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKED)
 def test_agents_in_threads(name: str, tmp_path: Path) -> None:
-    """Most of what can happen does so in ten minutes only; what happens in a second, on a machine that may be busy, finds gross mistakes."""
+    """Most of what can happen does so in minutes only; what happens in a second, on a machine that may be busy, finds gross mistakes."""
     (seed,) = seeds(f"threads {name}", 1)
     with last_resort(SECONDS + 400), world_of(VARIANTS[name], seed, tmp_path, threaded=True) as world:
         done = run_threads(world, agents(VARIANTS[name]), seed, SECONDS)
@@ -70,7 +70,7 @@ def test_agents_in_threads_on_spark(spark: Any, tmp_path: Path) -> None:
         last_resort(SECONDS + 600),
         world_of(variant, seed, tmp_path, threaded=True, spark=spark) as world,
     ):
-        run_threads(world, agents(variant), seed, 60)
+        run_threads(world, agents(variant), seed, SECONDS)
         check_end(world)
 
 

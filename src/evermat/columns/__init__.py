@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from evermat.columns.state.update import Update
     from evermat.columns.state.views import Difference, Intersection, Listed, Union, View
     from evermat.columns.state.working_sets import ChangedRows
-    from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows, grown
+    from evermat.columns.storage.arrays import NO_ROWS, Batch, Nodes, Rows, existing_rows, grown, rows_without
     from evermat.columns.storage.counter import Counter
     from evermat.columns.storage.dictionary import Dictionary
     from evermat.columns.storage.encoding import (
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         encode_rows,
         encode_table,
         hold_terms,
+        values_at,
     )
     from evermat.columns.storage.readable_table import ReadableTable
     from evermat.columns.storage.selection import BEFORE, GAINED, KEPT, LOST, Selection

@@ -125,7 +125,9 @@ class _Conforming:
             self._bad_value(errors.TEXT_NOT_UTF8, position, row, None, byte=byte)
             return None
         try:
-            values = pc.cast(column, ARROW_TYPES[type_], safe=type_ is not Type.FLOAT)
+            wanted = ARROW_TYPES[type_]
+            # Arrow's functions let other threads run, also where they have nothing to do.
+            values = column if column.type == wanted else pc.cast(column, wanted, safe=type_ is not Type.FLOAT)
         except pa.ArrowInvalid:
             self._first_misfit(position, column)
             return None

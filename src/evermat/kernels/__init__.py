@@ -8,7 +8,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.kernels import jit
-    from evermat.kernels.interpreter_lock import MANY
+    from evermat.kernels.interpreter_lock import FEW, MANY
     from evermat.kernels.jit import (
         JIT_DISABLED,
         compiled,

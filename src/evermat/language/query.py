@@ -23,6 +23,7 @@ from evermat.language.analysis.type_inference import type_names, type_rule
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Program, Relation, Row, Rule
 from evermat.language.prefixes import relation_names
+from evermat.language.query_cache import QueryCache
 from evermat.language.rewrites import PASSES
 from evermat.language.rewrites.expose_names import looks_at_names
 from evermat.language.syntax.ast import Atom, Clause, Name, TypeDeclaration, Unread, Var
@@ -56,10 +57,11 @@ class Query:
 
 
 class Queries:
-    """Reads queries about one program; what they need of its text is read once."""
+    """Reads queries about one program; what they need of its text is read once, and the queries that are asked again and again are compiled once."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self._known = QueryCache()
         text = program.source.text
         prefixes = relation_names(program).prefixes
         self._prefixes = "".join(f".prefix {name}: <{iri}>\n" for name, iri in prefixes.items())
@@ -74,6 +76,9 @@ class Queries:
         Raises:
             ProgramError: with all errors of the text.
         """
+        return self._known.get(text, self._read)
+
+    def _read(self, text: str) -> Query:
         query = _Text(text, self._prefixes)
         problems = Problems(query.source)
         try:

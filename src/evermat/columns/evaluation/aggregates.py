@@ -16,7 +16,8 @@ import numpy.typing as npt
 from evermat.columns.evaluation.buffers import EvaluationContext
 from evermat.columns.evaluation.operators import Sink, locating
 from evermat.columns.evaluation.pipeline import Pipeline, Select
-from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown
+from evermat.columns.kernels import rows as row_kernels
+from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, grown, ones, positions_in
 from evermat.columns.storage.counter import Weights
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import as_typed
@@ -26,6 +27,7 @@ from evermat.language import AGGREGATES, RANGES, Atom, Rule, Type
 from evermat.plan import Plan, Role, Sizes, delta_plan, full_plan
 
 _HALF = 32
+_INT64_MAX = int(np.iinfo(np.int64).max)
 _LOW = np.int64(0xFFFFFFFF)
 
 
@@ -75,7 +77,7 @@ class Groups:
     def collect(self, batch: Batch, n: int, weights: Weights | None) -> None:
         """A sink for bindings: keys, and the value unless it is bindings that are counted."""
         if weights is None:
-            weights = np.ones(n, np.int64)
+            weights = ones(n)
         groups = self._keys.locate(batch[: self._keys.arity], n)
         values = weights if self._aggregate.value is None else batch[-1, :n]
         self._accumulator.add(groups, values, weights, self._keys.count)
@@ -86,10 +88,10 @@ class Groups:
         if not keys.count:
             return
         values, valid = self._accumulator.results(keys.count, self._aggregate.result.type)
-        rows = np.flatnonzero(valid).astype(np.int32)
+        rows = positions_in(valid)
         out = np.empty((keys.arity + 1, len(rows)), np.int64)
         out[:-1] = keys.take(rows)
-        out[-1] = values[rows]
+        out[-1] = values if len(rows) == keys.count else values[rows]
         if len(rows):
             sink(out, len(rows), None)
 
@@ -122,7 +124,8 @@ class _Accumulator(ABC):
     def add(self, groups: Rows, values: Numbers, weights: Weights, size: int) -> None:
         del values
         self.counts = grown(self.counts, size)
-        np.add.at(self.counts, groups, weights)
+        if row_kernels.add_counts(self.counts, groups, weights, 1, 0, _INT64_MAX) < len(groups):
+            raise OverflowError("more than 2^63 bindings of one group")
 
     @abstractmethod
     def results(self, size: int, result: Type) -> tuple[Numbers, Mask]:

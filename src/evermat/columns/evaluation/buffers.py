@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from evermat.columns.kernels import rows as row_kernels
-from evermat.columns.storage.arrays import Batch, Rows
+from evermat.columns.storage.arrays import Batch, Numbers, Rows
 from evermat.columns.storage.dictionary import Dictionary
 from evermat.columns.storage.encoding import encode
 from evermat.engine import Jobs
 from evermat.language import Constant, Expression, Variable
 from evermat.plan import STARTING, Compute, Match, Step
 
-CHUNK = 1 << 14
+CHUNK = 1 << 15
 #: buffers of a query that are kept for the next one may have so many bytes; of queries at the same time, those of so many are kept
 MOST_SPARE, SPARES = 1 << 22, 8
 WEIGHT = Variable("'weight", None)  # type: ignore[arg-type]  # how many instances a binding stands for
@@ -144,11 +144,9 @@ class Level:
         if WEIGHT in self.rows:
             self.buffer[self.rows[WEIGHT][0], 0] = 1
 
-    def compress(self, live: list[int], chosen: Rows) -> int:
+    def compress(self, live: Numbers, chosen: Rows) -> int:
         """Keeps the bindings whose positions are listed, in place: positions ascend, so nothing is overwritten too early."""
-        buffer = self.buffer
-        for row in live:
-            row_kernels.gather_batch(buffer, row, chosen, buffer, row)
+        row_kernels.compress_rows(self.buffer, live, chosen)
         return len(chosen)
 
 

@@ -64,11 +64,16 @@ def compile_test(
     def run(batch: Batch, n: int) -> tuple[Mask, Mask | None]:
         a, valid_a = left(batch, n)
         b, valid_b = right(batch, n)
-        truth = np.broadcast_to(compare(a, b), (n,))
+        truth = _of_length(n, compare(a, b))
         valid = both(valid_a, valid_b)
         return (truth if valid is None else truth & valid), valid
 
     return run
+
+
+def _of_length(n: int, values: Any) -> Any:
+    """The values of n bindings; one that all of them have in common is repeated. Others stay as they are: not read-only, so that kernels can take them."""
+    return values if getattr(values, "shape", ()) == (n,) else np.broadcast_to(values, (n,))
 
 
 def both(first: Mask | None, second: Mask | None) -> Mask | None:
@@ -100,7 +105,7 @@ def _compile_apply(call: Apply, registers: Mapping[Variable, int], dictionary: D
             valid = both(valid, has_value)
         with np.errstate(all="ignore"):
             result, has_value = operation(*values)
-        return np.broadcast_to(result, (n,)), both(valid, has_value)
+        return _of_length(n, result), both(valid, has_value)
 
     return run
 

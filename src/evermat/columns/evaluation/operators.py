@@ -100,7 +100,7 @@ class Emit(Operation):
         if keep is not None:
             chosen = positions_in(keep)
             self._pipeline.undefined += n - len(chosen)
-            n = self._level.compress(list(range(self._level.size)), chosen)
+            n = self._level.compress(np.arange(self._level.size), chosen)
         if n:
             weights = None if self._weight is None else self._level.buffer[self._weight, :n]
             self._pipeline.sink(self._view, n, weights)
@@ -115,7 +115,8 @@ class SelectOperation(Operation):
         else:
             super().__init__()
         self._level = level
-        self._live = [row for variable, rows in level.rows.items() if variable in live for row in rows]  # still needed
+        rows = [row for variable, rows in level.rows.items() if variable in live for row in rows]
+        self._live = np.array(rows, np.int64)  # still needed
 
     def keep(self, chosen: Rows, n: int) -> None:
         """Pushes those of the first n bindings that were chosen."""
@@ -233,10 +234,9 @@ class Exists(SelectOperation):
 
 def multiply(weights: Numbers, factor: Numbers | Mask) -> None:
     """Weights times numbers of facts; numbers of instances beyond 64 bits are refused, not wrapped."""
-    product = weights * factor
-    if np.any(np.asarray(weights, np.float64) * factor > 9.2e18):
+    factors = factor if factor.dtype == np.bool_ else np.require(factor, np.int64, ("C", "W"))
+    if not row_kernels.multiply_weights(weights, factors):
         raise OverflowError("more than 2^63 instances of one rule for one fact")
-    weights[:] = product
 
 
 class MatchOperation(Operation):
@@ -272,9 +272,9 @@ class Scan(MatchOperation):
                 check_stop()
                 end = min(first + buffers.CHUNK, hi)
                 for column, row in self._binds:
-                    buffer[row, : end - first] = table.rows[first:end, column]
+                    row_kernels.copy_column(table.rows, column, first, end, buffer, row)
                 if self._weight_row is not None:
-                    buffer[self._weight_row, : end - first] = 1
+                    row_kernels.fill_row(buffer, self._weight_row, 0, end - first, 1)
                 self.next.push(end - first)
             return
         chunks = (
@@ -307,12 +307,16 @@ class Scan(MatchOperation):
             count = min(together, n - first)
             for column, row in self._binds:
                 self._table.gather(column, rows, buffer, row)
-                buffer[row, size : count * size] = np.tile(buffer[row, :size], count - 1)
+                if count > 1:
+                    buffer[row, size : count * size] = np.tile(buffer[row, :size], count - 1)
             for source, row in self._carry:
                 assert outer is not None
-                buffer[row, : count * size] = np.repeat(outer[source, first : first + count], size)
+                if count == 1:
+                    row_kernels.fill_row(buffer, row, 0, size, outer[source, first])
+                else:
+                    buffer[row, : count * size] = np.repeat(outer[source, first : first + count], size)
             if self._weight_row is not None:
-                buffer[self._weight_row, : count * size] = 1
+                row_kernels.fill_row(buffer, self._weight_row, 0, count * size, 1)
             self.next.push(count * size)
 
 
@@ -322,11 +326,12 @@ class Join(MatchOperation):
     def __init__(self, step: Match, level: Level, inner: Level, table: ReadableTable, pipeline: Figures) -> None:
         super().__init__(step, level, inner, pipeline)
         self._table, self._keys = table, Keys(step.key, level)
+        self._binds_carry = _pairs(self._binds), _pairs(self._carry)
 
     def push(self, n: int) -> None:
         index = self._table.index(self._keys.columns)
         lo, hi, truth, _ = self.selection
-        table, gather, push = self._table, row_kernels.gather_batch, self.next.push
+        table, push, (binds, carry) = self._table, self.next.push, self._binds_carry
         outer, buffer = self._level.buffer, self._inner.buffer
         for positions, rows in index.join(self._keys.batch(n), truth, lo=lo, hi=hi, n=n, chunk=buffers.CHUNK):
             check_stop()
@@ -338,8 +343,10 @@ class Join(MatchOperation):
                 if not len(agree):
                     continue
                 positions, rows = positions[agree], rows[agree]  # noqa: PLW2901
-            for source, row in self._carry:
-                gather(outer, source, positions, buffer, row)
-            for column, row in self._binds:
-                table.gather(column, rows, buffer, row)
+            row_kernels.gather_joined(table.rows, rows, binds, outer, positions, carry, buffer)
             push(len(rows))
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> Numbers:
+    """Pairs of numbers as kernels take them."""
+    return np.array(pairs, np.int64).reshape(len(pairs), 2)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from evermat.kernels import MANY, compiled
+from evermat.kernels import FEW, MANY, compiled
 
 
 @compiled()
@@ -34,6 +34,122 @@ def gather_batch(batch, column, ids, out, j):
     """out[j, i] = batch[column, ids[i]]."""
     for i in range(ids.size):
         out[j, i] = batch[column, ids[i]]
+
+
+_JOINED = "{}[:,::1], i4[::1], i8[:,::1], i8[:,::1], i4[::1], i8[:,::1], i8[:,::1]"
+
+
+@compiled(_JOINED.format("i4"), _JOINED.format("i8"), steps="ids", least=FEW)
+def gather_joined(rows, ids, binds, outer, positions, carry, out):
+    """Bindings that a join has extended, all columns at once: so others run meanwhile, and there is one call.
+
+    out[j, i] = rows[ids[i], column] for each (column, j) of `binds`, and out[j, i] = outer[k, positions[i]] for each (k, j) of `carry`.
+    """
+    for b in range(binds.shape[0]):
+        column, j = binds[b, 0], binds[b, 1]
+        for i in range(ids.size):
+            out[j, i] = rows[ids[i], column]
+    for b in range(carry.shape[0]):
+        k, j = carry[b, 0], carry[b, 1]
+        for i in range(ids.size):
+            out[j, i] = outer[k, positions[i]]
+
+
+@compiled("i8[:,::1], i8[::1], i4[::1]", steps="ids", least=FEW)
+def compress_rows(batch, live, ids):
+    """batch[j, i] = batch[j, ids[i]] for each j in `live`; `ids` ascend, so that nothing is overwritten too early."""
+    for b in range(live.size):
+        j = live[b]
+        for i in range(ids.size):
+            batch[j, i] = batch[j, ids[i]]
+
+
+@compiled("u2[::1], i8, i8, u1[::1]", steps="first:end", least=MANY)
+def count_rows(state, first, end, truth):
+    """How many of the rows first … end have a state that is true."""
+    m = 0
+    for row in range(first, end):
+        m += np.int64(truth[state[row]])
+    return m
+
+
+@compiled("i4[:,::1], i8, i8, i8, i8[:,::1], i8", "i8[:,::1], i8, i8, i8, i8[:,::1], i8", steps="first:end", least=MANY)
+def copy_column(rows, column, first, end, out, j):
+    """out[j, i] = rows[first + i, column]."""
+    for i in range(first, end):
+        out[j, i - first] = rows[i, column]
+
+
+@compiled("i4[:,::1], i8, i8, i8, i4[::1]", "i8[:,::1], i8, i8, i8, i4[::1]", steps="first:end", least=MANY)
+def list_column(rows, column, first, end, out):
+    """out[i] = rows[first + i, column]."""
+    for i in range(first, end):
+        out[i - first] = rows[i, column]
+
+
+@compiled("i8[:,::1], i8, i8, i8, i8", steps="first:end", least=MANY)
+def fill_row(batch, j, first, end, value):
+    """batch[j, i] = value for i from first to end."""
+    for i in range(first, end):
+        batch[j, i] = value
+
+
+@compiled("i4[::1], i4[::1]", steps="ids", least=MANY)
+def pick_existing(ids, out):
+    """The listed rows that are not -1, in order; returns how many."""
+    m = 0
+    for i in range(ids.size):
+        out[m] = ids[i]
+        m += np.int64(ids[i] >= 0)
+    return m
+
+
+@compiled("i4[::1],", steps="ids", least=MANY)
+def first_descent(ids):
+    """The first position of a listed row that is not greater than the one ahead of it; `ids.size` if there is none."""
+    i = 1
+    while i < ids.size and ids[i] > ids[i - 1]:
+        i += 1
+    return min(i, ids.size)
+
+
+@compiled("b1[::1], i4[::1]", steps="ids", least=MANY)
+def mark_rows(inside, ids):
+    """Marks the listed rows."""
+    for i in range(ids.size):
+        inside[ids[i]] = True
+
+
+@compiled("b1[::1], i4[::1], b1[::1]", steps="ids", least=MANY)
+def test_marks(inside, ids, out):
+    """Whether each listed row is marked."""
+    for i in range(ids.size):
+        out[i] = inside[ids[i]]
+
+
+#: of truth tables, none of which is large enough for others to run meanwhile
+_TRUTH = 1 << 20
+
+
+@compiled("u1[::1], u1[::1], u1[::1]", steps="out", least=_TRUTH)
+def subtract_truth(left, right, out):
+    """Where the left truth table is true, and the right one is not."""
+    for i in range(out.size):
+        out[i] = left[i] & ~right[i]
+
+
+_MOST_INSTANCES = 9.2e18
+
+
+@compiled("i8[::1], i8[::1]", "i8[::1], b1[::1]", steps="weights", least=MANY)
+def multiply_weights(weights, factors):
+    """weights[i] *= factors[i]; returns whether the products fit, and does nothing if one does not."""
+    for i in range(weights.size):
+        if np.float64(weights[i]) * np.float64(factors[i]) > _MOST_INSTANCES:
+            return False
+    for i in range(weights.size):
+        weights[i] *= np.int64(factors[i])
+    return True
 
 
 @compiled("u2[::1], i4[::1], i8, i8", steps="ids", least=MANY)

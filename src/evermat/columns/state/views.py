@@ -15,7 +15,7 @@ import numpy as np
 
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.schemes.scheme import Scheme
-from evermat.columns.storage.arrays import EVERY_STATE, NO_ROWS, Mask, Rows, Truth, as_rows, picked
+from evermat.columns.storage.arrays import EVERY_STATE, NO_ROWS, Mask, Rows, Truth, as_rows, cleared, picked
 from evermat.columns.storage.selection import Selection
 from evermat.columns.storage.table import ADDED, STATES, Table
 from evermat.language import Stratum
@@ -144,11 +144,11 @@ class Listed(View):
 
     def mask(self, name: str, rows: Rows) -> Mask:
         if name not in self._found or not len(rows):
-            return np.zeros(len(rows), np.bool_)
-        inside = np.zeros(self.tables[name].count, np.bool_)  # pages that are not written to cost nothing
+            return cleared(len(rows), np.bool_)
+        inside, found = cleared(self.tables[name].count, np.bool_), np.empty(len(rows), np.bool_)
         for some in self._found[name]:
-            inside[some] = True
-        found: Mask = inside[rows]
+            row_kernels.mark_rows(inside, as_rows(some))
+        row_kernels.test_marks(inside, as_rows(rows), found)
         return found
 
     def __bool__(self) -> bool:
@@ -280,7 +280,13 @@ class Intersection(_Combination):
 class Difference(_Combination):
     """Facts of the first that are not of the second."""
 
-    _combine = staticmethod(lambda left, right: left & ~right)
+    @staticmethod
+    def _combine(left: Any, right: Any) -> Any:
+        if left.dtype == np.bool_:
+            return left & ~right
+        out = np.empty(len(left), np.uint8)
+        row_kernels.subtract_truth(left, right, out)
+        return out
 
     def rows(self, name: str) -> Rows:
         rows = self.left.rows(name)

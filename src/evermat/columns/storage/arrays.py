@@ -22,6 +22,8 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 #: truth value (0 or 1) of a view for each of the 65,536 states
 Truth: TypeAlias = npt.NDArray[np.uint8]
 
+_SMALL = 1 << 20  # bytes; of larger arrays numpy has the system use large pages
+
 NO_ROWS: Rows = np.empty(0, np.int32)
 NO_NODES: Nodes = NO_ROWS
 #: of a view to which all belong, for kernels
@@ -63,9 +65,38 @@ def _as_mask(mask: npt.NDArray[Any]) -> Mask:
 
 def zeros_in_large_pages(size: int, kind: type[np.generic]) -> npt.NDArray[Any]:
     """Zeros. Not np.zeros: filled at once, a large array lies in large pages, which searches at random need."""
+    if size * np.dtype(kind).itemsize <= _SMALL:
+        return cleared(size, kind)
     array = np.empty(size, kind)
     array.fill(0)
     return array
+
+
+def cleared(size: int, kind: Any) -> npt.NDArray[Any]:
+    """Zeros, of which pages that are not written to cost nothing. Not np.zeros, which lets other threads run however small the array is."""
+    nbytes = size * np.dtype(kind).itemsize
+    return np.frombuffer(bytearray(nbytes), kind) if 0 < nbytes <= _SMALL else np.zeros(size, kind)
+
+
+def ones(size: int) -> Numbers:
+    """Ones; other threads run meanwhile only if these are many."""
+    made = np.empty((1, size), np.int64)
+    row_kernels.fill_row(made, 0, 0, size, 1)
+    return made.reshape(size)
+
+
+def rows_without(rows: Rows, others: Rows, count: int) -> Rows:
+    """Those of the rows that are not among others, in order; all are less than `count`."""
+    marks, found = cleared(count, np.bool_), np.empty(len(rows), np.bool_)
+    row_kernels.mark_rows(marks, as_rows(others))
+    row_kernels.test_marks(marks, as_rows(rows), found)
+    return picked(rows, found, wanted=False)
+
+
+def existing_rows(rows: Rows) -> Rows:
+    """The rows that are not -1, in order."""
+    out = np.empty(len(rows), np.int32)
+    return out[: row_kernels.pick_existing(as_rows(rows), out)]
 
 
 def starts_of(counts: npt.NDArray[Any]) -> Numbers:
@@ -78,7 +109,7 @@ def starts_of(counts: npt.NDArray[Any]) -> Numbers:
 def lengthened(array: Any, size: int, filler: int = 0) -> Any:
     """A copy with more elements, the new ones `filler`. Pages of zeros cost no memory until they are written."""
     ask_for(array.nbytes if filler == 0 else size * array.itemsize)
-    longer = np.zeros(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)
+    longer = cleared(size, array.dtype) if filler == 0 else np.full(size, filler, array.dtype)
     longer[: len(array)] = array
     return longer
 

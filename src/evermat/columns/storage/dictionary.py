@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evermat.columns.kernels import hash_set as tuples
 from evermat.columns.kernels import string_hash as texts
-from evermat.columns.storage.arrays import Mask, Numbers, Words, lengthened, starts_of
+from evermat.columns.storage.arrays import Mask, Numbers, Words, cleared, lengthened, starts_of
 from evermat.core import ask_for, awaited, check_stop, watched_each
 from evermat.kernels import FEW_TERMS, held_terms, mark_terms
 from evermat.language import TermFault, checked_terms
@@ -46,8 +46,8 @@ class Dictionary:
         self._count = 0
         # As `kernels.string_hash` has it. What lies before `_ends[_count]` never changes.
         self._pool = np.empty(1 << 10, np.uint8)
-        self._ends = np.zeros(1 << 6, np.int64)
-        self._slots = np.zeros(1 << 7, np.uint64)
+        self._ends = cleared(1 << 6, np.int64)
+        self._slots = cleared(1 << 7, np.uint64)
         self._symbols: list[str] = []  # the first ones, as far as they were asked for
         self._rank: Ids | None = None
         self._hashes = np.empty(0, np.uint64)  # of the first ones

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 
 _BY_ID = (Type.SYMBOL, Type.TERM)
-_PIECE = 1 << 14  # rows that are encoded at a time
+_PIECE = 1 << 12  # rows that are encoded at a time
 _SHOWN = 10  # wrong values that are looked for
 _KINDS: dict[Type, Any] = {Type.FLOAT: np.float64, Type.UNSIGNED: np.uint64}
+_ARROW_KINDS = {"float64": "double", "uint64": "uint64", "int64": "int64"}
 
 
 class Encodable(ABC):
@@ -104,9 +106,23 @@ def encode_rows(rows: Iterable[Sequence[Value]], types: Sequence[Type], dictiona
     for first in range(0, len(listed), _PIECE):
         check_stop()
         some = listed[first : first + _PIECE]
-        for to, column, type_ in zip(out[:, first : first + _PIECE], zip(*some, strict=True), types, strict=True):
+        for position, type_ in enumerate(types):
+            column = values_at(position, some)
+            to = out[position, first : first + _PIECE]
             to[:] = dictionary.encode(column) if type_ in _BY_ID else _as_integers(column, type_)
     return out
+
+
+def values_at(position: int, rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The values of rows in one column.
+
+    Not by `zip(*rows)`, which makes an iterator of each row: so many new objects have Python look through all that exist for garbage, and no
+    other thread runs meanwhile.
+    """
+    value, found = itemgetter(position), list[Any]()
+    for first in range(0, len(rows), _PIECE):  # other threads may run in between
+        found += map(value, rows[first : first + _PIECE])
+    return found
 
 
 def decode_rows(batch: Batch, types: Sequence[Type], dictionary: Dictionary) -> list[tuple[Value, ...]]:
@@ -138,6 +154,14 @@ def encode_arrow(column: pa.ChunkedArray, type_: Type, dictionary: Dictionary) -
     """A column of an Arrow table of the right type, without nulls, as integers."""
     if type_ in _BY_ID:
         return dictionary.encode_arrow(column).astype(np.int64)
+    kind = np.dtype(_KINDS.get(type_, np.int64))
+    if column.num_chunks == 1 and str(column.type) == _ARROW_KINDS[kind.name] and not column.null_count:
+        # What they lie in as it is: each conversion by Arrow lets other threads run several times, however few the values are.
+        (chunk,) = column.chunks
+        if len(chunk):
+            return _as_integers(
+                np.frombuffer(chunk.buffers()[1], kind, len(chunk), chunk.offset * kind.itemsize), type_
+            )
     if type_ is Type.UNSIGNED:
         column = column.cast("uint64")  # files may have decimals
     return _as_integers(column.to_numpy(), type_)

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evermat.columns.kernels import hash_join as kernels
+from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.kernels.hash_set import MAX_LOAD, scratch
 from evermat.columns.storage.arrays import Batch, Mask, Numbers, Rows, Truth, as_batch, grown, lengthened
 from evermat.core import ask_for, check_stop
@@ -133,7 +134,7 @@ class _Groups:
         if size > len(recent.links) and not merge:
             recent.links = lengthened(recent.links, len(recent.row_groups))
         if self.direct:
-            recent.row_groups[first - recent.base : size] = rows[first:end, int(columns[0])]
+            row_kernels.list_column(rows, int(columns[0]), first, end, recent.row_groups[first - recent.base : size])
             self.count = most + 1
         else:
             while first < end:

@@ -12,10 +12,12 @@ import numpy.typing as npt
 from evermat.columns.kernels import rows as row_kernels
 from evermat.columns.storage.arrays import EVERY_STATE, Batch, Mask, Numbers, Rows, Truth, as_batch, as_rows
 from evermat.columns.storage.index import Index, Keys
-from evermat.core import ask_for
+from evermat.core import ask_for, check_stop
 
 if TYPE_CHECKING:
     from evermat.columns.schemes.scheme import Scheme
+
+_COUNTED = 1 << 24  # rows that are counted between two looks at limits
 
 
 class ReadableTable(ABC):
@@ -107,6 +109,14 @@ class ReadableTable(ABC):
             first, m = row_kernels.scan_rows(self.state, first, end, view, out)
             if m:
                 yield out[:m]
+
+    def count_between(self, first: int, end: int, view: Truth) -> int:
+        """How many of the rows first … end satisfy the view."""
+        count, end = 0, min(end, self.count)
+        for start in range(first, end, _COUNTED):
+            check_stop()
+            count += row_kernels.count_rows(self.state, start, min(start + _COUNTED, end), view)
+        return count
 
     def gather(self, column: int, rows: Rows, out: Batch, to: int) -> None:
         """out[to, i] = the column's value in row rows[i]."""

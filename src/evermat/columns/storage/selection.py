@@ -58,12 +58,9 @@ def count_rows(table: ReadableTable, selection: Selection, *, stop_at_first: boo
     lo, hi, truth, _ = selection
     if truth is None:
         return max(hi - lo, 0)
-    count = 0
-    for rows in table.scan(truth, lo, hi):
-        count += len(rows)
-        if stop_at_first:
-            break
-    return count
+    if stop_at_first:
+        return int(any(len(rows) for rows in table.scan(truth, lo, hi)))
+    return table.count_between(lo, hi, truth)
 
 
 #: kinds of facts: before and after, only before, only after

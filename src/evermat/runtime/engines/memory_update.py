@@ -27,7 +27,9 @@ from evermat.columns import (
     decode_rows,
     encode_rows,
     evaluate,
+    existing_rows,
     rows_of,
+    rows_without,
 )
 from evermat.columns import saved_facts as saved
 from evermat.core import collected_errors
@@ -208,7 +210,8 @@ def _rows_of_changes(
                 for mine, others, rows in ((deleted, inserted, old), (inserted, deleted, new)):  # insertions win
                     for name, found in rows.items():
                         if name in others:
-                            others[name] = [np.setdiff1d(np.concatenate(others[name]), np.concatenate(found))]
+                            kept, size = np.concatenate(others[name]), state.tables[name].count
+                            others[name] = [rows_without(kept, np.concatenate(found), size)]
                         mine.setdefault(name, []).extend(found)
     return inserted, deleted
 
@@ -228,7 +231,7 @@ def _rows_of(
     for name, batch in batches:
         table = state.tables[name]
         located = table.find(batch) if existing else table.locate(batch)
-        found.setdefault(name, []).append(located[located >= 0])
+        found.setdefault(name, []).append(existing_rows(located))
     return found
 
 

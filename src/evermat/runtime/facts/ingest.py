@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows, hold_terms
+from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows, hold_terms, values_at
 from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
 from evermat.language import MalformedTermError, Program, Relation, Row, Term, Type, is_term, relation_names, term_of
@@ -244,7 +244,7 @@ def _with_terms(rows: list[Row], relation: Relation) -> list[Row] | None:
         return rows
     if any(len(row) != relation.arity for row in watched_each(rows)):
         return None
-    columns = list(zip(*rows, strict=True))
+    columns = [values_at(position, rows) for position in range(relation.arity)]
     for values, type_ in zip(columns, relation.types, strict=True):
         if type_ is not Type.TERM and not all(is_value(value, type_) for value in watched_each(values)):
             return None
