@@ -23,7 +23,8 @@ from evermat.core.errors import DataError
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
 from evermat.spark import dataframes as frames
-from evermat.spark.dataframes import create_views, drop_view, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.dataframes import create_views, drop_view, frame_tables, is_dataframe, to_frame
+from evermat.spark.input.sources import jdbc_frame, table_frame
 from evermat.spark.scratch import Scratch
 from tests.support.released import is_emptied
 

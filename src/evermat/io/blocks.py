@@ -98,6 +98,19 @@ def read_blocks(
 
     If there are errors, they are noted, and the table is only a part.
     """
+    return table_of(relation, list(read_tables(stream, reader, findings, first=first, last=last, size=size)))
+
+
+def read_tables(
+    stream: BinaryIO,
+    reader: BlockReader,
+    findings: Findings,
+    *,
+    first: bool = True,
+    last: bool = True,
+    size: int = BLOCK,
+) -> Iterator[pa.Table]:
+    """Yields the facts of a text block by block, up to the first error; see `read_blocks`."""
     text = blocks(
         stream,
         quoted=reader.quoted,
@@ -106,13 +119,11 @@ def read_blocks(
         marked=first,
         size=min(size, reader.size),
     )
-    parts: list[pa.Table] = []
     with suppress(FullError):
         for block in text:
             part = reader.read(block)
             if not findings.problems:
-                parts.append(part)
-    return table_of(relation, parts)
+                yield part
 
 
 def _ask_for(data: bytes, line: int) -> None:
