@@ -108,15 +108,16 @@ def read_tables(
     *,
     first: bool = True,
     last: bool = True,
+    marked: bool | None = None,
     size: int = BLOCK,
 ) -> Iterator[pa.Table]:
-    """Yields the facts of a text block by block, up to the first error; see `read_blocks`."""
+    """Yields the facts of a text block by block, up to the first error; see `read_blocks`. The `first` part may have a BOM, unless `marked` denies it."""
     text = blocks(
         stream,
         quoted=reader.quoted,
         headers=reader.headers and first,
         keep_empty=reader.keep_empty or not last,
-        marked=first,
+        marked=first if marked is None else marked,
         size=min(size, reader.size),
     )
     with suppress(FullError):

@@ -99,7 +99,7 @@ class LineReader:
         held: list[pa.Table] = []
         try:
             with failing(Path(path), f"relation `{self.io.relation.name}` is"):
-                tables = read_tables(cast(BinaryIO, lines), reader, findings, first=first, last=last)
+                tables = read_tables(cast(BinaryIO, lines), reader, findings, first=first, last=last, marked=False)
                 for table in tables:
                     held.append(table)
                     if sum(one.num_rows for one in held) >= _ROWS:
