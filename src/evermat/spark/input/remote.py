@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -109,7 +110,9 @@ class RemoteReader:
 
     def _check_unchanged(self, io: Io, location: str, files: Sequence[RemoteFile]) -> None:
         before = {file.path: file for file in files}
-        after = {file.path: file for file in self.listed(io, location)}
+        after: dict[str, RemoteFile] = {}
+        with suppress(DataError):  # nothing is there any more
+            after = {file.path: file for file in self.listed(io, location)}
         for path in sorted(before.keys() | after.keys()):
             if before.get(path) != after.get(path):
                 raise DataError(Problem(errors.CHANGED_INPUT, {"path": without_secrets(path)}))
