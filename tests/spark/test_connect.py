@@ -130,13 +130,13 @@ try:
     except DataError as error:
         assert "e.facts:2:" in str(error), error
     typed = ".decl e(x:number, y:number) .input e(IO=spark, format=csv, path=more) .input e(IO=spark, format=parquet, path=t)"
-    (place / "more").write_text("1,2\n2,3\n")
+    (place / "more").write_text("1,2\\n2,3\\n")
     spark.sql("select 3L z, 4L y, 3L x union all select 5L z, 6L y, 5L x").write.parquet(str(place / "t"))
-    program = evermat.Program.parse(typed.replace("path=t", "path=t, where=\"z = 3\""))
+    program = evermat.Program.parse(typed.replace("path=t", 'path=t, where="z = 3"'))
     for where in ("auto", "cluster"):
         with program.materialise(engine=spark, inputs=str(place), place=where, scratch=place / "scratch") as m:
             assert set(m["e"]) == {(1, 2), (2, 3), (3, 4)}
-    (place / "more").write_text("1,2\n2,x\n")
+    (place / "more").write_text("1,2\\n2,x\\n")
     for wrong, kind in ((typed, "E347"), (typed.replace("=csv", "=nope"), "E349"), (typed.replace("=more", "=none"), "E300")):
         try:
             evermat.Program.parse(wrong).materialise(engine=spark, inputs="viewfs://far/in")
