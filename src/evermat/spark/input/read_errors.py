@@ -28,7 +28,7 @@ _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading 
 _GONE = re.compile(r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\]|java\.io\.FileNotFoundException")
 _NO_HOST = re.compile(r"java\.net\.UnknownHostException: ([\w.-]+)")
 _DATA = re.compile(
-    r"\[(?:FAILED_READ_FILE|MALFORMED_RECORD_IN_PARSING|MALFORMED_CSV_RECORD|CAST_INVALID_INPUT|CAST_OVERFLOW|CANNOT_MERGE_SCHEMAS|"
+    r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|MALFORMED_RECORD_IN_PARSING|MALFORMED_CSV_RECORD|CAST_INVALID_INPUT|CAST_OVERFLOW|CANNOT_MERGE_SCHEMAS|"
     r"CANNOT_PARSE_\w+|NUMERIC_VALUE_OUT_OF_RANGE|ARITHMETIC_OVERFLOW|DIVIDE_BY_ZERO|INVALID_FORMAT)"
 )
 
@@ -88,14 +88,19 @@ def read_error(error: BaseException, name: str, what: str, secrets: Sequence[str
 
 
 @contextmanager
-def reported(name: str, what: str, *, always: bool = False) -> Iterator[None]:
-    """Has jobs in the block that read `name` fail with an error of the data, if it is what they read that is wrong; `always` if nothing else can be."""
+def reported(name: str, what: str, *, always: bool = False, listed: bool = False) -> Iterator[None]:
+    """Has jobs in the block that read `name` fail with an error of the data, if it is what they read that is wrong; `always` if nothing else can be.
+
+    What has been `listed` was there before.
+    """
     try:
         yield
     except ResourceError as error:
         cause = error.__cause__
         if cause is None or is_full_disk(cause) or not (always or _DATA.search(whole_text(cause))):
             raise
+        if listed and (gone := _NO_PATH.search(whole_text(cause))):
+            raise DataError(Problem(errors.CHANGED_INPUT, {"path": without_secrets(gone[1])})) from None
         raise read_error(cause, name, what) from None
 
 

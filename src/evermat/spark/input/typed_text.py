@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from evermat.core import DataError, Problem, without_secrets
 from evermat.core import error_catalogue as errors
@@ -98,7 +99,8 @@ class TypedText:
         columns = ", ".join(f"{column.name}:{column.declared}" for column in self.relation.columns)
         why = f"as {self.format} it is read with the columns of `{self.relation.name}`: {columns}"
         details = [
-            {"path": without_secrets(row[_PATH]), "record": shown(row[_RECORD], _LONGEST), "why": why} for row in found
+            {"path": without_secrets(unquote(row[_PATH])), "record": shown(row[_RECORD], _LONGEST), "why": why}
+            for row in found
         ]
         return DataError([Problem(errors.MALFORMED_RECORD, one) for one in details])
 
