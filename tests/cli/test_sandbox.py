@@ -133,7 +133,16 @@ def test_the_exact_text(run: Evermat, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("how", ["IO=stdin", "IO=table, name=t", 'IO=jdbc, url="jdbc:x", dbtable=t'])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "IO=stdin",
+        "IO=table, name=t",
+        'IO=jdbc, url="jdbc:x", dbtable=t',
+        "IO=spark, format=csv, path=s",
+        "IO=spark, format=rate",
+    ],
+)
 def test_inputs_that_are_no_files(how: str, run: Evermat) -> None:
     done = run(f".decl a(x:symbol)\n.input a({how})\n", "--sandbox")
     assert (done.code, done.err[:11]) == (2, "error[E295]"), done.err

@@ -23,12 +23,14 @@ from evermat.core.errors import DataError
 from evermat.language.builtins import Type
 from evermat.language.model import Column, Relation
 from evermat.spark import dataframes as frames
-from evermat.spark.dataframes import create_views, drop_view, frame_tables, is_dataframe, jdbc_frame, table_frame, to_frame
+from evermat.spark.dataframes import create_views, drop_view, frame_tables, is_dataframe, to_frame
+from evermat.spark.input.sources import jdbc_frame, table_frame
 from evermat.spark.scratch import Scratch
 from tests.support.released import is_emptied
 
 place = Path(sys.argv[1])
 settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.sql.artifact.isolation.enabled": "false"}
+settings["spark.hadoop.fs.viewfs.mounttable.far.link./in"] = place.as_uri()
 builder = SparkSession.builder.remote("local[2]")
 for name, value in settings.items():
     builder = builder.config(name, value)
@@ -66,7 +68,7 @@ try:
     text = ".decl e(x:number, y:number) .input e .decl p(x:number, y:number) p(x, y) :- e(x, y). p(x, z) :- p(x, y), e(y, z)."
     program = evermat.Program.parse(text)
     (place / "e.facts").write_text("1\\t2\\n2\\t3\\n")
-    for folder in (str(place), place.as_uri()):
+    for folder in (str(place), "viewfs://far/in"):
         with Scratch(place) as scratch:
             m = program.materialise(read_inputs(spark, program.compiled, folder, scratch))
         assert set(m["p"]) == {(1, 2), (1, 3), (2, 3)}
@@ -127,6 +129,27 @@ try:
         raise AssertionError
     except DataError as error:
         assert "e.facts:2:" in str(error), error
+    typed = ".decl e(x:number, y:number) .input e(IO=spark, format=csv, path=more) .input e(IO=spark, format=parquet, path=t)"
+    (place / "more").write_text("1,2\\n2,3\\n")
+    spark.sql("select 3L z, 4L y, 3L x union all select 5L z, 6L y, 5L x").write.parquet(str(place / "t"))
+    program = evermat.Program.parse(typed.replace("path=t", 'path=t, where="z = 3"'))
+    for where in ("auto", "cluster"):
+        with program.materialise(engine=spark, inputs=str(place), place=where, scratch=place / "scratch") as m:
+            assert set(m["e"]) == {(1, 2), (2, 3), (3, 4)}
+    (place / "more").write_text("1,2\\n2,x\\n")
+    for wrong, kind in ((typed, "E347"), (typed.replace("=csv", "=nope"), "E349"), (typed.replace("=more", "=none"), "E300")):
+        try:
+            evermat.Program.parse(wrong).materialise(engine=spark, inputs="viewfs://far/in")
+            raise AssertionError
+        except DataError as error:
+            assert kind in str(error), error
+    for folder in ("nowhere://b", "viewfs://far/in/none"):
+        try:
+            with Scratch(place) as scratch:
+                read_inputs(spark, evermat.Program.parse(text).compiled, folder, scratch)
+            raise AssertionError
+        except DataError as error:
+            assert "E30" in str(error), error
     print("all is well")
 finally:
     spark.stop()

@@ -84,6 +84,51 @@ def test_the_pipeline_on_a_cluster(running: Cluster) -> None:
     assert list(Path("scratch").iterdir()) == []
 
 
+def test_inputs_that_spark_reads(running: Cluster) -> None:
+    """Executors read text at a URI in ranges of bytes, and formats of Spark's; errors name the file as the user does."""
+    text = PROGRAM.replace(
+        'edge(filename="edges/")', 'edge(filename="edges/") .input edge(IO=spark, format=csv, path="more")'
+    )
+    Path("program.dl").write_text(text, encoding="utf-8")
+    for name in ("edges", "more"):
+        Path("in", name).mkdir(parents=True)
+    for i in range(4):
+        Path(f"in/edges/{i}.csv").write_text(f"n{i}\tn{i + 1}\n", encoding="utf-8")
+    Path("in/more/r.csv").write_text("n4,n5\n", encoding="utf-8")
+    link = f"spark.hadoop.fs.viewfs.mounttable.far.link./in={Path('in').resolve().as_uri()}"
+    options = ["--engine", "spark", "--master", running.master, "--scratch", "scratch", "-F", "viewfs://far/in"]
+    for place in ("auto", "cluster"):
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "evermat",
+                "run",
+                "program.dl",
+                *options,
+                "--conf",
+                link,
+                "--place",
+                place,
+                "-D",
+                place,
+            ],
+            env=running.environment,
+            capture_output=True,
+            text=True,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
+        if place == "auto":
+            assert done.returncode == 0, done.stderr
+            expected = sorted(f"n{i}\tn{j}" for i in range(6) for j in range(i + 1, 6))
+            assert Path("auto/path.csv").read_text(encoding="utf-8").splitlines() == expected
+            Path("in/edges/3.csv").write_text("n3\tn4\nn3\n", encoding="utf-8")
+        else:
+            assert done.returncode == 3 and " --> viewfs://far/in/edges/3.csv:2:3" in done.stderr, done.stderr
+    assert list(Path("scratch").iterdir()) == []
+
+
 @pytest.mark.skipif(not LONG, reason="of Spark alone, and long")
 def test_a_worker_is_killed_in_the_middle_of_a_job(running: Cluster, tmp_path: Path) -> None:
     job = subprocess.Popen(

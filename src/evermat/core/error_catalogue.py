@@ -250,6 +250,9 @@ NOT_A_TERM = _kind(
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
 )
+SPARK_TYPE = _kind(
+    339, "{where} is of the Spark type `{found}`, but the column is `{type}`", "a `{type}` is read from {accepted}"
+)
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"
 CHANGE_SIGN = _kind(340, "{value} is neither `+` nor `-`", _CHANGE)
 CHANGE_RELATION = _kind(341, "this change does not name a relation", _CHANGE)
@@ -275,6 +278,15 @@ CHANGE_UNLABELLED = _kind(
     346,
     "`{path}` deletes triples of a blank node that has no label",
     "label the blank node as in the state, for example `_:b1`",
+)
+MALFORMED_RECORD = _kind(347, "a record of `{path}` is malformed: {record}", "{why}")
+CHANGED_INPUT = _kind(
+    348, "`{path}` changed while it was read", "nothing was written: repeat the run when nothing writes there"
+)
+UNKNOWN_FORMAT = _kind(
+    349,
+    "Spark has no format `{format}`",
+    "parquet, orc, csv, json, xml and text come with Spark; others need jars: `--conf spark.jars.packages=…`",
 )
 BAD_ONTOLOGY = _kind(350, "this is not {format}: {why}")
 ONTOLOGY_FORMAT = _kind(

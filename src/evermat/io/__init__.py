@@ -14,6 +14,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.io.atomic_outputs import Outputs
+    from evermat.io.blocks import BlockReader, read_tables
     from evermat.io.byte_ranges import can_split, merge_findings, read_range, relocate
     from evermat.io.changes.model import ChangedRows
     from evermat.io.changes.parquet import ChangedTable
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from evermat.io.changes.read import FileChanges, read_update
     from evermat.io.changes.writer import Changed, write_changes
     from evermat.io.column_match import conform
-    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list, term_details
+    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list, shown, term_details
     from evermat.io.formats.csv_writer import spell
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
-    from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions
+    from evermat.io.formats.registry import AS_IT_IS, FORMATS, InputFile, RdfOptions
     from evermat.io.graph_files import TRIPLES, GraphFiles
-    from evermat.io.locate import check_source, file_ref, input_files, is_remote
+    from evermat.io.locate import FileRef, check_source, file_ref, input_files, is_remote, local_input
     from evermat.io.open import failing, open_text
     from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
     from evermat.io.rdf.prefixes import prefixes_in
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from evermat.io.rdf.router import Router
     from evermat.io.rdf.writer import Written
     from evermat.io.read import read_file, read_relation, read_stream
-    from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary
+    from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary, table_of
     from evermat.io.sort import sorted_batches
     from evermat.io.term_columns import checked_column
 else:

@@ -98,21 +98,33 @@ def read_blocks(
 
     If there are errors, they are noted, and the table is only a part.
     """
+    return table_of(relation, list(read_tables(stream, reader, findings, first=first, last=last, size=size)))
+
+
+def read_tables(
+    stream: BinaryIO,
+    reader: BlockReader,
+    findings: Findings,
+    *,
+    first: bool = True,
+    last: bool = True,
+    marked: bool | None = None,
+    size: int = BLOCK,
+) -> Iterator[pa.Table]:
+    """Yields the facts of a text block by block, up to the first error; see `read_blocks`. The `first` part may have a BOM, unless `marked` denies it."""
     text = blocks(
         stream,
         quoted=reader.quoted,
         headers=reader.headers and first,
         keep_empty=reader.keep_empty or not last,
-        marked=first,
+        marked=first if marked is None else marked,
         size=min(size, reader.size),
     )
-    parts: list[pa.Table] = []
     with suppress(FullError):
         for block in text:
             part = reader.read(block)
             if not findings.problems:
-                parts.append(part)
-    return table_of(relation, parts)
+                yield part
 
 
 def _ask_for(data: bytes, line: int) -> None:

@@ -133,7 +133,7 @@ def missing_columns(relation: Relation, count: int) -> str:
     return f"{name_list(absent)} {'is' if len(absent) == 1 else 'are'}"
 
 
-def shown(text: str) -> str:
+def shown(text: str, longest: int = _SHOWN) -> str:
     """A value in backticks; what cannot be printed is escaped, and a long text is cut."""
-    cut = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    cut = text if len(text) <= longest else text[:longest] + "…"
     return "`" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut) + "`"

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from evermat.core import DataError, Problem, check_input, is_sandboxed, is_uri, refuse_input
+from evermat.core import DataError, Problem, check_input, is_sandboxed, is_uri, local_path, refuse_input, scheme_of
 from evermat.core import error_catalogue as errors
 from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT, FileFormat
@@ -42,6 +42,17 @@ class FileRef(NamedTuple):
 def is_remote(location: str | Path) -> bool:
     """Whether only Spark can read it: a URI."""
     return "://" in str(location)
+
+
+def local_input(location: str, what: str) -> str:
+    """The path that a `file:` URI names, of which `what` is read; all else as it is. In a sandbox no URI becomes a path.
+
+    Raises:
+        ArgumentError: it names a file of another machine.
+    """
+    if is_sandboxed() or scheme_of(location) != "file":
+        return location
+    return str(local_path(what, "a file", location, "give a path, or a URI such as `file:///folder`"))
 
 
 def file_ref(path: Path) -> FileRef:
@@ -99,8 +110,9 @@ def check_source(io: Io, folder: Path) -> None:
             for ref in input_files(io, folder):
                 check_input(ref.path)
     else:
-        what = {"stdin": "standard input", "table": "a table of Spark", "jdbc": "a database"}[io.medium]
-        refuse_input(dict(io.options).get("name", io.medium), f"it is {what}")
+        what = {"stdin": "standard input", "table": "a table of Spark", "jdbc": "a database", "spark": "read by Spark"}
+        options = dict(io.options)
+        refuse_input(options.get("name") or options.get("path") or io.medium, f"it is {what[io.medium]}")
 
 
 def files_of(folder: Path, what: str) -> list[Path]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -25,8 +24,10 @@ from evermat.core import error_catalogue as errors
 from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import ArrowFileFacts, exchanged
+from evermat.spark.input.frame_columns import check_columns
+from evermat.spark.input.read_errors import is_malformed
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
-from evermat.spark.jobs import essential, is_connect
+from evermat.spark.jobs import is_connect
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -36,10 +37,6 @@ _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
 _MOST_NUMBERS = 1 << 31  # that Spark counts in a second or two
 _SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
-_NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
-_DRIVER_HELP = (
-    "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
-)
 _GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _SHOWN = 10  # errors of one frame that are reported
 # What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
@@ -100,7 +97,7 @@ class WrittenFrame:
         """Computes a frame with columns; raises a `DataError` if these do not fit."""
         check_static(frame, name)
         schema = _arrow_schema(frame)
-        conform(schema.empty_table(), relation, name)
+        check_columns(frame, schema, relation, name)
         folder = scratch.folder(relation.name)
         try:
             files = _written(frame, folder / "rows")
@@ -140,7 +137,7 @@ def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: st
         return ArrowFileFacts([folder / "0.arrow"], facts.num_rows)
     allow_pandas()  # tasks over Arrow need it
     schema = _arrow_schema(frame)
-    conform(schema.empty_table(), relation, name)
+    check_columns(frame, schema, relation, name)
     writer = FrameWriter(relation, tuple(schema.names), str(folder), name)
     rows = _with_positions(frame).mapInArrow(writer.__call__, OUTCOME).collect()
     outcomes = [Outcome.of(row) for row in rows]
@@ -188,7 +185,9 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
     counted = _with_positions(frame).observe(written, count(lit(1)).alias("rows"))
     try:
         counted.write.option("compression", "zstd").parquet(f"file://{folder}")
-    except (PySparkException, Py4JError):
+    except (PySparkException, Py4JError) as error:
+        if is_malformed(error):
+            raise
         return None
     files = sorted(folder.glob("part-*.parquet"))
     try:
@@ -235,56 +234,6 @@ def checked_pieces(pieces: Iterator[pa.Table], relation: Relation, name: str) ->
     if found:
         in_order = [column_text(relation, position) for position in range(relation.arity)]
         raise DataError([found[column] for column in in_order if column in found])
-
-
-# --- tables and databases that Spark reads ------------------------------------------------------------------
-
-
-def table_frame(spark: SparkSession, name: str, what: str = "facts are") -> DataFrame:
-    """A table or view of Spark, by its name in SQL; errors mention `what` is read from it: ``relation `edge` is``.
-
-    Raises:
-        DataError: there is none, or it cannot be read.
-    """
-    return _analysed(lambda: spark.table(name), name, what)
-
-
-def jdbc_frame(spark: SparkSession, options: Mapping[str, str], what: str = "facts are") -> DataFrame:
-    """A table of a database, or a query to it, that Spark reads through JDBC with options such as `url`, `dbtable`, `driver` and `user`.
-
-    Raises:
-        DataError: there is no driver, no database or no table, or they refuse. It contains no passwords.
-    """
-    by_name = {key.lower(): value for key, value in options.items()}
-    # Texts after `;` or `?`, or before `@`, can be a password.
-    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", by_name.get("url", "a database"))[0])
-    secrets = [value for key, value in by_name.items() if key in {"password", "url"}]
-    return _analysed(lambda: spark.read.format("jdbc").options(**options).load(), shown, what, secrets)
-
-
-def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Sequence[str] = ()) -> DataFrame:
-    """The frame, after Spark has analysed it; over Connect only access to the schema has it analysed."""
-    from py4j.protocol import Py4JError  # noqa: PLC0415
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415
-
-    # PySpark writes the stack trace of every exception to it; created otherwise, it would not take what PySpark passes.
-    log = PySparkLogger.getLogger("SQLQueryContextLogger")
-    own = threading.get_ident()
-    log.addFilter(silence := lambda record: record.thread != own)
-    try:
-        made = frame()
-        _ = made.schema
-    except (PySparkException, Py4JError) as error:
-        why = essential(error)
-        for secret in filter(None, secrets):
-            why = why.replace(secret, "…")
-        help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
-        # The Java stack trace would reveal secrets, and does not help.
-        raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
-    finally:
-        log.removeFilter(silence)
-    return made
 
 
 # --- out ---------------------------------------------------------------------------------------------------

@@ -188,7 +188,7 @@ _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"^\(?(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?:[:)]\s*|$)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration)\b(?:: .*)?$")
 _ERROR_CLASS = re.compile(r"^\[[A-Z][A-Z0-9_.]+\]\s*")
-_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}$")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}(?:;.*)?$")
 # These only report that something failed; the reason follows.
 _MESSENGERS = (
     "Job aborted",
@@ -210,7 +210,7 @@ def essential(error: BaseException) -> str:
     >>> essential(KeyboardInterrupt())
     'KeyboardInterrupt'
     """
-    text = _whole_text(error)
+    text = whole_text(error)
     causes = _CAUSE.findall(text)
     connection = _GRPC.search(text)
     line = (
@@ -230,7 +230,7 @@ def essential(error: BaseException) -> str:
 
 def is_full_disk(error: BaseException) -> bool:
     """Whether a full disk, on any machine, is the cause of an exception."""
-    return "No space left on device" in _whole_text(error)
+    return "No space left on device" in whole_text(error)
 
 
 def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
@@ -240,7 +240,7 @@ def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
     return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
 
 
-def _whole_text(error: BaseException) -> str:
+def whole_text(error: BaseException) -> str:
     """The texts of an exception and of all its causes, those from Java with their stack traces."""
     parts: list[str] = []
     seen: set[int] = set()

@@ -28,16 +28,26 @@ _IGNORED = {
 }
 _RDF_HINT = "an RDF name with one column is a class, with two a property; anything else needs a `.decl`"
 _PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
-_MEDIA = {".input": ("file", "stdin", "table", "jdbc"), ".output": ("file", "stdout"), ".printsize": ("stdout",)}
+_MEDIA = {
+    ".input": ("file", "stdin", "table", "jdbc", "spark"),
+    ".output": ("file", "stdout"),
+    ".printsize": ("stdout",),
+}
 # What else says where a relation comes from, and which of it one cannot do without (one of each group).
 _OPTIONS = {
-    "table": ("name",),
+    "table": ("name", "select", "where"),
     "jdbc": (
         *("url", "dbtable", "query", "driver", "user", "password", "fetchsize"),
         *("partitionColumn", "lowerBound", "upperBound", "numPartitions"),
+        *("select", "where"),
     ),
 }
-_NEEDED = {"table": (("name",),), "jdbc": (("url",), ("dbtable", "query"))}
+_NEEDED = {"table": (("name",),), "jdbc": (("url",), ("dbtable", "query")), "spark": (("format",),)}
+_OF_FILES = {  # parameters of files that Spark would ignore
+    "filename": "with `IO=spark` it is called `path`",
+    "headers": "with `IO=spark` it is called `header`",
+    "rfc4180": "with `IO=spark` the format says how values are quoted: `format=csv`",
+}
 
 
 class Uses:
@@ -213,6 +223,8 @@ class Names(Uses):
         media = _MEDIA[directive.keyword]
         given = {parameter.key: parameter for parameter in directive.parameters}
         medium = self._choice(given.get("IO"), (*media, "stdoutprintsize"), media[0])
+        if medium == "spark":
+            return self._spark_io(relation, directive, span)
         known = (*_PARAMETERS, *_OPTIONS.get(medium, ()))
         values: dict[str, ast.Parameter] = {}
         for parameter in directive.parameters:
@@ -221,9 +233,7 @@ class Names(Uses):
             else:
                 hint, details = did_you_mean(parameter.key, known), {"directive": directive.keyword}
                 self.problems.add(errors.UNKNOWN_PARAMETER, parameter.span, hint, name=parameter.key, **details)
-        for names in _NEEDED.get(medium, ()):
-            if not values.keys() & set(names):
-                self._bad(values["IO"], f"it needs {' or '.join(f'`{name}`' for name in names)}")
+        self._check_needed(medium, values)
         delimiter = values["delimiter"].value if "delimiter" in values else None
         rfc4180 = self._choice(values.get("rfc4180"), ("true", "false"), "false") == "true"
         if delimiter is not None and len(delimiter) != 1:
@@ -240,6 +250,20 @@ class Names(Uses):
             options=tuple((name, values[name].value) for name in _OPTIONS.get(medium, ()) if name in values),
             span=span,
         )
+
+    def _spark_io(self, relation: Relation, directive: ast.Directive, span: Span) -> Io:
+        """What Spark's own readers read: all parameters are theirs, and `path` may stand several times."""
+        self._check_needed("spark", {parameter.key: parameter for parameter in directive.parameters})
+        options = [parameter for parameter in directive.parameters if parameter.key != "IO"]
+        for parameter in options:
+            if parameter.key in _OF_FILES:
+                self._bad(parameter, _OF_FILES[parameter.key])
+        return Io(relation, medium="spark", options=tuple((one.key, one.value) for one in options), span=span)
+
+    def _check_needed(self, medium: str, given: dict[str, ast.Parameter]) -> None:
+        for names in _NEEDED.get(medium, ()):
+            if not given.keys() & set(names):
+                self._bad(given["IO"], f"it needs {' or '.join(f'`{name}`' for name in names)}")
 
     def _choice(self, parameter: ast.Parameter | None, known: tuple[str, ...], default: str) -> str:
         if parameter is None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from evermat.columns import ArrowTables, WrongTerm
-from evermat.core import DataError, Problem, ProgramError, collected_errors, named_at
+from evermat.core import DataError, Problem, ProgramError, collected_errors, named_at, scheme_of
 from evermat.core import error_catalogue as errors
-from evermat.io import GraphFiles, check_source, input_files, read_relation
+from evermat.io import GraphFiles, check_source, input_files, local_input, read_relation
 from evermat.language import Io, Program, Relation, Type, full_names, relation_names
 from evermat.runtime.facts.ingest import is_dataframe, table_of
 from evermat.runtime.facts.term_rows import table_fault
@@ -41,10 +41,26 @@ class FactSources:
 
         Prefixes of the program and of its ontologies come first; one that stands for several namespaces in the files is none.
         """
-        found = self.rdf.prefixes(self._local_inputs(program), Path(self.inputs or ""))
-        if found:
+        program, sources = self._with_paths(program)
+        if found := sources.prefixes(program):
             program = replace(program, prefixes={**found, **program.prefixes})
-        return program, replace(self, facts=full_names(self.facts, relation_names(program)))
+        return program, replace(sources, facts=full_names(self.facts, relation_names(program)))
+
+    def prefixes(self, program: Program) -> dict[str, str]:
+        """The prefixes of RDF files of this machine."""
+        return self.rdf.prefixes(self._local_inputs(program), Path(self.inputs or ""))
+
+    def _with_paths(self, program: Program) -> tuple[Program, FactSources]:
+        """The same with paths for URIs of files of this machine, which are read like all its files."""
+        folder = None if self.inputs is None else local_input(self.inputs, "inputs")
+        rdf = replace(self.rdf, files=tuple(local_input(file, "triples") for file in self.rdf.files))
+        if folder is not None and any(scheme_of(io.path or "") == "file" for io in program.inputs):
+            inputs = tuple(
+                replace(io, path=local_input(io.path, f"facts of `{io.relation.name}`")) if io.path else io
+                for io in program.inputs
+            )
+            program = replace(program, inputs=inputs)
+        return program, replace(self, inputs=folder, rdf=rdf)
 
     def _local_inputs(self, program: Program) -> list[Io]:
         """The inputs that are not on other machines."""
@@ -71,7 +87,7 @@ class FactSources:
         files = self.rdf.with_inputs(self._local_inputs(program), folder)
         with collected_errors() as collecting:
             for io in inputs:
-                needs = {"table": "a table", "jdbc": "a database"}.get(io.medium)
+                needs = {"table": "a table", "jdbc": "a database", "spark": "a format of Spark's"}.get(io.medium)
                 if io.medium == "file" and "://" in (io.path or str(self.inputs)):
                     needs = "a URI"
                 if needs is not None:

@@ -5,36 +5,33 @@ Files are cut into pieces of whole records where their format allows it. Every p
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from evermat.columns import ArrowTables
-from evermat.core import DataError, Problem, ResourceError, Source
+from evermat.core import DataError, Problem, ResourceError
 from evermat.core import error_catalogue as errors
 from evermat.io import (
     TRIPLES,
     GraphFiles,
     Router,
     can_split,
-    fail,
     failing,
     input_files,
     is_remote,
-    merge_findings,
     read_relation,
-    relocate,
 )
 from evermat.language import Io, Program
-from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, Part, exchanged
 from evermat.spark.input.intake import Intake
-from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
-from evermat.spark.jobs import configured, essential, run_named
-from evermat.spark.scratch import Scratch, no_exchange
+from evermat.spark.input.outcomes import located, renamed, succeeded
+from evermat.spark.input.read_task import OUTCOME, Outcome, Split, SplitReader
+from evermat.spark.input.remote import RemoteReader
+from evermat.spark.input.sources import MEDIA, Sources, SparkSource
+from evermat.spark.jobs import configured, run_named
+from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -67,7 +64,9 @@ def read_inputs(
     """
     graphs = graphs or GraphFiles()
     local = [io for io in program.inputs if not is_remote(_location(io, folder))]
-    reading = _Reading(spark, scratch, progress, graphs.with_inputs(local, Path(folder)), intake or Intake(scratch))
+    reading = _Reading(
+        spark, program, scratch, progress, graphs.with_inputs(local, Path(folder)), intake or Intake(scratch)
+    )
     for io in program.inputs:
         reading.plan(io, folder)
     router = Router.of(program.relations)
@@ -86,18 +85,20 @@ class _Reading:
     def __init__(
         self,
         spark: SparkSession,
+        program: Program,
         scratch: Scratch,
         progress: Callable[[str], None] | None,
         graphs: GraphFiles,
         intake: Intake,
     ) -> None:
+        self._program = program.source
         self._spark, self._scratch, self._progress, self.intake = spark, scratch, progress, intake
         self._graphs = graphs
         self._inputs: list[Io] = []
         self._splits: list[Split] = []
         self._owners: list[int] = []  # the input of each split
         self._shown: dict[str, str] = {}  # files as the user names them
-        self._found: dict[int, Part] = {}
+        self._found: dict[int, list[Part]] = {}
         self._routed: list[Outcome] = []  # of RDF files that were read before the job
         self._problems: dict[int, list[Problem]] = {}
 
@@ -105,20 +106,13 @@ class _Reading:
         """Adds an input."""
         number = len(self._inputs)
         self._inputs.append(io)
-        what = f"relation `{io.relation.name}` is"
         try:
             if io.medium == "stdin":
-                self._found[number] = self._taken(io, ArrowTables([read_relation(io, Path())]))
-            elif io.medium == "table":
-                name = dict(io.options)["name"]
-                self._found[number] = self._frame(
-                    io, dataframes.table_frame(self._spark, name, what), f"table `{name}`"
-                )
-            elif io.medium == "jdbc":
-                frame = dataframes.jdbc_frame(self._spark, dict(io.options), what)
-                self._found[number] = self._frame(io, frame, "the database")
+                self._found[number] = [self._taken(io, ArrowTables([read_relation(io, Path())]))]
+            elif io.medium in MEDIA:
+                self._found[number] = [self._frame(Sources(self._spark, self._program, folder).of(io))]
             elif is_remote(location := _location(io, folder)):
-                self._found[number] = self._taken(io, exchanged(self._remote(io, location)))
+                self._remote(number, io, location)
             else:
                 self._cut(number, io, Path(folder))
         except DataError as error:
@@ -131,7 +125,7 @@ class _Reading:
         self._inputs.append(io)
         try:
             if is_remote(path):
-                self._routed += self._remote(io, path, router)
+                self._remote(number, io, path, router)
             else:
                 self._cut(number, io, Path(), router)
         except DataError as error:
@@ -152,32 +146,23 @@ class _Reading:
             self._splits += pieces
             self._owners += [number] * len(pieces)
 
-    def _remote(self, io: Io, location: str, router: Router | None = None) -> list[Outcome]:
-        """The files of a file system that only Spark can read, whole."""
-        from pyspark.errors import AnalysisException, PySparkException  # noqa: PLC0415
+    def _remote(self, number: int, io: Io, location: str, router: Router | None = None) -> None:
+        """Reads files of a file system that only Spark can read; the triples of a router's go to relations of their own."""
+        reader = RemoteReader(self._spark, self._scratch, self._graphs, self._watched)
+        read = reader.read(io, location, router)
+        parts = [self._frame(SparkSource(frame, io.relation, name)) for frame, name in read.frames]
+        read.unchanged()
+        if router is not None:
+            self._routed += read.outcomes
+        else:
+            self._found[number] = [*parts, *([self._taken(io, exchanged(read.outcomes))] if read.outcomes else [])]
 
-        target = self._scratch.folder(io.relation.name)
-        what = f"relation `{io.relation.name}` is"
-        try:
-            files = self._spark.read.format("binaryFile").load(location).select("path", "content")
-        except PySparkException as error:
-            if isinstance(error, AnalysisException) and error.getCondition() == "PATH_NOT_FOUND":
-                raise fail(errors.NO_FILE, path=location, what=what) from error
-            raise fail(errors.CANNOT_READ, path=location, what=what, why=essential(error)) from error
-        reader = ContentReader(io, str(target), self._graphs.options, router)
-        outcomes = self._run(files, reader, f"read {io.relation.name}")
-        if not outcomes:
-            raise fail(errors.NO_FILE, path=location, what=what)
-        outcomes.sort(key=lambda outcome: outcome.path)
-        if problems := [problem for outcome in outcomes for problem in outcome.problems]:
-            raise DataError(problems)
-        for outcome in outcomes:
-            self._graphs.skip(outcome.path, outcome.skipped)
-        return outcomes
-
-    def _frame(self, io: Io, frame: DataFrame, name: str) -> Part:
-        what = f"read {name} for {io.relation.name}"
-        return self.intake.read(frame, io.relation, name, lambda action: self._watched(action, what))
+    def _frame(self, source: SparkSource) -> Part:
+        what = f"read {source.name} for {source.relation.name}"
+        with source.reading():
+            return self.intake.read(
+                source.frame, source.relation, source.name, lambda action: self._watched(action, what)
+            )
 
     def _taken(self, io: Io, part: Part) -> Part:
         return self.intake.take(io.relation.name, part)
@@ -189,16 +174,16 @@ class _Reading:
             own = [outcome for outcome, owner in zip(outcomes, self._owners, strict=True) if owner == number]
             for outcome in own:
                 self._graphs.skip(self._shown[outcome.path], outcome.skipped)
-            if problems := _located(own):
-                self._problems[number] = [_renamed(problem, self._shown) for problem in problems]
+            if problems := located(own):
+                self._problems[number] = [renamed(problem, self._shown) for problem in problems]
             elif number not in self._found and self._inputs[number].relation is not TRIPLES:
-                self._found[number] = self._taken(self._inputs[number], exchanged(own))
+                self._found[number] = [self._taken(self._inputs[number], exchanged(own))]
         if self._problems:
             raise DataError([problem for number in sorted(self._problems) for problem in self._problems[number]])
         found: dict[str, list[Part]] = {}
         for number, io in enumerate(self._inputs):
             if number in self._found:
-                found.setdefault(io.relation.name, []).append(self._found[number])
+                found.setdefault(io.relation.name, []).extend(self._found[number])
         for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
                 part = self.intake.take(name, ArrowFileFacts([Path(file)], rows))
@@ -223,41 +208,15 @@ class _Reading:
         progress = None if report is None else lambda text: report(f"{what}: {text}")
         return run_named(self._spark, what, action, self._scratch.path, progress=progress)
 
-    def _run(self, frame: DataFrame, reader: SplitReader | ContentReader, what: str) -> list[Outcome]:
+    def _run(self, frame: DataFrame, reader: SplitReader, what: str) -> list[Outcome]:
         """The outcomes of a reader for every row. A plain Python function needs no pandas, and its few results are quick enough."""
         from pyspark.sql.functions import udf  # noqa: PLC0415
 
         reading = udf(reader, OUTCOME, useArrow=False).asNondeterministic()(*frame.columns)
         rows = self._watched(frame.select(reading.alias("outcome")).collect, what)
-        outcomes = [Outcome.of(row["outcome"]) for row in rows]
-        for outcome in outcomes:
-            if outcome.failure:
-                raise no_exchange(outcome.file, outcome.failure)
-            if not outcome.problems and not all(map(os.path.exists, outcome.files)):
-                raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
-        return outcomes
+        return succeeded([row["outcome"] for row in rows], self._scratch)
 
 
 def _location(io: Io, folder: str) -> str:
     path = io.path or f"{io.relation.name}.facts"
     return path if is_remote(path) or not is_remote(folder) else f"{folder.rstrip('/')}/{path}"
-
-
-def _located(outcomes: Sequence[Outcome]) -> list[Problem]:
-    """The problems of one input, with their line numbers in the whole files."""
-    by_file: dict[str, list[list[Problem]]] = {}
-    lines: dict[str, int] = {}
-    for outcome in outcomes:
-        before = lines.get(outcome.path, 0)
-        lines[outcome.path] = before + outcome.lines
-        by_file.setdefault(outcome.path, []).append([relocate(problem, before) for problem in outcome.problems])
-    return [problem for path, pieces in by_file.items() for problem in merge_findings(path, pieces)]
-
-
-def _renamed(problem: Problem, shown: Mapping[str, str]) -> Problem:
-    """The same problem with the name that the user has for its file."""
-    source = problem.source
-    if source is not None and source.name in shown:
-        source = Source(shown[source.name], source.text, source.first_line)
-    details = {key: shown.get(str(value), value) for key, value in problem.details.items()}
-    return replace(problem, details=details, source=source)

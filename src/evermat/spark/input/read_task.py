@@ -114,7 +114,7 @@ class SplitReader:
                     findings.raise_if_any()
         except DataError as error:
             return Outcome(number, split.path, "", 0, lines, tuple(error.problems))
-        return _kept(number, split.path, table, lines, self.folder, split.router, findings)
+        return kept_facts(number, split.path, table, lines, self.folder, split.router, findings)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class ContentReader:
                 findings.raise_if_any()
         except DataError as error:
             return Outcome(0, path, "", 0, 0, tuple(error.problems))
-        return _kept(0, path, table, 0, self.folder, self.router, findings)
+        return kept_facts(0, path, table, 0, self.folder, self.router, findings)
 
 
 @dataclass(frozen=True)
@@ -171,8 +171,13 @@ class FrameWriter:
                 raise OSError(outcome.failure)
         else:
             return
-        columns = [pa.array([value], type_) for value, type_ in zip(outcome.record(), _SCHEMA.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        yield outcome_batch(outcome)
+
+
+def outcome_batch(outcome: Outcome) -> pa.RecordBatch:
+    """An outcome as the one row of a batch."""
+    columns = [pa.array([value], type_) for value, type_ in zip(outcome.record(), _SCHEMA.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:
@@ -187,7 +192,7 @@ def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -
     return Outcome(number, path, str(file), table.num_rows, lines)
 
 
-def _kept(
+def kept_facts(
     number: int, path: str, table: pa.Table, lines: int, folder: str, router: Router | None, findings: Findings
 ) -> Outcome:
     """Writes facts to one file or, if a router assigns triples to relations, to several."""
