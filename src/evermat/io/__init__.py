@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
     from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions
     from evermat.io.graph_files import TRIPLES, GraphFiles
-    from evermat.io.locate import check_source, file_ref, input_files, is_remote
+    from evermat.io.locate import FileRef, check_source, file_ref, input_files, is_remote
     from evermat.io.open import failing, open_text
     from evermat.io.rdf.error_recovery import XML_ERRORS, xml_error
     from evermat.io.rdf.prefixes import prefixes_in
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from evermat.io.read import read_file, read_relation, read_stream
     from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary
     from evermat.io.sort import sorted_batches
+    from evermat.io.staged_folders import FolderMode
     from evermat.io.term_columns import checked_column
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,7 +25,8 @@ from evermat.io import column_text, conform, nullary, parquet_schema
 from evermat.language import Relation, Type
 from evermat.spark.input.arrow_files import ArrowFileFacts, exchanged
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
-from evermat.spark.jobs import essential, is_connect
+from evermat.spark.jdbc import database_of, driver_help
+from evermat.spark.jobs import essential, is_connect, silenced
 from evermat.spark.scratch import Scratch
 
 if TYPE_CHECKING:
@@ -36,10 +36,6 @@ _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
 _MOST_NUMBERS = 1 << 31  # that Spark counts in a second or two
 _SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
-_NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
-_DRIVER_HELP = (
-    "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
-)
 _GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _SHOWN = 10  # errors of one frame that are reported
 # What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
@@ -255,10 +251,7 @@ def jdbc_frame(spark: SparkSession, options: Mapping[str, str], what: str = "fac
     Raises:
         DataError: there is no driver, no database or no table, or they refuse. It contains no passwords.
     """
-    by_name = {key.lower(): value for key, value in options.items()}
-    # Texts after `;` or `?`, or before `@`, can be a password.
-    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", by_name.get("url", "a database"))[0])
-    secrets = [value for key, value in by_name.items() if key in {"password", "url"}]
+    shown, secrets = database_of(options)
     return _analysed(lambda: spark.read.format("jdbc").options(**options).load(), shown, what, secrets)
 
 
@@ -266,24 +259,19 @@ def _analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Seq
     """The frame, after Spark has analysed it; over Connect only access to the schema has it analysed."""
     from py4j.protocol import Py4JError  # noqa: PLC0415
     from pyspark.errors import PySparkException  # noqa: PLC0415
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415
 
-    # PySpark writes the stack trace of every exception to it; created otherwise, it would not take what PySpark passes.
-    log = PySparkLogger.getLogger("SQLQueryContextLogger")
-    own = threading.get_ident()
-    log.addFilter(silence := lambda record: record.thread != own)
     try:
-        made = frame()
-        _ = made.schema
+        with silenced():
+            made = frame()
+            _ = made.schema
     except (PySparkException, Py4JError) as error:
         why = essential(error)
-        for secret in filter(None, secrets):
+        for secret in secrets:
             why = why.replace(secret, "…")
-        help_ = _DRIVER_HELP if _NO_DRIVER.search(str(error)) else ""
         # The Java stack trace would reveal secrets, and does not help.
-        raise DataError(Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=help_)) from None
-    finally:
-        log.removeFilter(silence)
+        raise DataError(
+            Problem(errors.CANNOT_READ, {"path": name, "why": why, "what": what}, help=driver_help(error))
+        ) from None
     return made
 
 
