@@ -126,7 +126,7 @@ def _located(program: Program, io: Io, uri: str, why: str, rule: str) -> Argumen
 
 
 def check_spark_outputs(program: Program, directory: Path | str, spark: SparkSession) -> None:
-    """Checks all that can be known of the outputs that Spark writes, before there are any facts.
+    """Checks all that can be known of the outputs that Spark writes, before there are any facts. The session ends with the command.
 
     Raises:
         DataError: one of them exists and must not, has other columns, or cannot hold the facts.
@@ -135,7 +135,7 @@ def check_spark_outputs(program: Program, directory: Path | str, spark: SparkSes
     if wanted := spark_outputs(program, directory):
         from evermat.spark import SparkOutputs
 
-        SparkOutputs(spark).check(SparkOutputs.targets(wanted, directory))
+        SparkOutputs(spark).check(SparkOutputs.targets(wanted, directory), ends=True)
 
 
 def write_outputs(

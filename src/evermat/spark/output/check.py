@@ -192,6 +192,16 @@ def _table(spark: SparkSession, target: Target) -> tuple[bool, StructType | None
     return False, None
 
 
+def check_lasting(spark: SparkSession, target: Target) -> None:
+    """Refuses a table in the catalogue of a session that ends with its command, if that catalogue is only in memory."""
+    if target.kind is not Kind.TABLE or spark.conf.get("spark.sql.catalogImplementation") != "in-memory":
+        return
+    names = [part.strip("`") for part in _NAME_PARTS.findall(str(target.location))]
+    others = (names[0] if len(names) > 1 else "", asked(target, spark.catalog.currentCatalog), "spark_catalog")
+    if not any(name and spark.conf.get(f"spark.sql.catalog.{name}", None) for name in others):
+        refuse(target, "Spark's catalogue is in memory, and would be lost with this command; see `--conf`")
+
+
 def _database(spark: SparkSession, target: Target) -> tuple[bool, StructType | None]:
     """A table that cannot be read may not exist, or its database may not answer: another query decides that."""
     from py4j.protocol import Py4JError  # noqa: PLC0415

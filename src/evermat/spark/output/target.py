@@ -79,13 +79,13 @@ def target_of(io: Io, directory: Path | str) -> Target | None:
         shown = f"{options['dbtable']} at {shown}"
         return Target(io, Kind.DATABASE, options["url"], shown, "jdbc", mode, (), options, secrets)
     if io.medium == "file":
-        location = _below(directory, io.path or f"{io.relation.name}.csv")
+        location = _below(directory, io.path, f"{io.relation.name}.csv")
         file = file_of(io)
         form = "parquet" if file.format.random_access else LINES
         compression = {"compression": "gzip"} if file.gzip else {}
         return Target(io, Kind.URI, location, without_secrets(str(location)), form, "overwrite", (), compression)
     form = options.pop("format", "parquet").strip()
-    location = _below(directory, options.pop("path", f"{io.relation.name}.{form}"))
+    location = _below(directory, options.pop("path", None), f"{io.relation.name}.{form}")
     if form.lower() in FOLDER_FORMATS:
         form = form.lower()
         kind = Kind.FOLDER if isinstance(location, Path) else Kind.URI
@@ -106,9 +106,10 @@ def is_absolute(io: Io) -> bool:
     return io.path is not None and io.path.startswith("/")
 
 
-def _below(directory: Path | str, path: str) -> Path | str:
-    """A path of an output: absolute, a URI, or below the output directory."""
-    scheme = scheme_of(path)
+def _below(directory: Path | str, given: str | None, default: str) -> Path | str:
+    """Where an output is: a path that is absolute, a URI, or below the output directory. The default may look like a URI, and is none."""
+    path = given or default
+    scheme = None if given is None else scheme_of(path)
     if scheme is not None and scheme != "file":
         return path
     if scheme == "file":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from evermat.core import error_catalogue as errors
 from evermat.io import FolderMode, Outputs
 from evermat.language import Io, Type
 from evermat.spark.jobs import is_connect, named, run_watched, silenced
-from evermat.spark.output.check import UNTOUCHED, check_target, not_written
+from evermat.spark.output.check import UNTOUCHED, check_lasting, check_target, not_written
 from evermat.spark.output.lines import check_lines, line_frame, nullary_frame
 from evermat.spark.output.target import LINES, Kind, Target, target_of
 
@@ -41,6 +42,7 @@ class SparkOutputs:
     def __init__(self, spark: SparkSession, outputs: Outputs | None = None) -> None:
         self._spark, self._outputs = spark, outputs or Outputs()
         self._late: list[tuple[Target, DataFrame]] = []
+        self._ignored: set[int] = set()  # identities of targets that are left alone
 
     @staticmethod
     def targets(outputs: Sequence[Io], directory: Path | str) -> list[Target]:
@@ -48,25 +50,26 @@ class SparkOutputs:
         found = (target_of(io, directory) for io in outputs)
         return [target for target in found if target is not None]
 
-    def check(self, targets: Sequence[Target]) -> None:
-        """Checks targets before anything is computed for them; see `check_target`."""
-        seen: dict[tuple[Kind, str], str] = {}
-        for target in targets:
-            key = (target.kind, target.shown)
-            if key in seen and seen[key] != target.relation.name:
-                details = {"first": seen[key], "second": target.relation.name, "path": target.shown}
-                raise DataError(Problem(errors.SAME_FILE, details))
-            seen[key] = target.relation.name
-            check_target(self._spark, target)
+    def check(self, targets: Sequence[Target], *, ends: bool = False) -> None:
+        """Checks targets before anything is computed for them, see `check_target`; what the session holds must not be lost when it `ends`."""
+        for position, target in enumerate(targets):
+            for other in targets[:position]:
+                if _overlap(target, other):
+                    details = {"first": other.relation.name, "second": target.relation.name, "path": target.shown}
+                    raise DataError(Problem(errors.SAME_FILE, details))
+            if ends:
+                check_lasting(self._spark, target)
+            if check_target(self._spark, target):
+                self._ignored.add(id(target))
 
     def write(self, target: Target, frame: Callable[[], DataFrame], rows: int) -> None:
-        """Stages an output, or remembers it for `publish`; a frame is made only if it is needed.
+        """Stages an output that was checked, or remembers it for `publish`; a frame is made only if it is needed.
 
         Raises:
             DataError: the target cannot hold the facts.
             ResourceError: they could not be written.
         """
-        if check_target(self._spark, target):
+        if id(target) in self._ignored:
             return
         name = target.relation.name
         if not target.relation.columns:
@@ -137,6 +140,19 @@ class SparkOutputs:
     def _is_local(self) -> bool:
         """Whether executors are threads on this machine."""
         return not is_connect(self._spark) and self._spark.conf.get("spark.master", "").startswith("local")
+
+
+def _overlap(one: Target, other: Target) -> bool:
+    """Whether one target would replace the other, or a part of it."""
+    if one.kind is not other.kind:
+        return False
+    if one.kind is Kind.FOLDER:
+        first, second = (Path(os.path.realpath(target.location)) for target in (one, other))
+        return first == second or first in second.parents or second in first.parents
+    if one.kind is Kind.URI:
+        first_uri, second_uri = (f"{target.uri.rstrip('/')}/" for target in (one, other))
+        return first_uri.startswith(second_uri) or second_uri.startswith(first_uri)
+    return one.shown == other.shown
 
 
 def _parquet_rows(path: Path) -> int:
