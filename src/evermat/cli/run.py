@@ -115,8 +115,9 @@ def run_program(
             be_patient()
             if spark_outputs(program.compiled, directory):
                 writer = engine
-                check_spark_outputs(program.compiled, directory, engine)
         limiting.enter_context(limited(limits.limit_seconds, limits.memory, spent))
+        if writer is not None:
+            check_spark_outputs(program.compiled, directory, writer)
         m = program.materialise(
             engine=engine,
             rdf=rdf,

@@ -51,7 +51,11 @@ class StagedFolder:
         self._made: list[Path] = []
         register_leftover(self._home, whole=True)
         self._home.mkdir()
-        self._lock = _locked(self._home / "lock", target)
+        try:
+            self._lock = _locked(self._home / "lock", target)
+        except BaseException:
+            shutil.rmtree(self._home, ignore_errors=True)
+            raise
 
     def publish(self) -> None:
         """Gives the contents their name, or moves them into the folder that has it; if that fails, all is as it was."""

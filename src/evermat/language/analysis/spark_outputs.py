@@ -18,7 +18,11 @@ _OWN = {
     "jdbc": ("url", "dbtable", "mode"),
 }
 _NEEDED = {"spark": (), "table": ("name",), "jdbc": ("url", "dbtable")}
-_FOREIGN = {"filename": "use `path`", "rfc4180": "use the options of Spark's writer, such as `quote`"}
+_FOREIGN = {
+    "filename": "use `path`",
+    "headers": "use the option `header` of Spark's writer",
+    "rfc4180": "use the options of Spark's writer, such as `quote`",
+}
 
 
 def spark_output(relation: Relation, medium: str, directive: ast.Directive, span: Span, problems: Problems) -> Io:

@@ -277,11 +277,11 @@ def _partition_fault(target: Target, spark: SparkSession) -> list[str]:
     files = spark.read.format(target.format).options(**target.options).load(target.uri).inputFiles()
     if not files:
         return []
-    folders = files[0].split("/")[:-1]
-    levels = (
-        tuple(folder.partition("=")[0] for folder in folders[-len(target.partition_by) :])
-        if target.partition_by
-        else ()
-    )
-    deeper = len(folders) > len(target.partition_by) and "=" in folders[-len(target.partition_by) - 1]
-    return [] if levels == target.partition_by and not deeper else ["its files are partitioned by other columns"]
+    own, found = _levels(target.uri.rstrip("/").split("/")), _levels(files[0].split("/")[:-1])
+    return [] if found == [*own, *target.partition_by] else ["its files are partitioned by other columns"]
+
+
+def _levels(folders: list[str]) -> list[str]:
+    """The columns of the partitions in which a path ends, which begin the names of its last folders."""
+    count = next((i for i, folder in enumerate(reversed(folders)) if "=" not in folder), len(folders))
+    return [folder.partition("=")[0] for folder in folders[len(folders) - count :]]

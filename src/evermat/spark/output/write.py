@@ -31,7 +31,7 @@ _FOLDER_MODES: dict[str, FolderMode] = {
 _BY_READING = ("csv", "json", "avro")  # of these, Spark counts the rows that it sees
 _PARTIAL = {
     Kind.URI: "it may have some of the facts, or none, if it was overwritten",
-    Kind.TABLE: "the catalogue says whether the table is as it was",
+    Kind.TABLE: "the table may be missing, if it was overwritten and its catalogue does not replace tables in one step",
     Kind.DATABASE: "the table may have some of the facts: each task commits its own",
 }
 
@@ -152,7 +152,7 @@ def _overlap(one: Target, other: Target) -> bool:
     if one.kind is Kind.URI:
         first_uri, second_uri = (f"{target.uri.rstrip('/')}/" for target in (one, other))
         return first_uri.startswith(second_uri) or second_uri.startswith(first_uri)
-    return one.shown == other.shown
+    return (one.location, one.options.get("dbtable")) == (other.location, other.options.get("dbtable"))
 
 
 def _parquet_rows(path: Path) -> int:
