@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +26,8 @@ from bench.report import preamble, save, table
 from bench.scaling import RESULTS
 from evermat.core import resident_bytes
 
-PROGRAM = ".decl r(x:number, y:number) .output r({})"
+PROGRAM = ".decl r(x:{type}, y:{type}) .output r({output})"
+TYPES = {"number": "{}", "symbol": "concat('http://example.org/node/', {})"}
 WAYS = {"executors": 'IO=spark, format="parquet", path="r", mode="overwrite"', "driver": 'filename="r.parquet"'}
 
 
@@ -70,7 +72,7 @@ class Peak:
         return (self.most - self.before) >> 20
 
 
-def measure(rows: int, repeat: int) -> dict[str, Any]:
+def measure(type_: str, rows: int, repeat: int) -> dict[str, Any]:
     """Both ways in turn, in this process."""
     import pyarrow.dataset
 
@@ -78,12 +80,15 @@ def measure(rows: int, repeat: int) -> dict[str, Any]:
     from evermat.spark.launch.session import session
 
     best: dict[str, Any] = {}
-    programs = {way: evermat.Program.parse(PROGRAM.format(output)) for way, output in WAYS.items()}
+    programs = {way: evermat.Program.parse(PROGRAM.format(type=type_, output=output)) for way, output in WAYS.items()}
     with (
         tempfile.TemporaryDirectory(prefix="evermat-bench-") as place,
         session(master="local[2]", memory=4 << 30, conf={}, name="bench") as spark,
     ):
-        frame = spark.range(rows).selectExpr("id * 7919 % 1000003 AS x", "id AS y")
+        columns = (TYPES[type_].format(value) for value in ("id * 7919 % 1000003", "id"))
+        frame = spark.range(rows).selectExpr(
+            *(f"{column} AS {name}" for column, name in zip(columns, "xy", strict=True))
+        )
         both = {
             way: program.materialise({"r": frame}, engine=spark, place="cluster", scratch=f"{place}/scratch")
             for way, program in programs.items()
@@ -106,7 +111,7 @@ def measure(rows: int, repeat: int) -> dict[str, Any]:
                     best[way] = found
         for m in both.values():
             m.close()
-    return {"rows": rows, **best}
+    return {"type": type_, "rows": rows, **best}
 
 
 def main() -> None:
@@ -114,27 +119,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000_000)
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--one", action="store_true", help="measure only these rows, in this process, and print")
+    parser.add_argument(
+        "--type", choices=TYPES, help="measure only this type and these rows, in this process, and print"
+    )
     given = parser.parse_args()
-    if given.one:
-        print(json.dumps(measure(given.rows, given.repeat)))
+    if given.type:
+        print(json.dumps(measure(given.type, given.rows, given.repeat)))
         return
     found = []
-    for rows in (given.rows // 10, given.rows):
+    for type_, rows in product(TYPES, (given.rows // 10, given.rows)):
+        options = {"--type": type_, "--rows": str(rows), "--repeat": str(given.repeat)}
         command = [
             sys.executable,
             "-m",
             "bench.spark_outputs",
-            "--one",
-            "--rows",
-            str(rows),
-            "--repeat",
-            str(given.repeat),
+            *(word for option in options.items() for word in option),
         ]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
         found.append(json.loads(done.stdout.splitlines()[-1]))
     lines = [
         [
+            one["type"],
             f"{one['rows']:,}",
             *(str(one[way][what]) for way in WAYS for what in ("wall", "cpu", "rise_mb")),
             f"{one['driver']['wall'] / one['executors']['wall']:.2f}",
@@ -144,7 +149,7 @@ def main() -> None:
     ]
     titles = [f"{way} {what}" for way in WAYS for what in ("s", "CPU s", "MB more")]
     around = environment([], "python -m bench.spark_outputs" + "".join(f" {a}" for a in sys.argv[1:]))
-    head = ["rows", *titles, "ratio", "CPU ratio"]
+    head = ["columns", "rows", *titles, "ratio", "CPU ratio"]
     told = "Seconds and MB; the ratios are those of the driver to executors. Wanted: at least 2."
     text = "\n\n".join(["# Outputs of Spark", preamble(around), told, table([head, *lines])]) + "\n"
     print(text)
