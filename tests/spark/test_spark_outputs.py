@@ -104,6 +104,13 @@ def test_the_default_is_parquet_beside_other_outputs(facts: Any, spark: Any) -> 
     assert rows(spark.read.parquet(here("out/r.parquet"))) == set(FACTS)
 
 
+@pytest.mark.parametrize("name", ["a#b %20", "a?b", "[ü]{y}*", "x:y,z", "p=1/q"])
+def test_odd_names(facts: Any, name: str) -> None:
+    for _ in range(2):
+        written = facts(f'.output w(IO=spark, path="{name}", mode="append")', program=".decl w(x:number) w(1).")
+    assert list(written) == [here(f"out/{name}")] and len(list(Path("out", name).glob("part-*"))) == 2
+
+
 def test_one_column_as_text(facts: Any) -> None:
     facts('.output w(IO=spark, format="text", path="w")', program='.decl w(x:symbol) w("b"). w("a").')
     assert sorted("".join(p.read_text() for p in Path("out/w").glob("part-*")).split()) == ["a", "b"]
@@ -177,6 +184,9 @@ def test_partitions(facts: Any, spark: Any) -> None:
     outputs = '.output r(IO=spark, path="r", partitionBy="s", mode="{}")'
     with pytest.raises(DataError) as error:
         facts(outputs.format("error"))
+    null = '.decl r(s:symbol, n:number) r("__HIVE_DEFAULT_PARTITION__", 1).'
+    with pytest.raises(DataError, match="E338.*`__HIVE_DEFAULT_PARTITION__` in column `s` of `r` cannot be"):
+        facts(outputs.format("error"), program=null)
     assert text_of(error.value) == ("error[E338]: an empty text in column `s` of `r` cannot be the name of a partition")
     assert everything() == []
     text = '.decl r(s:symbol, n:number) r("a/b=c d%", 1). r("x", 2). r("x", 3).'

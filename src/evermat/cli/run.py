@@ -140,9 +140,11 @@ def run_program(
         def save() -> None:
             if saving.state is not None:
                 m.save(saving.state, keep=saving.keep, positions=saving.positions)
-            limiting.close()  # from here on all is complete
+            if writer is None:
+                limiting.close()  # from here on all is complete
 
         def after_commit() -> None:
+            limiting.close()
             say_when_stopped(lambda: " and ".join(filter(None, (saving.written(), "all output files are written"))))
 
         left_out = m.write_outputs(

@@ -254,9 +254,9 @@ NOT_A_TERM = _kind(
 OUTPUT_EXISTS = _kind(335, "`{target}` exists already", 'use `mode="overwrite"`, `"append"` or `"ignore"`')
 OUTPUT_COLUMNS = _kind(336, "`{name}` cannot be appended to `{target}`: {why}", "{found}")
 NO_OUTPUT = _kind(337, "`{name}` cannot be written to `{target}`: {why}", "nothing was written")
-EMPTY_PARTITION = _kind(
+PARTITION_NAME = _kind(
     338,
-    "an empty text in column `{column}` of `{name}` cannot be the name of a partition",
+    "{value} in column `{column}` of `{name}` cannot be the name of a partition",
     "Spark would read it as NULL: leave the column out of `partitionBy`",
 )
 _CHANGE = "a change is `+` (insert) or `-` (delete), the name of a relation, and a value for each of its columns"

@@ -107,7 +107,9 @@ def _check_format(spark: SparkSession, target: Target) -> None:
             _ = spark.read.format(target.format).load("file:///none").schema
     except (PySparkException, Py4JError) as error:
         if re.search("DATA_SOURCE_NOT_FOUND|Failed to find the data source|Failed to find data source", str(error)):
-            refuse(target, essential(error))
+            refuse(
+                target, f"Spark has no format `{target.format}`; give it the jars of one by the setting `spark.jars`"
+            )
 
 
 def _check_columns(spark: SparkSession, target: Target) -> None:

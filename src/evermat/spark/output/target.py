@@ -91,9 +91,10 @@ def target_of(io: Io, directory: Path | str) -> Target | None:
         kind = Kind.FOLDER if isinstance(location, Path) else Kind.URI
     else:
         kind = Kind.URI
+    shown = str(location) if isinstance(location, Path) else without_secrets(location)
     if kind is Kind.URI and isinstance(location, Path):
         location = f"file://{os.path.abspath(location)}"  # noqa: PTH100 - a path with links stays as it is
-    return Target(io, kind, location, without_secrets(str(location)), form, mode, columns, options)
+    return Target(io, kind, location, shown, form, mode, columns, options)
 
 
 def file_of(io: Io) -> FileRef:

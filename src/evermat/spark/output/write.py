@@ -29,6 +29,7 @@ _FOLDER_MODES: dict[str, FolderMode] = {
     "ignore": "create",
 }
 _BY_READING = ("csv", "json", "avro")  # of these, Spark counts the rows that it sees
+_READ_AS_NULL = {"": "an empty text", "__HIVE_DEFAULT_PARTITION__": "`__HIVE_DEFAULT_PARTITION__`"}
 _PARTIAL = {
     Kind.URI: "it may have some of the facts, or none, if it was overwritten",
     Kind.TABLE: "the table may be missing, if it was overwritten and its catalogue does not replace tables in one step",
@@ -175,10 +176,12 @@ def _check_values(target: Target, facts: DataFrame) -> None:
     if target.format == LINES:
         check_lines(facts, target.io)
     for column in target.relation.columns:
-        is_text = column.type in (Type.SYMBOL, Type.TERM)
-        if column.name in target.partition_by and is_text and not facts.where(facts[column.name] == "").isEmpty():
-            details = {"column": column.name, "name": target.relation.name}
-            raise DataError(Problem(errors.EMPTY_PARTITION, details))
+        if column.name in target.partition_by and column.type in (Type.SYMBOL, Type.TERM):
+            values = facts.select(facts[column.name].alias("value"))
+            if found := values.where(values["value"].isin(*_READ_AS_NULL)).take(1):
+                value = _READ_AS_NULL[found[0][0]]
+                details = {"column": column.name, "name": target.relation.name, "value": value}
+                raise DataError(Problem(errors.PARTITION_NAME, details))
 
 
 def _writer(facts: DataFrame, target: Target) -> DataFrameWriter:
