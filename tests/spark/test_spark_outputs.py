@@ -185,7 +185,7 @@ def test_partitions(facts: Any, spark: Any) -> None:
     with pytest.raises(DataError) as error:
         facts(outputs.format("error"))
     null = '.decl r(s:symbol, n:number) r("__HIVE_DEFAULT_PARTITION__", 1).'
-    with pytest.raises(DataError, match="E338.*`__HIVE_DEFAULT_PARTITION__` in column `s` of `r` cannot be"):
+    with pytest.raises(DataError, match=r"E338.*`__HIVE_DEFAULT_PARTITION__` in column `s` of `r` cannot be"):
         facts(outputs.format("error"), program=null)
     assert text_of(error.value) == ("error[E338]: an empty text in column `s` of `r` cannot be the name of a partition")
     assert everything() == []

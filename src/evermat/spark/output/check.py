@@ -15,6 +15,7 @@ from evermat.language import Type
 from evermat.spark.jdbc import driver_help
 from evermat.spark.jobs import essential, silenced
 from evermat.spark.output.target import BUILT_IN, LINES, Kind, Target, file_of
+from evermat.spark.scratch import for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -153,7 +154,9 @@ def _described(spark: SparkSession, target: Target) -> StructType | None:
 
     def read() -> StructType | None:
         try:
-            schema: StructType = spark.read.format(target.format).options(**target.options).load(target.uri).schema
+            schema: StructType = (
+                spark.read.format(target.format).options(**target.options).load(for_reading(target.uri)).schema
+            )
         except AnalysisException as error:
             if "UNABLE_TO_INFER_SCHEMA" in str(error):  # there are no files
                 return None
@@ -170,7 +173,12 @@ def _uri(spark: SparkSession, target: Target) -> tuple[bool, StructType | None]:
 
     def exists() -> bool:
         try:
-            _ = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(target.uri).schema
+            _ = (
+                spark.read.format("binaryFile")
+                .option("recursiveFileLookup", "true")
+                .load(for_reading(target.uri))
+                .schema
+            )
         except AnalysisException as error:
             if "PATH_NOT_FOUND" in str(error):
                 return False
@@ -276,7 +284,7 @@ def _takes(found: str, own: str) -> bool:
 
 def _partition_fault(target: Target, spark: SparkSession) -> list[str]:
     """What is wrong with how existing files are partitioned, which shows in the names of their folders."""
-    files = spark.read.format(target.format).options(**target.options).load(target.uri).inputFiles()
+    files = spark.read.format(target.format).options(**target.options).load(for_reading(target.uri)).inputFiles()
     if not files:
         return []
     own, found = _levels(target.uri.rstrip("/").split("/")), _levels(files[0].split("/")[:-1])

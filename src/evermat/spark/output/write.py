@@ -18,6 +18,7 @@ from evermat.spark.jobs import is_connect, named, run_watched, silenced
 from evermat.spark.output.check import UNTOUCHED, check_lasting, check_target, not_written
 from evermat.spark.output.lines import check_lines, line_frame, nullary_frame
 from evermat.spark.output.target import LINES, Kind, Target, target_of
+from evermat.spark.scratch import for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -130,7 +131,7 @@ class SparkOutputs:
                 seen = sum(_COUNTED[target.format](path) for path in files)
             elif target.format in _BY_READING and not self._is_local():
                 read = self._spark.read.format(target.format).options(**target.options)
-                seen = read.load(f"file://{folder}").count() if files else 0
+                seen = read.load(for_reading(f"file://{folder}")).count() if files else 0
             else:
                 seen = rows
         except (OSError, pa.ArrowInvalid):  # an incomplete file
