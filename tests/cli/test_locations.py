@@ -55,7 +55,6 @@ def test_states_of_commands(command: tuple[str, ...], uri: str, folder: Path, ev
 
 
 OPTIONS = [
-    (("run", "p.dl", "--engine", "memory", "-D"), "the output directory"),
     (("run", "p.dl", "--engine", "memory", "--export"), "an RDF file"),
     (("run", "p.dl", "--engine", "memory", "--stats"), "statistics"),
     (("run", "p.dl", "--engine", "spark", "--scratch"), "the scratch directory"),

@@ -88,13 +88,13 @@ def run(
         str, typer.Option("-F", "--facts", metavar="DIR", help="Directory of the inputs; may be a URI.")
     ] = ".",
     output: Annotated[
-        Path,
+        Any,
         typer.Option(
             "-D",
             "--output",
             metavar="DIR",
-            help="Directory for the outputs.",
-            parser=options.local("the output directory", "output"),
+            help="Directory for the outputs; with Spark, may be a URI.",
+            parser=options.output_of,
         ),
     ] = Path(),
     engine: options.RunEngine = "spark",

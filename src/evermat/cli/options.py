@@ -57,6 +57,13 @@ def state_of(text: str) -> Any:
     return _located(lambda: locate_state(text))
 
 
+def output_of(text: str) -> Any:
+    """How the output directory is read: a path, or a URI that Spark knows."""
+    from evermat.runtime import output_directory
+
+    return _located(lambda: output_directory(text))
+
+
 def _located(read: Callable[[], _T]) -> _T:
     """What is read, or its error as one that is no `ValueError`: Typer would wrap it."""
     try:

@@ -28,7 +28,14 @@ from evermat.core import (
     reported,
     wrong_argument,
 )
-from evermat.runtime import SparkOptions, announced_compilation, check_outputs, spark_session
+from evermat.runtime import (
+    SparkOptions,
+    announced_compilation,
+    check_outputs,
+    check_spark_outputs,
+    spark_outputs,
+    spark_session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,7 +82,7 @@ def run_program(
     spark: SparkOptions | None,
     timer: PhaseTimer,
     *,
-    directory: Path,
+    directory: Path | str,
     export: Path | None,
     export_facts: Which,
     representatives: bool,
@@ -91,7 +98,7 @@ def run_program(
     Nothing is written unless everything went well. A state is going to be updated: its derivations are counted. Of the limit of time
     some seconds are `spent` already. `options` are those of `evermat.Program.materialise`.
     """
-    check_outputs(program.compiled, directory)
+    check_outputs(program.compiled, directory, spark=spark is not None)
     with ExitStack() as limiting, ExitStack() as stack:
         show = stack.enter_context(showing_progress())
         stack.enter_context(announced_compilation(say))
@@ -101,11 +108,16 @@ def run_program(
             show(text)
 
         engine: str | SparkSession = "memory"
+        writer: SparkSession | None = None
         if spark is not None:
             engine = stack.enter_context(started_spark(program.compiled.source.name, spark, timer, progress))
             options |= {"scratch": spark.scratch, "buckets": spark.buckets, "broadcast": spark.broadcast}
             be_patient()
+            if spark_outputs(program.compiled, directory):
+                writer = engine
         limiting.enter_context(limited(limits.limit_seconds, limits.memory, spent))
+        if writer is not None:
+            check_spark_outputs(program.compiled, directory, writer)
         m = program.materialise(
             engine=engine,
             rdf=rdf,
@@ -115,7 +127,7 @@ def run_program(
             **asdict(limits),
             **options,
         )
-        if not m.on_cluster:
+        if not m.on_cluster and writer is None:
             stack.close()  # Spark has done its part
         stack.callback(m.close)
         check_signals()
@@ -128,13 +140,16 @@ def run_program(
         def save() -> None:
             if saving.state is not None:
                 m.save(saving.state, keep=saving.keep, positions=saving.positions)
-            limiting.close()  # from here on all is complete
+            if writer is None:
+                limiting.close()  # from here on all is complete
 
         def after_commit() -> None:
+            limiting.close()
             say_when_stopped(lambda: " and ".join(filter(None, (saving.written(), "all output files are written"))))
 
         left_out = m.write_outputs(
             directory,
+            spark=writer,
             export=export,
             facts=export_facts,
             representatives=representatives,

@@ -103,6 +103,7 @@ if TYPE_CHECKING:
         open_input,
         open_output,
         refuse_input,
+        refuse_output,
         replace_output,
         sandboxed,
     )

@@ -146,6 +146,7 @@ BAD_KEEP = _kind(
     "`{text}` does not say how many versions to keep",
     "write a number from 1 on, or an age: `12h`, `30d`, `4w`",
 )
+OUTPUT_NEEDS_SPARK = _kind(275, "relation `{name}` is written to {what}, which needs Spark", "{how}")
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
 NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
@@ -249,6 +250,14 @@ NOT_A_TERM = _kind(
     334,
     "{value} in {where} is not an RDF term: {why}",
     'a `term` is written as in N-Triples: `<http://example.org/a>`, `_:b`, `"text"`, `"text"@en`, `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`',
+)
+OUTPUT_EXISTS = _kind(335, "`{target}` exists already", 'use `mode="overwrite"`, `"append"` or `"ignore"`')
+OUTPUT_COLUMNS = _kind(336, "`{name}` cannot be appended to `{target}`: {why}", "{found}")
+NO_OUTPUT = _kind(337, "`{name}` cannot be written to `{target}`: {why}", "nothing was written")
+PARTITION_NAME = _kind(
+    338,
+    "{value} in column `{column}` of `{name}` cannot be the name of a partition",
+    "Spark would read it as NULL: leave the column out of `partitionBy`",
 )
 SPARK_TYPE = _kind(
     339, "{where} is of the Spark type `{found}`, but the column is `{type}`", "a `{type}` is read from {accepted}"
@@ -395,6 +404,11 @@ STATE_NOT_SHARED = _kind(
     622,
     "executors do not see `{file}`, which the driver sees",
     "a state that is opened on a cluster must be in a folder that all machines share",
+)
+OUTPUT_NOT_SHARED = _kind(
+    623,
+    "the driver does not see what executors wrote to `{path}`",
+    "write to a directory that all machines share, or to the URI of one",
 )
 NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")

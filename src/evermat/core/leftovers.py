@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
-_paths: dict[Path, None] = {}
+_paths: dict[Path, bool] = {}  # and whether a folder goes with what is in it
 os.register_at_fork(after_in_child=_paths.clear)  # they are the parent's
 
 
-def register_leftover(path: Path) -> None:
-    """Has a file, or a folder unless something is in it, removed by `remove_leftovers`."""
-    _paths[path] = None
+def register_leftover(path: Path, *, whole: bool = False) -> None:
+    """Has a file, or a folder unless something is in it, removed by `remove_leftovers`; a `whole` folder with what is in it."""
+    _paths[path] = whole
 
 
 def forget_leftover(path: Path) -> None:
@@ -22,9 +23,11 @@ def forget_leftover(path: Path) -> None:
 
 def remove_leftovers() -> None:
     """Removes what is registered, as far as that is possible; the latest first, so that folders are empty."""
-    for path in [*_paths][::-1]:
+    for path, whole in [*_paths.items()][::-1]:
         with suppress(OSError):
-            if path.is_dir():
+            if whole:
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.is_dir():
                 path.rmdir()
             else:
                 path.unlink()

@@ -92,6 +92,12 @@ def refuse_input(what: str, why: str) -> None:
         raise _error(what, "read", why, "standard input, tables, databases and URIs are not read in a sandbox")
 
 
+def refuse_output(what: str, why: str) -> None:
+    """Raises a `SandboxError` in a sandbox, for something that is no file below its folders."""
+    if is_sandboxed():
+        raise _error(what, "written", why, "tables, databases, URIs and what Spark writes are not written in a sandbox")
+
+
 def check_input(path: AnyPath) -> None:
     """Raises a `SandboxError` if a path must not be read, nor listed, nor asked whether it exists."""
     if is_sandboxed():

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from evermat.io.read import read_file, read_relation, read_stream
     from evermat.io.schema import ARROW_TYPES, arrow_schema, nullary, table_of
     from evermat.io.sort import sorted_batches
+    from evermat.io.staged_folders import FolderMode
     from evermat.io.term_columns import checked_column
 else:
     __getattr__, __dir__, __all__ = lazy_face(__name__)

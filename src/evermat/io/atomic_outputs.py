@@ -12,7 +12,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
@@ -43,6 +43,7 @@ from evermat.io.error_report import fail
 from evermat.io.formats.registry import ENDINGS, TEXT
 from evermat.io.locate import FileRef, file_ref
 from evermat.io.sort import sorted_batches
+from evermat.io.staged_folders import FolderMode, StagedFolder, published, remove_abandoned
 from evermat.language import Column, Io, Relation, Type
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Outputs:
 
     def __init__(self) -> None:
         self._staged: dict[Path, _Staged] = {}
+        self._staged_folders: dict[Path, StagedFolder] = {}
         self._temporary: list[Path] = []
         self._folders: list[Path] = []
         self._printed: list[bytes] = []
@@ -97,11 +99,13 @@ class Outputs:
                 with suppress(OSError):
                     temporary.unlink(missing_ok=True)
                 forget_leftover(temporary)
+            for staged in self._staged_folders.values():
+                staged.close()
             for folder in sorted(self._folders, key=lambda f: -len(f.parts)):
                 with suppress(OSError):
                     folder.rmdir()
                 forget_leftover(folder)
-            for waiting in (self._temporary, self._folders, self._staged, self._printed):
+            for waiting in (self._temporary, self._folders, self._staged, self._staged_folders, self._printed):
                 waiting.clear()
 
     def write(self, facts: pa.Table | Iterable[pa.RecordBatch], io: Io, folder: Path) -> int:
@@ -152,6 +156,7 @@ class Outputs:
         """Prepares a file by calling `write` with what is to become of it; `name` is what it holds."""
         check_output(ref.path)
         target = Path(os.path.realpath(ref.path))  # what a link points at is replaced, not the link
+        self._check_alone(target, ref.path, name)
         before = self._staged.get(target)
         if before is not None and before.relation != name:
             raise fail(errors.SAME_FILE, path=ref.path, first=before.relation, second=name)
@@ -168,6 +173,29 @@ class Outputs:
         self._staged[target] = _Staged(name, ref.path, target, temporary, special)
         return written
 
+    def fill_folder(self, path: Path, name: str, mode: FolderMode, write: Callable[[Path], _T]) -> _T:
+        """Prepares a folder by calling `write` with the one, which does not exist yet, whose contents replace or extend it.
+
+        What killed processes have left behind beside it is removed.
+        """
+        check_output(path)
+        target = Path(os.path.realpath(path))
+        self._check_alone(target, path, name, folder=True)
+        with _failing(path, _UNTOUCHED):
+            if target.exists() and not target.is_dir() and not target.is_file():
+                raise OSError(None, "it is neither a file nor a folder")
+            self._make_folder(target.parent)
+            remove_abandoned(target.parent)
+            staged = StagedFolder(target, path, mode, name)
+        self._staged_folders[target] = staged
+        return write(staged.rows)
+
+    def _check_alone(self, target: Path, shown: Path, name: str, *, folder: bool = False) -> None:
+        """Raises a `DataError` if a target is in a folder that is another output, or has another output in it."""
+        for other, staged in [*self._staged_folders.items(), *(self._staged.items() if folder else ())]:
+            if other == target or other in target.parents or target in other.parents:
+                raise fail(errors.SAME_FILE, path=shown, first=staged.relation, second=name)
+
     def print_size(self, name: str, count: int) -> None:
         self.print(f"{printsize(name, count)}\n".encode())
 
@@ -179,8 +207,8 @@ class Outputs:
         """Gives all files their names, calls `then`, and prints what goes to standard output, in the order of the calls."""
         check_stop()
         waits = any(staged.special for staged in self._staged.values())  # for the reader of a pipe, perhaps for ever
-        rest = "all output files were written" if self._staged else ""
-        with nullcontext() if waits else uninterrupted():
+        rest = "all output files were written" if self._staged or self._staged_folders else ""
+        with nullcontext() if waits else uninterrupted(), self._publishing():
             self._replace()
         self._staged.clear()
         self._folders.clear()
@@ -192,6 +220,15 @@ class Outputs:
                     stream.write(part)
                 stream.flush()
         self._printed.clear()
+
+    @contextmanager
+    def _publishing(self) -> Iterator[None]:
+        """Publishes folders for the block; none if it or one of them fails."""
+        with ExitStack() as stack:
+            for path, staged in self._staged_folders.items():
+                with _failing(path, _UNTOUCHED):
+                    stack.enter_context(published(staged))
+            yield
 
     def _replace(self) -> None:
         for changed, staged in enumerate(self._staged.values()):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evermat.runtime.query import query_version
     from evermat.runtime.relation import Relation
     from evermat.runtime.results.answer import Answer
-    from evermat.runtime.results.outputs import check_outputs
+    from evermat.runtime.results.outputs import check_outputs, check_spark_outputs, output_directory, spark_outputs
     from evermat.runtime.snapshot import Readable, Snapshot
     from evermat.runtime.states.change_history import changes_between
     from evermat.runtime.states.persistence import StateBinding, check_save, locate_state, open_state

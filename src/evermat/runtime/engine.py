@@ -174,6 +174,7 @@ class Engine(Protocol):
         run: What the materialisation took: rounds and rule instances.
         timer: What phases of it took.
         sizes: With Spark, the size of the given facts by relation, and how it was found.
+        session: The caller's session whose executors hold the facts; None if this process holds them.
     """
 
     name: EngineName
@@ -181,6 +182,7 @@ class Engine(Protocol):
     run: Run
     timer: PhaseTimer
     sizes: Mapping[str, Any] = MappingProxyType({})
+    session: SparkSession | None = None
     state: BaseState[Any, Any, Any, Any]
     _algorithm: MaterialiseAlgorithm
 

@@ -183,6 +183,7 @@ class Readable(Mapping[str, Relation]):
         self,
         directory: str | PathLike[str] = ".",
         *,
+        spark: SparkSession | None = None,
         export: str | PathLike[str] | None = None,
         facts: Which = "all",
         representatives: bool = False,
@@ -193,33 +194,38 @@ class Readable(Mapping[str, Relation]):
     ) -> dict[str, int]:
         """Writes the program's outputs, all or none: every `.output` to its file, and every `.printsize` to standard output.
 
-        All of them are of one version.
+        All of them are of one version. Files of this machine get their names last, when everything else is written. What is written elsewhere,
+        to URIs, tables and databases, stays if a later one of these fails.
 
         Args:
-            directory: where outputs go.
+            directory: where outputs go; below a URI that Spark knows, such as `s3a://bucket/folder`, Spark writes them.
+            spark: the session that writes `IO=spark`, `IO=table` and `IO=jdbc`, and below a URI. If facts are on a cluster, by default theirs.
             export: an RDF file that gets the triples as well; see `export`.
             facts: which triples it gets. {facts}.
             representatives: whether, of equal terms, only the representative is wanted.
             limit_seconds: stop when it takes longer; nothing has changed then.
             memory: stop when the process uses more bytes; also a text such as `4g`.
-            before_commit: called when everything is written but no file has its name yet; what it raises undoes everything.
+            before_commit: called when all files of this machine are written but none has its name yet, and nothing is written elsewhere; what it
+                raises undoes everything.
             after_commit: called when all files have their names, before anything is printed.
 
         Returns:
             For each file how many facts were left out because they are not RDF.
 
         Raises:
-            DataError: facts cannot be written in a format.
-            ResourceError: a file could not be written; none has changed.
+            DataError: facts cannot be written in a format, or something exists and its mode is `error`, or has other columns.
+            ProgramError: an output needs Spark.
+            ResourceError: something could not be written; no file of this machine has changed.
         """
-        from evermat.runtime.results.outputs import write_outputs
+        from evermat.runtime.results.outputs import output_directory, write_outputs
 
         WHICH.check(facts)
-        folder = local_path("the output directory", "directory", directory)
+        folder = output_directory(directory)
         with within_limits(limit_seconds, memory), sandboxed(writes=[folder], on=self._sandbox):
             return write_outputs(
                 self._pin(),
                 folder,
+                spark=spark,
                 export=export,
                 facts=facts,
                 representatives=representatives,

@@ -7,6 +7,7 @@ Connect works as well.
 | --- | --- |
 | `launch` | the command line's own session: Java, settings, the JVM's process |
 | `input` | inputs of a program, read by tasks |
+| `output` | outputs of a program, written by tasks |
 | `engine`, `engine.tasks` | the algebra of fact sets over files in buckets; what its tasks do |
 """
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from evermat.spark.jobs import is_connect, run_named
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
+    from evermat.spark.output.write import SparkOutputs
     from evermat.spark.scratch import Scratch
     from evermat.spark.sink import ChangeFrames
 else:

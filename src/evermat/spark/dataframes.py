@@ -28,7 +28,7 @@ from evermat.spark.input.frame_columns import check_columns
 from evermat.spark.input.read_errors import is_malformed
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.jobs import is_connect
-from evermat.spark.scratch import Scratch
+from evermat.spark.scratch import Scratch, for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -37,7 +37,6 @@ _READ_ROWS = 1 << 20  # of a file that the driver holds at a time
 _MOST_NUMBERS = 1 << 31  # that Spark counts in a second or two
 _SENT_BYTES = 1 << 29  # of a table that become one local relation: Connect's limit for one is 3 GB
 _PARTITION_ROWS = 1 << 18  # classic Spark would make a partition of every 10,000 rows
-_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _SHOWN = 10  # errors of one frame that are reported
 # What a view of Spark Connect reads is kept by its DataFrame, and by nothing else: until there is another view of that name in its session.
 _viewed: dict[tuple[str, str], DataFrame] = {}
@@ -198,8 +197,8 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
 
 
 def _uri(path: Path) -> str:
-    """A path for Spark to read from, in which no character is special."""
-    return "file://" + _GLOB.sub(r"\\\1", str(path))
+    """A path for Spark to read from."""
+    return for_reading(f"file://{path}")
 
 
 def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:

@@ -173,6 +173,21 @@ class _Tasks:
         return f"{done:,} of {total:,} tasks" if total else ""
 
 
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Keeps PySpark from writing the stack traces of exceptions that this thread meets in the block to standard error."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415
+
+    # Created otherwise, it would not take what PySpark passes.
+    log = PySparkLogger.getLogger("SQLQueryContextLogger")
+    own = threading.get_ident()
+    log.addFilter(silence := lambda record: record.thread != own)
+    try:
+        yield
+    finally:
+        log.removeFilter(silence)
+
+
 def _context(spark: Any) -> Any:
     """The SparkContext of a session, or None over Spark Connect, which has none."""
     return None if is_connect(spark) else spark.sparkContext

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from uuid import uuid4
 
 from evermat.core import Problem, ResourceError, this_process
 from evermat.core import error_catalogue as errors
+
+_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 
 
 class Scratch:
@@ -54,6 +57,11 @@ class Scratch:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+def for_reading(uri: str) -> str:
+    """A URI for Spark to read from, in which no character is special."""
+    return _GLOB.sub(r"\\\1", uri)
 
 
 def no_exchange(path: Path | str, why: str) -> ResourceError:

@@ -14,6 +14,7 @@ from typing import Any
 from evermat.core import Problems, Span, count_of, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.language.analysis.declared_types import Types
+from evermat.language.analysis.spark_outputs import SPARK_MEDIA, spark_output
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Io, Relation
 from evermat.language.patterns.equality import EQUALITIES, EQUALITY_AUTO, EQUALITY_OFF, EQUALITY_PRAGMA
@@ -30,7 +31,7 @@ _RDF_HINT = "an RDF name with one column is a class, with two a property; anythi
 _PARAMETERS = ("IO", "filename", "delimiter", "headers", "rfc4180")
 _MEDIA = {
     ".input": ("file", "stdin", "table", "jdbc", "spark"),
-    ".output": ("file", "stdout"),
+    ".output": ("file", "stdout", *SPARK_MEDIA),
     ".printsize": ("stdout",),
 }
 # What else says where a relation comes from, and which of it one cannot do without (one of each group).
@@ -223,6 +224,8 @@ class Names(Uses):
         media = _MEDIA[directive.keyword]
         given = {parameter.key: parameter for parameter in directive.parameters}
         medium = self._choice(given.get("IO"), (*media, "stdoutprintsize"), media[0])
+        if directive.keyword == ".output" and medium in SPARK_MEDIA:
+            return spark_output(relation, medium, directive, span, self.problems)
         if medium == "spark":
             return self._spark_io(relation, directive, span)
         known = (*_PARAMETERS, *_OPTIONS.get(medium, ()))

@@ -80,6 +80,7 @@ class SparkEngine(Engine):
         super().__init__(state, run, timer, algorithm)
         self._resources, self._placed = resources, placed
         self._placement: Placement = placement
+        self.session = state.cluster.caller_session
 
     @classmethod
     def start(

@@ -99,6 +99,8 @@ class Cluster:
 
     Attributes:
         budget: How many facts a task holds.
+        session: The session in which jobs run.
+        caller_session: The caller's.
     """
 
     def __init__(
@@ -110,7 +112,7 @@ class Cluster:
         progress: Callable[[str], None] | None = None,
         broadcast: int | None = None,
     ) -> None:
-        self.session = self._own_session(spark)
+        self.session, self.caller_session = self._own_session(spark), spark
         self.budget = TaskBudget(self._task_memory(spark), broadcast)
         self.scratch, self.buckets = scratch, buckets
         self.check, self.progress = check, progress

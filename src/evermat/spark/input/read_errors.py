@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evermat.core import DataError, Problem, ResourceError, scheme_of, without_secrets
 from evermat.core import error_catalogue as errors
-from evermat.spark.jobs import essential, is_full_disk, whole_text
+from evermat.spark.jdbc import driver_help
+from evermat.spark.jobs import essential, is_full_disk, silenced, whole_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -18,10 +18,6 @@ if TYPE_CHECKING:
 #: what a job says that found a malformed record; which ones there are shows in another job
 MALFORMED = "evermat: malformed record"
 
-_NO_DRIVER = re.compile("No suitable driver|ClassNotFoundException")
-_DRIVER_HELP = (
-    "name the class of the database's driver as `driver`, and give Spark its jar with the setting `spark.jars`"
-)
 _NO_FORMAT = re.compile(r"\[DATA_SOURCE_NOT_FOUND\] Failed to find the data source: (\S+?)\. ")
 _NO_PATH = re.compile(r"\[PATH_NOT_FOUND\] Path does not exist: (.+?)\.\s+SQLSTATE")
 _FILE = re.compile(r"\[FAILED_READ_FILE[.\w]*\] Encountered error while reading file (.+?)\.\s+(?:SQLSTATE|File)")
@@ -43,28 +39,13 @@ def analysed(frame: Callable[[], DataFrame], name: str, what: str, secrets: Sequ
     from pyspark.errors import PySparkException  # noqa: PLC0415
 
     try:
-        with without_log():
+        with silenced():
             made = frame()
             _ = made.schema
     except (PySparkException, Py4JError) as error:
         # The Java stack trace would reveal secrets, and does not help.
         raise read_error(error, name, what, secrets) from None
     return made
-
-
-@contextmanager
-def without_log() -> Iterator[None]:
-    """Keeps PySpark from writing the stack traces of exceptions that this thread raises in the block."""
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415
-
-    # Created otherwise, it would not take what PySpark passes.
-    log = PySparkLogger.getLogger("SQLQueryContextLogger")
-    own = threading.get_ident()
-    log.addFilter(silence := lambda record: record.thread != own)
-    try:
-        yield
-    finally:
-        log.removeFilter(silence)
 
 
 def read_error(error: BaseException, name: str, what: str, secrets: Sequence[str] = ()) -> DataError:
@@ -83,7 +64,7 @@ def read_error(error: BaseException, name: str, what: str, secrets: Sequence[str
     for secret in filter(None, secrets):
         why = why.replace(secret, "…")
     is_database = name.startswith("jdbc:") or scheme_of(name) is None
-    help_ = _DRIVER_HELP if is_database and _NO_DRIVER.search(text) else ""
+    help_ = driver_help(text) if is_database else ""
     return DataError(Problem(errors.CANNOT_READ, {"path": shown, "why": why, "what": what}, help=help_))
 
 

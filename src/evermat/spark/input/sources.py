@@ -17,9 +17,10 @@ from evermat.core import DataError, Problem, ProgramError, ResourceError, Source
 from evermat.core import error_catalogue as errors
 from evermat.io import column_text, is_remote
 from evermat.language import Io, Relation
-from evermat.spark.input.read_errors import analysed, is_malformed, reported, without_log
+from evermat.spark.input.read_errors import analysed, is_malformed, reported
 from evermat.spark.input.typed_text import FORMATS, TypedText, quoted
-from evermat.spark.jobs import essential
+from evermat.spark.jdbc import database_of
+from evermat.spark.jobs import essential, silenced
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -162,7 +163,7 @@ class Sources:
         from pyspark.errors import PySparkException  # noqa: PLC0415
 
         try:
-            with without_log():
+            with silenced():
                 frame = made()
                 _ = frame.schema
         except PySparkException as error:
@@ -226,8 +227,5 @@ def jdbc_frame(spark: SparkSession, options: Mapping[str, str], what: str = "fac
     Raises:
         DataError: there is no driver, no database or no table, or they refuse. It contains no passwords.
     """
-    by_name = {key.lower(): value for key, value in options.items()}
-    # Texts after `;` or `?`, or before `@`, can be a password.
-    shown = re.sub(r"//[^/@]*@", "//", re.split("[;?]", by_name.get("url", "a database"))[0])
-    secrets = [value for key, value in by_name.items() if key in {"password", "url"}]
+    shown, secrets = database_of(options)
     return analysed(lambda: spark.read.format("jdbc").options(**options).load(), shown, what, secrets)

@@ -1,0 +1,1 @@
+"""Outputs of a program that Spark's executors write."""
