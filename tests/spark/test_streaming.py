@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -213,13 +212,12 @@ def test_queries_without_an_end_take_turns(spark: Any, folder: Path, tmp_path: P
 # --- rows that are wrong, without a query ------------------------------------------------------------------------
 
 
-def frame_of(**types: str) -> Any:
-    """What a stream says about its columns."""
+def schema_with(**types: str) -> Any:
+    """The schema of a stream."""
     from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
 
     known = {"string": StringType(), "long": LongType(), "bool": BooleanType(), "texts": ArrayType(StringType())}
-    schema = StructType([StructField(name, known[type_]) for name, type_ in types.items()])
-    return SimpleNamespace(schema=schema, columns=schema.names)
+    return StructType([StructField(name, known[type_]) for name, type_ in types.items()])
 
 
 def placed(told: str, place: str) -> str:
@@ -232,8 +230,9 @@ def relations() -> RelationNames:
 
 
 NOTE = (
-    "\n  = note: a stream of changes has a column `op` with `+` and `-`, and either the columns of the relation, or, for changes of any relations, "
-    "`relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings may say what comes last"
+    "\n  = note: a stream of changes has a column `op` with `+` and `-`, or `_change_type` as in a change data feed, and either the columns of the "
+    "relation, or, for changes of any relations, `relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings, "
+    "or `_commit_version`, may say what comes last"
 )
 
 
@@ -293,21 +292,21 @@ NOTE = (
 )
 def test_columns_that_do_not_fit(relation: str | None, columns: dict[str, str], told: str) -> None:
     chosen = None if relation is None else relations()[relation]
-    assert refused(lambda: ChangeFrames.of(frame_of(**columns), chosen), 3) == placed(told, "the stream")
+    assert refused(lambda: ChangeFrames.of(schema_with(**columns), chosen), 3) == placed(told, "the stream")
 
 
 def changes(relation: str | None, rows: list[tuple[Any, ...]], columns: dict[str, str]) -> Any:
     known = relations()
     arrow = {"string": pa.string(), "long": pa.int64(), "texts": pa.list_(pa.string())}
     arrays = [pa.array([row[i] for row in rows], arrow[type_]) for i, type_ in enumerate(columns.values())]
-    frames = ChangeFrames.of(frame_of(**columns), None if relation is None else known[relation])
+    frames = ChangeFrames.of(schema_with(**columns), None if relation is None else known[relation])
     return frames.changes_of(pa.table(dict(zip(columns, arrays, strict=True))), 4, known)
 
 
 PLAIN = {"op": "string", "x": "long", "y": "long"}
 ORDERED = {**PLAIN, "sequence": "long"}
 SPELLED = {"op": "string", "relation": "string", "values": "texts"}
-NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` can say which of them comes last"
+NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` or `_commit_version` can say which of them comes last"
 
 
 @pytest.mark.parametrize(
@@ -346,9 +345,10 @@ NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` c
         (
             "edge",
             PLAIN,
-            [("insert", 1, 2)],
-            "error[E340]: `insert` in row 1, column `op`, is neither `+` nor `-`\n  = note: a change is `+` (insert) or "
-            "`-` (delete), the name of a relation, and a value for each of its columns",
+            [("upsert", 1, 2), ("+", 1, 2), (None, 1, 2)],
+            "error[E363]: `upsert` in row 1, column `op`, is not a change\n  = note: a row is inserted by `+`, `i`, `insert` or "
+            "`update_postimage`, and deleted by `-`, `d`, `delete` or `update_preimage`\n\n"
+            "error[E313]: NULL in row 3, column `op`\n  = note: a fact has a value in every column",
         ),
         (
             None,
@@ -389,13 +389,76 @@ def test_the_last_of_ordered_rows_decides(seed: int) -> None:
         assert (set() if told is None else {tuple(row.values()) for row in told.to_pylist()}) == expected
 
 
+FEED = {"x": "long", "y": "long", "_change_type": "string", "_commit_version": "long"}
+
+
+def netted(relation: str, rows: list[tuple[Any, ...]], columns: dict[str, str]) -> tuple[set[Any], set[Any]]:
+    found = changes(relation, rows, columns)
+    inserted, deleted = (
+        {tuple(row.values()) for row in side[relation].to_pylist()} if side else set()
+        for side in (found.insert, found.delete)
+    )
+    return inserted, deleted
+
+
+def test_a_change_data_feed_in_the_order_of_its_commits() -> None:
+    rows = [
+        (1, 2, "update_postimage", 7),  # the update of a column that is not read: the fact stays
+        (1, 2, "update_preimage", 7),
+        (3, 4, "delete", 9),
+        (3, 4, "insert", 8),
+        (5, 6, "insert", 9),
+        (5, 6, "delete", 8),
+        (7, 8, "update_preimage", 5),
+        (7, 9, "update_postimage", 5),
+        (7, 9, "INSERT", 6),
+    ]
+    expected = ({(1, 2), (5, 6), (7, 9)}, {(3, 4), (7, 8)})
+    assert netted("edge", rows, FEED) == expected
+    Random(1).shuffle(rows)
+    assert netted("edge", rows, FEED) == expected
+    # The time of a commit orders as well, where there is nothing else.
+    assert netted("edge", rows, {**PLAIN_FEED, "_commit_timestamp": "long"}) == expected
+    # Our own feed has other names.
+    ours = [(x, y, "+" if "insert" in op.lower() or "post" in op else "-", at) for x, y, op, at in rows]
+    assert netted("edge", ours, {"x": "long", "y": "long", "_op": "string", "_version": "long"}) == expected
+
+
+PLAIN_FEED = {name: type_ for name, type_ in FEED.items() if name != "_commit_version"}
+
+
+def test_a_feed_without_an_order() -> None:
+    rows = [(1, 2, "i"), (3, 4, "D"), (5, 6, "I"), (5, 6, "insert")]
+    assert netted("edge", rows, PLAIN_FEED) == ({(1, 2), (5, 6)}, {(3, 4)})
+    said = refused(lambda: changes("edge", [*rows, (5, 6, "delete")], PLAIN_FEED), 3)
+    assert said == placed("error[E392]: `edge(5, 6)` is both inserted and deleted" + NO_ORDER, "batch 4")
+
+
+def test_columns_for_what_a_row_does_that_compete() -> None:
+    said = refused(lambda: ChangeFrames.of(schema_with(**FEED, op="string"), relations()["edge"]), 3)
+    what = "there are several columns for what a row does: `op` and `_change_type`"
+    assert said == placed(f"error[E391]: {what}{NOTE}", "the stream")
+    # A column of the relation is none of these.
+    frames = ChangeFrames.of(schema_with(op="string", _change_type="string"), relations()["odd"])
+    found = frames.changes_of(pa.table({"op": ["-"], "_change_type": ["insert"]}), 0, relations())
+    assert found.insert["odd"].to_pylist() == [{"op": "-"}]
+    # Of a sink, which inserts all rows without such a column.
+    frames = ChangeFrames.of(schema_with(op="string"), relations()["odd"], signed=False)
+    found = frames.changes_of(pa.table({"op": ["-"]}), 0, relations())
+    assert found.insert["odd"].to_pylist() == [{"op": "-"}]
+    said = refused(
+        lambda: ChangeFrames.of(schema_with(x="long", y="long", opp="string"), relations()["edge"], signed=False), 3
+    )
+    assert said == placed("error[E316]: `opp` is not a column of `edge`\n  = note: its columns: `x`, `y`", "the stream")
+
+
 def test_columns_that_are_called_like_ours() -> None:
     """A relation may have columns `relation`, `values` and `sequence`; one without columns has none but `op`."""
     text = ".decl r(relation:symbol, sequence:number) .decl v(values:number) .decl on()"
     known = relation_names(evermat.Program.parse(text).compiled)
 
     def read(name: str, rows: dict[str, list[Any]], **types: str) -> Any:
-        found = ChangeFrames.of(frame_of(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)
+        found = ChangeFrames.of(schema_with(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)
         return {k: t.to_pylist() for k, t in found.insert.items()}, {k: t.num_rows for k, t in found.delete.items()}
 
     rows: dict[str, list[Any]] = {"op": ["+", "+", "-"], "sequence": [2, 1, 3], "relation": ["on", "r", "on"]}

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from evermat.io.changes.read import FileChanges, read_update
     from evermat.io.changes.writer import Changed, write_changes
     from evermat.io.column_match import conform
-    from evermat.io.error_report import Findings, FullError, Skipped, column_text, fail, name_list, term_details
+    from evermat.io.error_report import (
+        Findings,
+        FullError,
+        Skipped,
+        column_text,
+        fail,
+        name_list,
+        shown,
+        term_details,
+    )
     from evermat.io.formats.csv_writer import spell
     from evermat.io.formats.parquet import PARQUET_UNSIGNED, parquet_schema
     from evermat.io.formats.registry import AS_IT_IS, FORMATS, RdfOptions

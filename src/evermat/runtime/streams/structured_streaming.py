@@ -94,7 +94,7 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
     """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
     _check_stream(frame)
     check_algorithm(processing.algorithm, m.program.strata)
-    frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
+    frames = ChangeFrames.of(frame.schema, None if relation is None else relation_of(relation, m.program))
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
         if number <= int(m.positions.get(stream, -1)):
