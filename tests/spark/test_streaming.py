@@ -17,8 +17,8 @@ import pytest
 import evermat
 from evermat import Materialisation
 from evermat.language import RelationNames, relation_names
-from evermat.runtime.streams import change_source, structured_streaming
-from evermat.runtime.streams.change_source import register_source
+from evermat.runtime.streams import change_source, data_source, structured_streaming
+from evermat.runtime.streams.data_source import register_source
 from evermat.spark.sink import ChangeFrames
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG
@@ -684,7 +684,7 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
             )
     names, told, now = ("path", "big", "on"), evermat.changes(state), facts_at(state)
     for name in names:
-        made = change_source.EvermatDataSource(options(State=str(state), relation=name))
+        made = data_source.EvermatDataSource(options(State=str(state), relation=name))
         schema = made.schema()
         assert schema.names[-2:] == ["_op", "_version"]
         assert len(set(schema.names)) == len(schema.names)
@@ -705,16 +705,16 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
     said = refused(lambda: stream.partitions({"version": 2, "whole": False}, offset))
     assert said == "error[E506]: version 3 is no longer kept: the state has versions 5 to 7"
     for name in names:  # now the oldest version is not the first
-        plain = change_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
+        plain = data_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
         assert replayed(read_all(plain, plain.partitions())) == now[name]
 
 
 def schema_of(state: Path, name: str) -> Any:
-    return change_source.EvermatDataSource(options(state=str(state), relation=name)).schema()
+    return data_source.EvermatDataSource(options(state=str(state), relation=name)).schema()
 
 
 def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
-    made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
+    made = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
     stream = made.streamReader(made.schema())
     told = refused(lambda: stream.latestOffset({"version": 3, "whole": False}, None))  # as one that was removed
     assert told == "error[E505]: there is no version 3: the state has only version 1"
@@ -745,7 +745,7 @@ def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
 )
 def test_options_that_cannot_be(given: dict[str, str], told: str, tmp_path: Path, m: Materialisation) -> None:
     known = {"state": str(tmp_path / "state"), "relation": "path"}
-    made = change_source.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
+    made = data_source.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
     with pytest.raises((ValueError, evermat.EvermatError)) as raised:
         made.reader(made.schema()).partitions()
     assert str(raised.value) == told
@@ -755,7 +755,7 @@ def test_where_a_stream_begins(tmp_path: Path, m: Materialisation) -> None:
     m.update({"edge": [(7, 8)]})
 
     def begins(**given: str) -> dict[str, Any]:
-        made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        made = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
         return made.streamReader(made.schema()).initialOffset()
 
     assert begins() == begins(startingVersion="earliest") == {"version": 0, "whole": True}

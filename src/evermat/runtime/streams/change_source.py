@@ -11,24 +11,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION, Location, VersionReader, read_state, state_location
+from evermat.store import OP, VERSION, Location, VersionReader, read_state
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from evermat.store import Version
 
 # Spark's Python workers load this module again and again: what only some of them need is imported where it is used.
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
-FAIL_ON_DATA_LOSS = "failOnDataLoss"
+FAIL_ON_DATA_LOSS, MOST_VERSIONS = "failOnDataLoss", "maxVersionsPerTrigger"
+READING_OPTIONS = (STATE, RELATION, STARTING, ENDING, FAIL_ON_DATA_LOSS, MOST_VERSIONS)
 _ROWS = 1 << 20  # changes of all relations that one task reads
 _VERSIONS = 64  # versions that one task reads
 _SENT = 1 << 16  # rows of a batch for Spark
@@ -40,22 +39,6 @@ _SPARK_TYPES = {
     UNSIGNED: DecimalType(20, 0),
     pa.float64(): DoubleType(),
 }
-
-
-def register_source(spark: SparkSession) -> None:
-    """Makes the changes of state directories a data source of a session: `spark.readStream.format("evermat")`, and `spark.read`.
-
-    Rows have the columns of a relation, `_op` (`+` or `-`) and `_version`. Executors must see the state directory, and have Evermat installed.
-
-        evermat.register_source(spark)
-        spark.readStream.format("evermat").option("state", "state/").option("relation", "path").load()
-
-    Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
-    version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
-    `endingVersion`. A stream that falls so far behind that a version it needs is no longer kept ends with an error; with
-    `failOnDataLoss=false` it goes on with the first version that is kept.
-    """
-    spark.dataSource.register(EvermatDataSource)
 
 
 class StateFeed:
@@ -130,33 +113,6 @@ class Range(InputPartition):  # type: ignore[misc]
     first: int
     last: int
     whole: bool = False
-
-
-class EvermatDataSource(DataSource):  # type: ignore[misc]
-    """The data source `evermat`; `register_source` lists its options."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "evermat"
-
-    def feed(self) -> StateFeed:
-        return StateFeed(state_location(STATE, self._required(STATE)), self._required(RELATION))
-
-    def _required(self, option: str) -> str:
-        if option not in self.options:
-            raise ValueError(f'the option `{option}` is missing: .option("{option}", …)')
-        return str(self.options[option])
-
-    def schema(self) -> StructType:
-        return schema_of(self.feed().columns)
-
-    def reader(self, schema: StructType) -> ChangeReader:
-        return ChangeReader(self.feed(), schema, self.options)
-
-    def streamReader(self, schema: StructType) -> ChangeStreamReader:  # noqa: N802
-        if ENDING in self.options:
-            raise ValueError(f"a stream has no `{ENDING}`: read the changes without `readStream`")
-        return ChangeStreamReader(self.feed(), schema, self.options)
 
 
 def schema_of(columns: pa.Schema) -> StructType:
