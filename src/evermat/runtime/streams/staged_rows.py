@@ -131,9 +131,16 @@ def staged_rows(messages: Sequence[StagedRows | None]) -> Iterator[pa.Table | No
                     why = f"a task has written {message.rows:,} rows, and {table.num_rows:,} came back"
                     raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "exchange rows", "why": why}))
                 tables.append(table)
-        yield pa.concat_tables(tables) if tables else None
+        yield _concatenated(tables)
     finally:
         remove_staged(messages)
+
+
+def _concatenated(tables: list[pa.Table]) -> pa.Table | None:
+    """The rows of all tables; of rows without columns, which are all the same, those of the first."""
+    if len(tables) < 2 or not tables[0].num_columns:
+        return tables[0] if tables else None
+    return pa.concat_tables(tables)
 
 
 def _read(message: StagedRows) -> pa.Table:

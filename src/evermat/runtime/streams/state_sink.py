@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 
-from evermat.core import local_path, wrong_argument
+from evermat.core import DataError, Problem, local_path, wrong_argument
+from evermat.core import error_catalogue as errors
 from evermat.runtime.streams.change_source import RELATION, STATE
 from evermat.runtime.streams.staged_rows import StagedRows, Staging, remove_staged, staged_rows
 from evermat.store import Location, read_state, state_location
@@ -70,6 +71,9 @@ class StateSink:
     def _frames(self, program: Program) -> ChangeFrames:
         from evermat.spark import ChangeFrames
 
+        if not self.schema.fields:  # Spark would pass on no rows
+            what = "rows without columns cannot be written: add a column `op` with `+` or `-`"
+            raise DataError(Problem(errors.STREAM_COLUMNS, {"what": what}))
         chosen = self._chosen(program)
         frames = ChangeFrames.of(self.schema, chosen, signed=False)
         if self.overwrite and frames.columns.sign is not None:
