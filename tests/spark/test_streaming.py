@@ -20,6 +20,7 @@ from evermat.language import RelationNames, relation_names
 from evermat.runtime.streams import change_source, data_source, structured_streaming
 from evermat.runtime.streams.data_source import register_source
 from evermat.spark.sink import ChangeFrames
+from evermat.store import chunked_write, delta_table
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG
 from tests.support.states import explicit_of, facts_at, refused
@@ -689,7 +690,7 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
         assert schema.names[-2:] == ["_op", "_version"]
         assert len(set(schema.names)) == len(schema.names)
         stream, plain = made.streamReader(schema), made.reader(schema)
-        assert len(plain.partitions()) == 1 + -(-6 // most)
+        assert sum(not part.whole for part in plain.partitions()) == -(-6 // most)
         everything = read_all(plain, plain.partitions())
         assert sorted(everything) == sorted(zip(*told[name].to_pydict().values(), strict=True))
         assert replayed(everything) == now[name]
@@ -707,6 +708,81 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
     for name in names:  # now the oldest version is not the first
         plain = data_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
         assert replayed(read_all(plain, plain.partitions())) == now[name]
+
+
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_shares_of_files(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the files of a version are divided among tasks, the same is read, and by many tasks."""
+    monkeypatch.setattr(change_source, "_ROWS", most)
+    for module in (chunked_write, delta_table):
+        monkeypatch.setattr(module, "PART_ROWS", 10)
+    monkeypatch.setattr(chunked_write, "_SMALL_ROWS", 0)
+    rng, state = Random(most), tmp_path / "state"
+    text = ".decl big(n:unsigned, f:float, s:symbol) .decl small(n:number) small(n) :- small(n), n > 0. .decl none(x:number)"
+    numbers = range(40)
+    with evermat.Program.parse(text).materialise() as m:
+        m.update({"big": [row_of(n) for n in numbers], "small": [(n,) for n in numbers]})
+        m.save(state)
+        for _ in range(3):
+            changed = rng.sample(range(60), 12)
+            m.update({"big": [row_of(n) for n in changed[:6]]}, {"big": [row_of(n) for n in changed[6:]]})
+    told = evermat.changes(state)
+    for oldest in (1, 3):
+        evermat.vacuum(state, 5 - oldest)
+        for name in ("big", "small", "none"):
+            made = data_source.EvermatDataSource(options(state=str(state), relation=name))
+            plain = made.reader(made.schema())
+            ranges = plain.partitions()
+            if name == "big" and most < 1000 and oldest == 1:  # a vacuum makes one file of several small ones
+                shares = [part.share for part in ranges if part.share is not None]
+                assert len(shares) >= (4 + 3 if most == 1 else 4)
+                assert all(sum(file.rows for file in share.base) <= 10 for share in shares)
+            first = [row[:-2] for row in read_all(plain, [part for part in ranges if part.whole])]
+            assert len(first) == len(set(first))
+            assert set(first) == facts_at(state, oldest).get(name, set())
+            assert replayed(read_all(plain, ranges)) == facts_at(state).get(name, set())
+            made = data_source.EvermatDataSource(options(state=str(state), relation=name, startingVersion=str(oldest)))
+            plain = made.reader(made.schema())
+            later = read_all(plain, plain.partitions())
+            expected = (
+                [row for row in zip(*told[name].to_pydict().values(), strict=True) if row[-1] >= oldest]
+                if name in told
+                else []
+            )
+            assert sorted(later) == sorted(expected)
+
+
+def row_of(number: int) -> tuple[int, float, str]:
+    return 2**64 - 1 - number, number / 8, f"s{number % 5}"
+
+
+def test_a_batch_has_as_many_versions_as_are_allowed(tmp_path: Path, m: Materialisation) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+    for number in range(5):
+        m.update({"edge": [(7, number)]})
+
+    def made(**given: str) -> Any:
+        source = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        return source.streamReader(source.schema())
+
+    reader = made(maxVersionsPerTrigger="2")
+    limit, offset, ends = reader.getDefaultReadLimit(), reader.initialOffset(), []
+    assert limit == ReadMaxFiles(2)
+    while (end := reader.latestOffset(offset, limit)) != offset:
+        offset = end
+        ends.append(end["version"])
+    assert ends == [2, 4, 6]
+    assert made().getDefaultReadLimit() == ReadAllAvailable()
+    assert made().latestOffset({"version": 0, "whole": True}, ReadAllAvailable())["version"] == 6
+    for wrong in ("0", "many"):
+        with pytest.raises(
+            ValueError, match=f"`{wrong}` cannot be the `maxVersionsPerTrigger`: it is a number, at least 1"
+        ):
+            made(maxVersionsPerTrigger=wrong).getDefaultReadLimit()
+    m.close()
+    evermat.vacuum(tmp_path / "state", 1)
+    assert made().latestOffset({"version": 1, "whole": False}, limit)["version"] == 6
 
 
 def schema_of(state: Path, name: str) -> Any:
