@@ -150,6 +150,17 @@ try:
             raise AssertionError
         except DataError as error:
             assert "E30" in str(error), error
+    program.materialise({"e": [(1, 2)]}).save(place / "state")
+    evermat.register_source(spark)
+    feed = spark.createDataFrame([("insert", 2, 3), ("delete", 1, 2)], "_change_type string, x long, y long")
+    feed.write.format("evermat").option("state", str(place / "state")).option("relation", "e").mode("append").save()
+    m = evermat.open(place / "state")
+    assert (m.version, set(m["p"])) == (2, {(2, 3)}), m.version
+    try:
+        m.follow(spark.readStream.format("rate").load(), relation="e", checkpoint=place / "checkpoint")
+        raise AssertionError
+    except DataError as error:
+        assert "it is one of Spark Connect, which has batches processed elsewhere" in str(error), error
     print("all is well")
 finally:
     spark.stop()

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -18,9 +17,10 @@ import pytest
 import evermat
 from evermat import Materialisation
 from evermat.language import RelationNames, relation_names
-from evermat.runtime.streams import change_source, structured_streaming
-from evermat.runtime.streams.change_source import register_source
+from evermat.runtime.streams import change_source, data_source, structured_streaming
+from evermat.runtime.streams.data_source import register_source
 from evermat.spark.sink import ChangeFrames
+from evermat.store import chunked_write, delta_table
 from tests.support import oracle
 from tests.support.environment import LASTING, LONG
 from tests.support.states import explicit_of, facts_at, refused
@@ -213,13 +213,12 @@ def test_queries_without_an_end_take_turns(spark: Any, folder: Path, tmp_path: P
 # --- rows that are wrong, without a query ------------------------------------------------------------------------
 
 
-def frame_of(**types: str) -> Any:
-    """What a stream says about its columns."""
+def schema_with(**types: str) -> Any:
+    """The schema of a stream."""
     from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
 
     known = {"string": StringType(), "long": LongType(), "bool": BooleanType(), "texts": ArrayType(StringType())}
-    schema = StructType([StructField(name, known[type_]) for name, type_ in types.items()])
-    return SimpleNamespace(schema=schema, columns=schema.names)
+    return StructType([StructField(name, known[type_]) for name, type_ in types.items()])
 
 
 def placed(told: str, place: str) -> str:
@@ -232,8 +231,9 @@ def relations() -> RelationNames:
 
 
 NOTE = (
-    "\n  = note: a stream of changes has a column `op` with `+` and `-`, and either the columns of the relation, or, for changes of any relations, "
-    "`relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings may say what comes last"
+    "\n  = note: a stream of changes has a column `op` with `+` and `-`, or `_change_type` as in a change data feed, and either the columns of the "
+    "relation, or, for changes of any relations, `relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings, "
+    "or `_commit_version`, may say what comes last"
 )
 
 
@@ -293,21 +293,21 @@ NOTE = (
 )
 def test_columns_that_do_not_fit(relation: str | None, columns: dict[str, str], told: str) -> None:
     chosen = None if relation is None else relations()[relation]
-    assert refused(lambda: ChangeFrames.of(frame_of(**columns), chosen), 3) == placed(told, "the stream")
+    assert refused(lambda: ChangeFrames.of(schema_with(**columns), chosen), 3) == placed(told, "the stream")
 
 
 def changes(relation: str | None, rows: list[tuple[Any, ...]], columns: dict[str, str]) -> Any:
     known = relations()
     arrow = {"string": pa.string(), "long": pa.int64(), "texts": pa.list_(pa.string())}
     arrays = [pa.array([row[i] for row in rows], arrow[type_]) for i, type_ in enumerate(columns.values())]
-    frames = ChangeFrames.of(frame_of(**columns), None if relation is None else known[relation])
+    frames = ChangeFrames.of(schema_with(**columns), None if relation is None else known[relation])
     return frames.changes_of(pa.table(dict(zip(columns, arrays, strict=True))), 4, known)
 
 
 PLAIN = {"op": "string", "x": "long", "y": "long"}
 ORDERED = {**PLAIN, "sequence": "long"}
 SPELLED = {"op": "string", "relation": "string", "values": "texts"}
-NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` can say which of them comes last"
+NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` or `_commit_version` can say which of them comes last"
 
 
 @pytest.mark.parametrize(
@@ -346,9 +346,10 @@ NO_ORDER = "\n  = note: the rows of a batch have no order; a column `sequence` c
         (
             "edge",
             PLAIN,
-            [("insert", 1, 2)],
-            "error[E340]: `insert` in row 1, column `op`, is neither `+` nor `-`\n  = note: a change is `+` (insert) or "
-            "`-` (delete), the name of a relation, and a value for each of its columns",
+            [("upsert", 1, 2), ("+", 1, 2), (None, 1, 2)],
+            "error[E363]: `upsert` in row 1, column `op`, is not a change\n  = note: a row is inserted by `+`, `i`, `insert` or "
+            "`update_postimage`, and deleted by `-`, `d`, `delete` or `update_preimage`\n\n"
+            "error[E313]: NULL in row 3, column `op`\n  = note: a fact has a value in every column",
         ),
         (
             None,
@@ -389,13 +390,76 @@ def test_the_last_of_ordered_rows_decides(seed: int) -> None:
         assert (set() if told is None else {tuple(row.values()) for row in told.to_pylist()}) == expected
 
 
+FEED = {"x": "long", "y": "long", "_change_type": "string", "_commit_version": "long"}
+
+
+def netted(relation: str, rows: list[tuple[Any, ...]], columns: dict[str, str]) -> tuple[set[Any], set[Any]]:
+    found = changes(relation, rows, columns)
+    inserted, deleted = (
+        {tuple(row.values()) for row in side[relation].to_pylist()} if side else set()
+        for side in (found.insert, found.delete)
+    )
+    return inserted, deleted
+
+
+def test_a_change_data_feed_in_the_order_of_its_commits() -> None:
+    rows = [
+        (1, 2, "update_postimage", 7),  # the update of a column that is not read: the fact stays
+        (1, 2, "update_preimage", 7),
+        (3, 4, "delete", 9),
+        (3, 4, "insert", 8),
+        (5, 6, "insert", 9),
+        (5, 6, "delete", 8),
+        (7, 8, "update_preimage", 5),
+        (7, 9, "update_postimage", 5),
+        (7, 9, "INSERT", 6),
+    ]
+    expected = ({(1, 2), (5, 6), (7, 9)}, {(3, 4), (7, 8)})
+    assert netted("edge", rows, FEED) == expected
+    Random(1).shuffle(rows)
+    assert netted("edge", rows, FEED) == expected
+    # The time of a commit orders as well, where there is nothing else.
+    assert netted("edge", rows, {**PLAIN_FEED, "_commit_timestamp": "long"}) == expected
+    # Our own feed has other names.
+    ours = [(x, y, "+" if "insert" in op.lower() or "post" in op else "-", at) for x, y, op, at in rows]
+    assert netted("edge", ours, {"x": "long", "y": "long", "_op": "string", "_version": "long"}) == expected
+
+
+PLAIN_FEED = {name: type_ for name, type_ in FEED.items() if name != "_commit_version"}
+
+
+def test_a_feed_without_an_order() -> None:
+    rows = [(1, 2, "i"), (3, 4, "D"), (5, 6, "I"), (5, 6, "insert")]
+    assert netted("edge", rows, PLAIN_FEED) == ({(1, 2), (5, 6)}, {(3, 4)})
+    said = refused(lambda: changes("edge", [*rows, (5, 6, "delete")], PLAIN_FEED), 3)
+    assert said == placed("error[E392]: `edge(5, 6)` is both inserted and deleted" + NO_ORDER, "batch 4")
+
+
+def test_columns_for_what_a_row_does_that_compete() -> None:
+    said = refused(lambda: ChangeFrames.of(schema_with(**FEED, op="string"), relations()["edge"]), 3)
+    what = "there are several columns for what a row does: `op` and `_change_type`"
+    assert said == placed(f"error[E391]: {what}{NOTE}", "the stream")
+    # A column of the relation is none of these.
+    frames = ChangeFrames.of(schema_with(op="string", _change_type="string"), relations()["odd"])
+    found = frames.changes_of(pa.table({"op": ["-"], "_change_type": ["insert"]}), 0, relations())
+    assert found.insert["odd"].to_pylist() == [{"op": "-"}]
+    # Of a sink, which inserts all rows without such a column.
+    frames = ChangeFrames.of(schema_with(op="string"), relations()["odd"], signed=False)
+    found = frames.changes_of(pa.table({"op": ["-"]}), 0, relations())
+    assert found.insert["odd"].to_pylist() == [{"op": "-"}]
+    said = refused(
+        lambda: ChangeFrames.of(schema_with(x="long", y="long", opp="string"), relations()["edge"], signed=False), 3
+    )
+    assert said == placed("error[E316]: `opp` is not a column of `edge`\n  = note: its columns: `x`, `y`", "the stream")
+
+
 def test_columns_that_are_called_like_ours() -> None:
     """A relation may have columns `relation`, `values` and `sequence`; one without columns has none but `op`."""
     text = ".decl r(relation:symbol, sequence:number) .decl v(values:number) .decl on()"
     known = relation_names(evermat.Program.parse(text).compiled)
 
     def read(name: str, rows: dict[str, list[Any]], **types: str) -> Any:
-        found = ChangeFrames.of(frame_of(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)
+        found = ChangeFrames.of(schema_with(op="string", **types), known[name]).changes_of(pa.table(rows), 0, known)
         return {k: t.to_pylist() for k, t in found.insert.items()}, {k: t.num_rows for k, t in found.delete.items()}
 
     rows: dict[str, list[Any]] = {"op": ["+", "+", "-"], "sequence": [2, 1, 3], "relation": ["on", "r", "on"]}
@@ -621,12 +685,12 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
             )
     names, told, now = ("path", "big", "on"), evermat.changes(state), facts_at(state)
     for name in names:
-        made = change_source.EvermatDataSource(options(State=str(state), relation=name))
+        made = data_source.EvermatDataSource(options(State=str(state), relation=name))
         schema = made.schema()
         assert schema.names[-2:] == ["_op", "_version"]
         assert len(set(schema.names)) == len(schema.names)
         stream, plain = made.streamReader(schema), made.reader(schema)
-        assert len(plain.partitions()) == 1 + -(-6 // most)
+        assert sum(not part.whole for part in plain.partitions()) == -(-6 // most)
         everything = read_all(plain, plain.partitions())
         assert sorted(everything) == sorted(zip(*told[name].to_pydict().values(), strict=True))
         assert replayed(everything) == now[name]
@@ -642,16 +706,91 @@ def test_ranges_of_versions(most: int, tmp_path: Path, monkeypatch: pytest.Monke
     said = refused(lambda: stream.partitions({"version": 2, "whole": False}, offset))
     assert said == "error[E506]: version 3 is no longer kept: the state has versions 5 to 7"
     for name in names:  # now the oldest version is not the first
-        plain = change_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
+        plain = data_source.EvermatDataSource(options(state=str(state), relation=name)).reader(schema_of(state, name))
         assert replayed(read_all(plain, plain.partitions())) == now[name]
 
 
+@pytest.mark.parametrize("most", [1, 7, 1000])
+def test_shares_of_files(most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However the files of a version are divided among tasks, the same is read, and by many tasks."""
+    monkeypatch.setattr(change_source, "_ROWS", most)
+    for module in (chunked_write, delta_table):
+        monkeypatch.setattr(module, "PART_ROWS", 10)
+    monkeypatch.setattr(chunked_write, "_SMALL_ROWS", 0)
+    rng, state = Random(most), tmp_path / "state"
+    text = ".decl big(n:unsigned, f:float, s:symbol) .decl small(n:number) small(n) :- small(n), n > 0. .decl none(x:number)"
+    numbers = range(40)
+    with evermat.Program.parse(text).materialise() as m:
+        m.update({"big": [row_of(n) for n in numbers], "small": [(n,) for n in numbers]})
+        m.save(state)
+        for _ in range(3):
+            changed = rng.sample(range(60), 12)
+            m.update({"big": [row_of(n) for n in changed[:6]]}, {"big": [row_of(n) for n in changed[6:]]})
+    told = evermat.changes(state)
+    for oldest in (1, 3):
+        evermat.vacuum(state, 5 - oldest)
+        for name in ("big", "small", "none"):
+            made = data_source.EvermatDataSource(options(state=str(state), relation=name))
+            plain = made.reader(made.schema())
+            ranges = plain.partitions()
+            if name == "big" and most < 1000 and oldest == 1:  # a vacuum makes one file of several small ones
+                shares = [part.share for part in ranges if part.share is not None]
+                assert len(shares) >= (4 + 3 if most == 1 else 4)
+                assert all(sum(file.rows for file in share.base) <= 10 for share in shares)
+            first = [row[:-2] for row in read_all(plain, [part for part in ranges if part.whole])]
+            assert len(first) == len(set(first))
+            assert set(first) == facts_at(state, oldest).get(name, set())
+            assert replayed(read_all(plain, ranges)) == facts_at(state).get(name, set())
+            made = data_source.EvermatDataSource(options(state=str(state), relation=name, startingVersion=str(oldest)))
+            plain = made.reader(made.schema())
+            later = read_all(plain, plain.partitions())
+            expected = (
+                [row for row in zip(*told[name].to_pydict().values(), strict=True) if row[-1] >= oldest]
+                if name in told
+                else []
+            )
+            assert sorted(later) == sorted(expected)
+
+
+def row_of(number: int) -> tuple[int, float, str]:
+    return 2**64 - 1 - number, number / 8, f"s{number % 5}"
+
+
+def test_a_batch_has_as_many_versions_as_are_allowed(tmp_path: Path, m: Materialisation) -> None:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+    for number in range(5):
+        m.update({"edge": [(7, number)]})
+
+    def made(**given: str) -> Any:
+        source = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        return source.streamReader(source.schema())
+
+    reader = made(maxVersionsPerTrigger="2")
+    limit, offset, ends = reader.getDefaultReadLimit(), reader.initialOffset(), []
+    assert limit == ReadMaxFiles(2)
+    while (end := reader.latestOffset(offset, limit)) != offset:
+        offset = end
+        ends.append(end["version"])
+    assert ends == [2, 4, 6]
+    assert made().getDefaultReadLimit() == ReadAllAvailable()
+    assert made().latestOffset({"version": 0, "whole": True}, ReadAllAvailable())["version"] == 6
+    for wrong in ("0", "many"):
+        with pytest.raises(
+            ValueError, match=f"`{wrong}` cannot be the `maxVersionsPerTrigger`: it is a number, at least 1"
+        ):
+            made(maxVersionsPerTrigger=wrong).getDefaultReadLimit()
+    m.close()
+    evermat.vacuum(tmp_path / "state", 1)
+    assert made().latestOffset({"version": 1, "whole": False}, limit)["version"] == 6
+
+
 def schema_of(state: Path, name: str) -> Any:
-    return change_source.EvermatDataSource(options(state=str(state), relation=name)).schema()
+    return data_source.EvermatDataSource(options(state=str(state), relation=name)).schema()
 
 
 def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
-    made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
+    made = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path"))
     stream = made.streamReader(made.schema())
     told = refused(lambda: stream.latestOffset({"version": 3, "whole": False}, None))  # as one that was removed
     assert told == "error[E505]: there is no version 3: the state has only version 1"
@@ -682,7 +821,7 @@ def test_a_state_that_is_another(tmp_path: Path, m: Materialisation) -> None:
 )
 def test_options_that_cannot_be(given: dict[str, str], told: str, tmp_path: Path, m: Materialisation) -> None:
     known = {"state": str(tmp_path / "state"), "relation": "path"}
-    made = change_source.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
+    made = data_source.EvermatDataSource(options(**(given if "is missing" in told else known | given)))
     with pytest.raises((ValueError, evermat.EvermatError)) as raised:
         made.reader(made.schema()).partitions()
     assert str(raised.value) == told
@@ -692,7 +831,7 @@ def test_where_a_stream_begins(tmp_path: Path, m: Materialisation) -> None:
     m.update({"edge": [(7, 8)]})
 
     def begins(**given: str) -> dict[str, Any]:
-        made = change_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
+        made = data_source.EvermatDataSource(options(state=str(tmp_path / "state"), relation="path", **given))
         return made.streamReader(made.schema()).initialOffset()
 
     assert begins() == begins(startingVersion="earliest") == {"version": 0, "whole": True}

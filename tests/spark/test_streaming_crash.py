@@ -43,12 +43,12 @@ def write_file(folder: Path, number: int) -> None:
 class Follower:
     """A process that follows, with all that it has started: they have its environment."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, module: str) -> None:
         self._mark = f"TMPDIR={place / 'tmp'}"
         command = [
             sys.executable,
             "-m",
-            "tests.spark.streaming_crasher",
+            f"tests.spark.{module}",
             place / "state",
             place / "files",
             place / "spark",
@@ -98,7 +98,7 @@ def check(place: Path, files: int, newest: int) -> int:
         return m.version
 
 
-def run(place: Path, kills: int, seed: int) -> None:
+def run(place: Path, kills: int, seed: int, module: str) -> None:
     (place / "files").mkdir()
     (place / "tmp").mkdir()
     saved(place / "state").close()
@@ -107,7 +107,7 @@ def run(place: Path, kills: int, seed: int) -> None:
         for _ in range(rng.randint(3, 9)):
             files += 1
             write_file(place / "files", files)
-        follower = Follower(place)
+        follower = Follower(place, module)
         try:
             before = rng.choice([0, 1, 1, 2, 3, 4, 6])  # things that it says before it is killed
             said = []
@@ -121,7 +121,7 @@ def run(place: Path, kills: int, seed: int) -> None:
         reached = check(place, files, newest)
         amid += newest < reached <= files
         newest = reached
-    follower = Follower(place)
+    follower = Follower(place, module)
     try:
         assert follower.end()[-1] == "done"
     finally:
@@ -144,4 +144,10 @@ def run(place: Path, kills: int, seed: int) -> None:
 @pytest.mark.spark
 @LASTING
 def test_a_follower_survives_kills_at_any_moment(tmp_path: Path) -> None:
-    run(tmp_path, KILLS, seed=8)
+    run(tmp_path, KILLS, seed=8, module="streaming_crasher")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kills", [pytest.param(KILLS, marks=LASTING), 1])
+def test_a_stream_into_a_state_survives_kills_at_any_moment(kills: int, tmp_path: Path) -> None:
+    run(tmp_path, kills, seed=9, module="sink_crasher")

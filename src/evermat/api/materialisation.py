@@ -262,15 +262,17 @@ class Materialisation(Readable):
     ) -> StreamingQuery:
         """Starts a query of Structured Streaming that updates this with a streaming DataFrame: a micro-batch is one update.
 
-        The stream has a column `op`, which is `+` for a fact to insert and `-` for one to delete, and either the columns of `relation`, in any order,
-        or `relation` and `values`, an array of texts as in a change file. The rows of a batch have no order. If one of them
-        inserts a fact and another deletes it, the batch is refused, unless the stream has a column `sequence`: then the greatest decides.
+        The stream has a column `op`, which is `+` or `insert` for a fact to insert and `-` or `delete` for one to delete, or `_change_type` as in a
+        change data feed of Delta; and either the columns of `relation`, in any order, or `relation` and `values`, an array of texts as in a change
+        file. If a row of a batch inserts a fact and another deletes it, the greatest `sequence` or `_commit_version` decides, where within one
+        commit the insertion counts; without such a column the batch is refused.
 
         With a state directory, each batch changes it exactly once, whatever crashes: open the state again and follow the same
         stream with the same checkpoint. Without one that holds as long as this process lives; another process has to begin with a new checkpoint.
         A batch that is wrong changes nothing and ends the query with its error; it comes again when the query is started again.
 
-        Batches are processed in this process, by a thread of Spark's, and all rows of a batch come here. Several queries may follow streams for one
+        Batches are processed in this process, by a thread of Spark's, and the rows of a small batch come here; executors check those of a
+        large one. Several queries may follow streams for one
         materialisation: their batches take turns, and their updates with all others.
 
         Args:

@@ -316,6 +316,11 @@ RELATION_TWICE = _kind(
 BAD_GRAPH = _kind(
     360, "{value}, {where}, cannot be there: {why}", "the triples of a graph are those that N-Triples can contain"
 )
+STREAM_SIGN = _kind(
+    363,
+    "{value} is not a change",
+    "a row is inserted by `+`, `i`, `insert` or `update_postimage`, and deleted by `-`, `d`, `delete` or `update_preimage`",
+)
 BAD_RDF = _kind(370, "this is not {form}: {why}")
 RELATIVE_IRI = _kind(
     371, "`{iri}` is a relative IRI without a base", "give a base by `--base IRI`, or by {how} in the file"
@@ -337,13 +342,14 @@ NO_STREAM = _kind(390, "this DataFrame cannot be followed: {why}", "create it by
 STREAM_COLUMNS = _kind(
     391,
     "{what}",
-    "a stream of changes has a column `op` with `+` and `-`, and either the columns of the relation, or, for changes of any relations, "
-    "`relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings may say what comes last",
+    "a stream of changes has a column `op` with `+` and `-`, or `_change_type` as in a change data feed, and either the columns of the relation, "
+    "or, for changes of any relations, `relation` and `values`, an array of strings; a column `sequence` of numbers, times or strings, or "
+    "`_commit_version`, may say what comes last",
 )
 BOTH_SIGNS = _kind(
     392,
     "`{fact}` is both inserted and deleted{how}",
-    "the rows of a batch have no order; a column `sequence` can say which of them comes last",
+    "the rows of a batch have no order; a column `sequence` or `_commit_version` can say which of them comes last",
 )
 NO_SOURCE = _kind(393, "changes cannot be read from `{path}`: {why}", "the source of a stream is a folder")
 STREAM_AS_FACTS = _kind(

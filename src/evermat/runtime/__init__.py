@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evermat.runtime.states.change_history import changes_between
     from evermat.runtime.states.persistence import StateBinding, check_save, locate_state, open_state
     from evermat.runtime.streams.change_folder import ChangeFolder
-    from evermat.runtime.streams.change_source import register_source
+    from evermat.runtime.streams.data_source import register_source
     from evermat.runtime.streams.folder_stream import FileUpdate, FolderStream, list_folder, stream_name
     from evermat.runtime.streams.stream import AnyUpdate, StreamedUpdate, follow_updates
     from evermat.runtime.streams.structured_streaming import BatchProcessing, follow_files, follow_frame

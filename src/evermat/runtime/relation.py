@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@final
 class PinnedFacts(EncodedRows):
     """The facts of a relation in one version; the dictionary of `distributed` facts has few of their symbols."""
 
@@ -36,6 +35,17 @@ class PinnedFacts(EncodedRows):
 
     def knows(self, symbol: str) -> bool:
         return self._distributed or super().knows(symbol)
+
+
+@final
+class AssertedFacts(PinnedFacts):
+    """The explicit facts of a relation in one version, as they were asserted."""
+
+    def count(self) -> int:
+        return self._reading.count_explicit(self.relation.name)
+
+    def chunks(self) -> Iterator[Batch]:
+        return self._reading.scan(self.relation.name, "asserted")
 
 
 @final

@@ -14,7 +14,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 from weakref import finalize
 
-from evermat.core import Problem, ProgramError, held_back, this_process
+from evermat.core import Problem, ProgramError, StateError, held_back, this_process
 from evermat.core import error_catalogue as errors
 from evermat.engine import Run
 from evermat.language import revise
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Opened: TypeAlias = "tuple[Engine, StateBinding, dict[str, Any]]"
 """An engine with the facts of a version of a state directory, what ties them, and the statistics of the version."""
+
+_TRIES = 10  # to become the writer, while others commit
 
 
 @final
@@ -151,6 +153,27 @@ class VersionedEngine:
             self._take_over()
         if self._binding is not None:
             self._binding.become_writer()
+
+    def become_writer(self) -> None:
+        """Takes over the newest version of the state directory, and then has its lock, as after an update."""
+        with self._lock.held():
+            self._current()
+            for _ in range(_TRIES):
+                self._take_over()
+                try:
+                    self._lock_state()
+                except StateError as error:
+                    if error.problems[0].kind != errors.STATE_MOVED:
+                        raise
+                else:
+                    return
+            self._lock_state()
+
+    def step_down(self) -> None:
+        """Releases the lock of the state directory; the facts stay, and can take over later versions."""
+        with self._lock.held():
+            if self._binding is not None:
+                self._binding.become_reader()
 
     def _current(self) -> Published:
         if self._published is None:

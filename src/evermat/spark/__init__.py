@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from evermat.spark.input.plan import read_inputs
     from evermat.spark.input.read_task import write_facts
     from evermat.spark.jobs import is_connect, run_named
+    from evermat.spark.large_changes import FEW_ROWS, changes_by_tasks
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.output.write import SparkOutputs

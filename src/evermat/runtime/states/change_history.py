@@ -32,7 +32,7 @@ def changes_between(path: Location, first: int | None, last: int | None) -> dict
             if name not in SavedVersion(store, number).hidden:
                 shown = rows.drop_columns([c for c in (ORIGIN, NONRECURSIVE, RECURSIVE) if c in rows.column_names])
                 of_version = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-                found.setdefault(name, []).append(_plain(shown).append_column(VERSION, of_version))
+                found.setdefault(name, []).append(plain_rows(shown).append_column(VERSION, of_version))
         return {name: _joined(path, name, tables) for name, tables in found.items()}
 
     return read_state(path, read)
@@ -80,7 +80,7 @@ def _compact_changes(store: VersionReader, number: int, names: set[str]) -> Iter
     for name in sorted(names):
         changes = [*_missing_from(before, after, name, "+"), *_missing_from(after, before, name, "-")]
         if changes:
-            yield name, pa.concat_tables(_plain(table) for table in changes)
+            yield name, pa.concat_tables(plain_rows(table) for table in changes)
 
 
 def _before(store: VersionReader, number: int) -> State | None:
@@ -137,7 +137,7 @@ def _state(store: VersionReader, number: int) -> State:
     return restored(SavedVersion(store, number, before=True)).state
 
 
-def _plain(table: pa.Table) -> pa.Table:
+def plain_rows(table: pa.Table) -> pa.Table:
     """The table without dictionaries, which differ from version to version, and with numbers as the engine has them."""
     columns = []
     for column in table.columns:

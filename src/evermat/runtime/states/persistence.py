@@ -75,6 +75,15 @@ class StateBinding:
             self._store.close()
             self._store = store
 
+    def become_reader(self) -> None:
+        """Releases the lock, if this binding has it; it is at the newest version when it does."""
+        if isinstance(self._store, Store):
+            writer = self._store
+            try:
+                self._store = open_reader(self.path)
+            finally:
+                writer.close()
+
     def keep(self, keep: Keep | None) -> None:
         """Has the state keep so many versions from the next one on; None changes nothing."""
         self._keep = keep or self._keep

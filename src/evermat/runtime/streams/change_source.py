@@ -11,24 +11,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
-from evermat.store import OP, VERSION, Location, VersionReader, read_state, state_location
+from evermat.store import OP, VERSION, Location, VersionReader, read_state
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from evermat.runtime.streams.file_shares import FileShare
     from evermat.store import Version
 
 # Spark's Python workers load this module again and again: what only some of them need is imported where it is used.
 
 EARLIEST, LATEST = "earliest", "latest"
 STATE, RELATION, STARTING, ENDING = "state", "relation", "startingVersion", "endingVersion"
-FAIL_ON_DATA_LOSS = "failOnDataLoss"
+FAIL_ON_DATA_LOSS, MOST_VERSIONS = "failOnDataLoss", "maxVersionsPerTrigger"
+READING_OPTIONS = (STATE, RELATION, STARTING, ENDING, FAIL_ON_DATA_LOSS, MOST_VERSIONS)
 _ROWS = 1 << 20  # changes of all relations that one task reads
 _VERSIONS = 64  # versions that one task reads
 _SENT = 1 << 16  # rows of a batch for Spark
@@ -40,22 +40,6 @@ _SPARK_TYPES = {
     UNSIGNED: DecimalType(20, 0),
     pa.float64(): DoubleType(),
 }
-
-
-def register_source(spark: SparkSession) -> None:
-    """Makes the changes of state directories a data source of a session: `spark.readStream.format("evermat")`, and `spark.read`.
-
-    Rows have the columns of a relation, `_op` (`+` or `-`) and `_version`. Executors must see the state directory, and have Evermat installed.
-
-        evermat.register_source(spark)
-        spark.readStream.format("evermat").option("state", "state/").option("relation", "path").load()
-
-    Options are `state`, the directory; `relation`; `startingVersion`: the first version whose changes are wanted, or `earliest`: all facts of the oldest
-    version that is kept, as `+`, and then the changes, which is the default, or `latest`: what changes from now on; and without a stream
-    `endingVersion`. A stream that falls so far behind that a version it needs is no longer kept ends with an error; with
-    `failOnDataLoss=false` it goes on with the first version that is kept.
-    """
-    spark.dataSource.register(EvermatDataSource)
 
 
 class StateFeed:
@@ -107,6 +91,25 @@ class StateFeed:
 
         return read_state(self.path, read)
 
+    def shares(self, version: int, *, whole: bool) -> list[FileShare] | None:
+        """The files with all facts of a version, or with its changes, divided among tasks; None where rows are not stored as they are read."""
+        from evermat.language import EQUALITY_CLASSES
+        from evermat.runtime.states.saved_version import SavedVersion
+        from evermat.runtime.streams.file_shares import shares_of_changes, shares_of_facts
+
+        def read(store: VersionReader) -> list[FileShare] | None:
+            saved, name = SavedVersion(store, version), self._full_name(store)
+            compact = {*saved.stored_by_schemes, *saved.copied_by_schemes}
+            before = SavedVersion(store, version - 1, before=True) if store.has(version - 1) else None
+            if not whole and before is not None:
+                compact |= before.stored_by_schemes
+            known = name in store.version(version).relations and store.schema(version, name).names
+            if not known or name in compact or EQUALITY_CLASSES.name in saved.hidden:
+                return None
+            return (shares_of_facts if whole else shares_of_changes)(store, version, name, _ROWS)
+
+        return read_state(self.path, read)
+
     def changes(self, first: int, last: int) -> pa.Table | None:
         """The changes of versions: the columns of the relation, `_op` and `_version`; None if there are none."""
         from evermat.runtime.states.change_history import changes_between
@@ -125,38 +128,12 @@ class StateFeed:
 
 @dataclass(frozen=True)
 class Range(InputPartition):  # type: ignore[misc]
-    """The input of one task: the changes of some versions, or, if `whole`, all facts of the only version."""
+    """The input of one task: the changes of some versions, or, if `whole`, all facts of the only version; of one version perhaps a share."""
 
     first: int
     last: int
     whole: bool = False
-
-
-class EvermatDataSource(DataSource):  # type: ignore[misc]
-    """The data source `evermat`; `register_source` lists its options."""
-
-    @classmethod
-    def name(cls) -> str:
-        return "evermat"
-
-    def feed(self) -> StateFeed:
-        return StateFeed(state_location(STATE, self._required(STATE)), self._required(RELATION))
-
-    def _required(self, option: str) -> str:
-        if option not in self.options:
-            raise ValueError(f'the option `{option}` is missing: .option("{option}", …)')
-        return str(self.options[option])
-
-    def schema(self) -> StructType:
-        return schema_of(self.feed().columns)
-
-    def reader(self, schema: StructType) -> ChangeReader:
-        return ChangeReader(self.feed(), schema, self.options)
-
-    def streamReader(self, schema: StructType) -> ChangeStreamReader:  # noqa: N802
-        if ENDING in self.options:
-            raise ValueError(f"a stream has no `{ENDING}`: read the changes without `readStream`")
-        return ChangeStreamReader(self.feed(), schema, self.options)
+    share: FileShare | None = None
 
 
 def schema_of(columns: pa.Schema) -> StructType:
@@ -190,24 +167,46 @@ class _Reading:
         for wanted in (first, last):
             if not kept[0].number <= wanted <= kept[-1].number:
                 self._feed.check(wanted)  # its error names the kept versions
-        ranges = [Range(first, first, whole=True)] if whole else []
+        ranges = self._of_version(first, whole=True) if whole else []
         begin, rows = first + whole, 0
         for version in kept:
             number = version.number
             if begin <= number <= last:
                 rows += version.inserted + version.deleted
-                if rows >= _ROWS or number - begin + 1 == _VERSIONS or number == last:
+                if version.inserted + version.deleted >= _ROWS:
+                    if begin < number:
+                        ranges.append(Range(begin, number - 1))
+                    ranges += self._of_version(number, whole=False)
+                elif rows >= _ROWS or number - begin + 1 == _VERSIONS or number == last:
                     ranges.append(Range(begin, number))
-                    begin, rows = number + 1, 0
+                else:
+                    continue
+                begin, rows = number + 1, 0
         return ranges
 
+    def _of_version(self, number: int, *, whole: bool) -> list[Range]:
+        """The ranges of one version, whose rows are many: by files, where these have the rows as they are read."""
+        shares = self._feed.shares(number, whole=whole)
+        return [Range(number, number, whole, share) for share in ([None] if shares is None else shares)]
+
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:
+        if partition.share is not None:
+            return self._of_share(partition.share, whole=partition.whole)
+        if partition.first > partition.last:
+            return iter(())
         if not partition.whole:
             found = self._feed.changes(partition.first, partition.last)
             return iter(()) if found is None else self._batches(found.columns)
         facts = self._feed.content(partition.first)
-        own = pa.repeat("+", facts.num_rows), pa.repeat(pa.scalar(partition.first, pa.int64()), facts.num_rows)
-        return self._batches([*facts.columns, *(pa.chunked_array([column]) for column in own)])
+        return self._batches([*facts.columns, *_own(facts.num_rows, partition.first)])
+
+    def _of_share(self, share: FileShare, *, whole: bool) -> Iterator[pa.RecordBatch]:
+        """The rows of a share: facts as insertions, or changes."""
+        from evermat.runtime.states.change_history import plain_rows
+
+        rows = plain_rows(share.facts() if whole else share.changed())
+        op, version = _own(rows.num_rows, share.version)
+        return self._batches([*rows.columns, *([op] if whole else []), version])
 
     def _batches(self, columns: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         stored = self._feed.columns
@@ -218,6 +217,12 @@ class _Reading:
             raise StateError(Problem(errors.STATE_UNREADABLE, {"file": self._feed.path, "why": why}))
         cast = [column.cast(type_) for column, type_ in zip(columns, types, strict=True)]
         return iter(pa.Table.from_arrays(cast, names=self._schema.names).to_batches(_SENT))
+
+
+def _own(rows: int, version: int) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    """The columns of insertions by a version beside those of the relation."""
+    number = pa.scalar(version, pa.int64())
+    return pa.chunked_array([pa.repeat("+", rows)]), pa.chunked_array([pa.repeat(number, rows)])
 
 
 def _number(option: str, text: str, expected: str) -> int:
@@ -248,9 +253,25 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
         first, whole = self._start()
         return {"version": first - 1, "whole": whole}
 
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """As many versions as the option allows for one batch: Spark knows only limits of rows, files or bytes."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxFiles
+
+        text = self._options.get(MOST_VERSIONS)
+        if text is None:
+            return ReadAllAvailable()
+        most = _number(MOST_VERSIONS, text, "a number, at least 1")
+        if not most:
+            raise ValueError(f"`{text}` cannot be the `{MOST_VERSIONS}`: it is a number, at least 1")
+        return ReadMaxFiles(most)
+
     def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
-        del limit
         last = self._feed.newest if self._until is None else self._until
+        most = getattr(limit, "max_files", None)
+        if most is not None and last > start["version"]:
+            # A version that is no longer kept has to be skipped, or is an error: neither takes several batches.
+            first = max(start["version"] + 1, self._feed.versions[0].number)
+            last = min(last, first - 1 + most)
         if last < start["version"]:
             self._feed.check(start["version"])  # raises if this is another state than before
         return start if last <= start["version"] else {"version": last, "whole": False}

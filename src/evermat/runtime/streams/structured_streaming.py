@@ -22,7 +22,7 @@ from evermat.reasoning import check_algorithm
 from evermat.runtime.facts.ingest import read_change_files, relation_of
 from evermat.runtime.streams.folder_stream import order_of
 from evermat.runtime.streams.stream import Follower, StreamedUpdate
-from evermat.spark import ChangeFrames, is_connect
+from evermat.spark import FEW_ROWS, ChangeFrames, changes_by_tasks, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -94,14 +94,20 @@ def follow_frame(m: Follower, frame: DataFrame, relation: str | None, processing
     """Starts a query that updates a materialisation with a stream of changes; see `Materialisation.follow`."""
     _check_stream(frame)
     check_algorithm(processing.algorithm, m.program.strata)
-    frames = ChangeFrames.of(frame, None if relation is None else relation_of(relation, m.program))
+    frames = ChangeFrames.of(frame.schema, None if relation is None else relation_of(relation, m.program))
 
     def process(stream: str, batch: DataFrame, number: int) -> None:
         if number <= int(m.positions.get(stream, -1)):
             return
-        changes = frames.changes_of(batch.toArrow(), number, relation_names(m.program))
-        if changes:
-            processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, (stream, str(number)))])
+        position, names = (stream, str(number)), relation_names(m.program)
+        # A limit costs no more than the whole of a small batch, and no count of it is needed first.
+        rows = batch.limit(FEW_ROWS + 1).toArrow()
+        if rows.num_rows > FEW_ROWS:
+            del rows
+            with changes_by_tasks(frames, batch, number, names) as large:
+                processing.carry_out(m, [StreamedUpdate(large.insert, large.delete, position)])
+        elif changes := frames.changes_of(rows, number, names):
+            processing.carry_out(m, [StreamedUpdate(changes.insert, changes.delete, position)])
 
     return processing.start(frame, process)
 
