@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
@@ -18,6 +17,7 @@ from evermat.runtime.engines.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.facts.inputs import FactSources
 from evermat.runtime.query import answer_query
 from evermat.runtime.rows import decoded_rows
+from evermat.store import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Options:
     algorithm: MaterialiseAlgorithm = "auto"
     schemes: SchemePolicy = "auto"
     placement: Placement = "auto"
-    scratch: Path | None = None
+    scratch: Location | None = None
     buckets: int | None = None  # with Spark, how many parts facts are divided into
     broadcast: int | None = None  # with Spark, how many facts of a relation each task may read whole
     progress: Progress | None = None

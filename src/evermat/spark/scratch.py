@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +11,14 @@ from uuid import uuid4
 
 from evermat.core import Problem, ResourceError, this_process
 from evermat.core import error_catalogue as errors
+from evermat.spark.scratch_files import make_folder, no_exchange, remove_folder, writing
+from evermat.store import Location, ObjectPath
+
+_TRIAL = "scratch"  # an object that shows, before anything is computed, that the bucket takes some
 
 
 class Scratch:
-    """A temporary folder within a folder that the driver and all executors see.
+    """A temporary folder within a folder that the driver and all executors see; it may be in a bucket.
 
     >>> with Scratch() as scratch:
     ...     folder = scratch.folder("edge")
@@ -25,15 +28,17 @@ class Scratch:
     False
     """
 
-    def __init__(self, within: Path | None = None) -> None:
-        self.path = temporary_folder("evermat-", within)
+    def __init__(self, within: Location | None = None) -> None:
+        self.path: Location = (
+            _folder_in_bucket(within) if isinstance(within, ObjectPath) else temporary_folder("evermat-", within)
+        )
         self._process = this_process()
 
-    def folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Location:
         """A new folder; the name only helps people who list it."""
         plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
         folder = self.path / f"{plain}-{uuid4().hex[:12]}"
-        folder.mkdir()
+        make_folder(folder)
         return folder
 
     @contextmanager
@@ -47,7 +52,7 @@ class Scratch:
     def close(self) -> None:
         """Deletes the folder, unless this is a child of the process that made it."""
         if not self._process.is_parent:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_folder(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -56,10 +61,12 @@ class Scratch:
         self.close()
 
 
-def no_exchange(path: Path | str, why: str) -> ResourceError:
-    """The error for a folder to which facts that are to be exchanged cannot be written."""
-    details = {"path": path, "why": why, "rest": "it is needed to exchange facts"}
-    return ResourceError(Problem(errors.CANNOT_WRITE, details))
+def _folder_in_bucket(within: ObjectPath) -> ObjectPath:
+    """A new folder; raises a `ResourceError` if nothing can be written there."""
+    folder = within / f"evermat-{uuid4().hex[:12]}"
+    with writing(folder / _TRIAL) as trial:
+        trial.write(b"evermat exchanges facts here\n")
+    return folder
 
 
 def temporary_folder(prefix: str, within: Path | None = None) -> Path:

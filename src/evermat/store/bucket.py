@@ -39,6 +39,12 @@ class Bucket(Protocol):
     def read(self, key: str) -> bytes:
         """The contents of an object; a `FileNotFoundError` if it is missing."""
 
+    def read_first(self, key: str, count: int) -> tuple[bytes, int]:
+        """So many bytes of an object, or all if it has fewer, and how many it has; it is not empty."""
+
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        """The bytes of an object from a position to another one."""
+
     def size(self, key: str) -> int | None:
         """The bytes of an object; None if it is missing."""
 
@@ -76,10 +82,10 @@ def bucket_of(path: ObjectPath) -> Bucket:
     return found
 
 
-def check_installed() -> None:
-    """Raises an `ArgumentError` if the library for buckets is missing."""
+def check_installed(what: str) -> None:
+    """Raises an `ArgumentError` if the library for buckets is missing, which `what` needs."""
     if find_spec("obstore") is None:
-        details = {"what": "a state at `s3://`", "package": "obstore", "extra": "s3"}
+        details = {"what": what, "package": "obstore", "extra": "s3"}
         raise ArgumentError(Problem(errors.MISSING_PACKAGE, details))
 
 
@@ -97,6 +103,15 @@ class _S3Bucket:
     def read(self, key: str) -> bytes:
         with self._asking(key):
             return bytes(self._lib.get(self._store, key).bytes())
+
+    def read_first(self, key: str, count: int) -> tuple[bytes, int]:
+        with self._asking(key):
+            found = self._lib.get(self._store, key, options={"range": (0, count)})
+            return bytes(found.bytes()), int(found.meta["size"])
+
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        with self._asking(key):
+            return bytes(self._lib.get_range(self._store, key, start=start, end=end))
 
     def size(self, key: str) -> int | None:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
@@ -303,7 +302,7 @@ def open_state(
     write: bool = False,
     keep: int | str | None = None,
     session: SparkSession | None = None,
-    scratch: Path | None = None,
+    scratch: Location | None = None,
     buckets: int | None = None,
     broadcast: int | None = None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
@@ -323,7 +322,7 @@ def _opened(
     number: int | None,
     keep: Keep | None,
     session: SparkSession | None,
-    scratch: Path | None,
+    scratch: Location | None,
     buckets: int | None,
     broadcast: int | None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:

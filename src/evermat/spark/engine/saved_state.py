@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-import pyarrow.parquet as pq
-
 from evermat.algebra import Counters
 from evermat.columns import saved_numbers
 from evermat.engine import Difference, SavedRows, saved_rows
@@ -22,7 +20,8 @@ from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import FactFile, Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, files_of
 from evermat.spark.engine.update import Update
-from evermat.store import NONRECURSIVE, OP, RECURSIVE, VersionReader, stored_columns
+from evermat.spark.scratch_files import parquet_file
+from evermat.store import NONRECURSIVE, OP, RECURSIVE, VersionReader, location_of, stored_columns
 
 _PIECE = 1 << 19  # rows that the driver holds at a time
 _TOGETHER = 1 << 23  # facts of small relations that one job describes
@@ -200,7 +199,7 @@ def _pieces(context: EngineContext, described: Mapping[str, Described]) -> Rows:
 def _rows(file: FactFile, described: Described) -> Iterator[SavedRows]:
     """The rows of a file that describes facts, a piece at a time."""
     texts = [f"c{position}" for position, is_text in enumerate(described.shape.texts) if is_text]
-    with pq.ParquetFile(file.path, read_dictionary=texts) as stored:
+    with parquet_file(location_of(file.path), read_dictionary=texts) as stored:
         for piece in stored.iter_batches(_PIECE):
             facts = [
                 column if type_ in Type.SYMBOL | Type.TERM else saved_numbers(column.to_numpy(), type_)

@@ -5,7 +5,6 @@ Files are cut into pieces of whole records where their format allows it. Every p
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -34,7 +33,9 @@ from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, P
 from evermat.spark.input.intake import Intake
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome, Split, SplitReader
 from evermat.spark.jobs import configured, essential, run_named
-from evermat.spark.scratch import Scratch, no_exchange
+from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import is_seen, no_exchange
+from evermat.store import location_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -201,7 +202,7 @@ class _Reading:
                 found.setdefault(io.relation.name, []).append(self._found[number])
         for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
-                part = self.intake.take(name, ArrowFileFacts([Path(file)], rows))
+                part = self.intake.take(name, ArrowFileFacts([location_of(file)], rows))
                 found.setdefault(name, []).append(part)
         return {name: ConcatenatedFacts(parts) for name, parts in found.items()}
 
@@ -233,7 +234,7 @@ class _Reading:
         for outcome in outcomes:
             if outcome.failure:
                 raise no_exchange(outcome.file, outcome.failure)
-            if not outcome.problems and not all(map(os.path.exists, outcome.files)):
+            if not outcome.problems and not all(is_seen(location_of(file)) for file in outcome.files):
                 raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._scratch.path}))
         return outcomes
 
