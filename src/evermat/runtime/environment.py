@@ -10,10 +10,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evermat.columns import keeps_kernels, prepare_kernels, watching_compilation
-from evermat.store import Location, folder_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from evermat.store import Location
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class SparkOptions:
 
 def locate_scratch(value: Any) -> Location:
     """The scratch directory that an argument or an option names; an `ArgumentError` if it cannot be there."""
+    from evermat.store import folder_location
+
     return folder_location("the scratch directory", "scratch", value)
 
 

@@ -17,13 +17,13 @@ from evermat.runtime.engines.memory_engine import MaterialisedPart, MemoryEngine
 from evermat.runtime.facts.inputs import FactSources
 from evermat.runtime.query import answer_query
 from evermat.runtime.rows import decoded_rows
-from evermat.store import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from evermat.runtime.engines.spark_engine import SparkEngine
     from evermat.spark import Intake
+    from evermat.store import Location
 
 _E = TypeVar("_E", bound=Engine)
 _NO_LIMITS = Limits()

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.spark.scratch_files import no_exchange
+from evermat.spark.scratch_files import bucket_failed, no_exchange
 from evermat.store import Location
 
 _Result = TypeVar("_Result")
@@ -199,7 +199,7 @@ _MESSENGERS = (
 )
 _GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "([^"\n]+)"', re.DOTALL)
 _ABORTED = re.compile(r"^Job aborted due to stage failure: ")  # here the reason is in the same line
-_STORAGE = re.compile(r"StorageError: \[Errno \d+\] (.+): '(s3://[^'\n]+)'")  # of a task
+_IN_A_TASK = re.compile(rf"error\[E{errors.NO_EXCHANGE.code}\]: .*`(.+)`: (.+)")
 _LONGEST = 500
 
 
@@ -238,8 +238,8 @@ def failure(error: Exception, what: str, scratch: Location) -> ResourceError:
     """The error for a job that failed; a full disk, and a service that refuses a task, are reported as such."""
     if is_full_disk(error):
         return no_exchange(scratch, "No space left on device")
-    if (refused := _STORAGE.search(_whole_text(error))) is not None:
-        return no_exchange(refused[2], refused[1])
+    if (refused := _IN_A_TASK.search(_whole_text(error))) is not None:
+        return bucket_failed(refused[1], refused[2])
     return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
 
 

@@ -39,11 +39,13 @@ def _asking(file: ObjectPath) -> Iterator[None]:
     """Turns what a service does not do into an error about a file."""
     try:
         yield
-    except StorageError as error:
-        raise no_exchange(file, error.strerror or str(error)) from error
-    except FileNotFoundError as error:
-        details = {"what": "exchange facts", "why": f"`{file}` is missing"}
-        raise ResourceError(Problem(errors.SPARK_FAILED, details)) from error
+    except (StorageError, FileNotFoundError) as error:
+        raise bucket_failed(file, error.strerror or str(error)) from error
+
+
+def bucket_failed(file: Location | str, why: str) -> ResourceError:
+    """The error for an object of the scratch folder that cannot be written or read."""
+    return ResourceError(Problem(errors.NO_EXCHANGE, {"path": file, "why": why}))
 
 
 # --- contents ------------------------------------------------------------------------------------------------

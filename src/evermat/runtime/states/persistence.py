@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
 from evermat.core import LimitError, Problem, ResourceError, SavedPositions, StateError, held_back, watched
 from evermat.core import error_catalogue as errors
-from evermat.engine import Run
+from evermat.engine import Run, WritableRows
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
 from evermat.runtime.states.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
@@ -360,6 +361,9 @@ def _tables(program: Program, rows: Described, before: Program | None = None) ->
         match rows[name]:
             case [one]:
                 return table_of_rows(relations[name], one)
+            case WritableRows() as several:
+                pieces: Pieces = several.in_form(partial(table_of_rows, relations[name]))
+                return pieces
             case several:
                 return (table_of_rows(relations[name], some) for some in several)
 

@@ -311,14 +311,14 @@ class DescribeTask:
             pass
         bucket = worker.bucket_of_task()
         for number, described in enumerate(self.wanted):
-            facts = _description(described, bucket)
+            facts = description(described, bucket)
             if facts is not None:
                 file = write_file(facts, self.folder, bucket)
                 yield outcome(number, bucket, "facts", file, b"", facts.num_rows)
         worker.settle()
 
 
-def _description(described: Described, bucket: int) -> pa.Table | None:
+def description(described: Described, bucket: int) -> pa.Table | None:
     """The described facts of a bucket; None if there are none."""
     name, dictionary = described.relation.name, Dictionary()
     changes = {Op.DELETED: described.deleted, Op.INSERTED: described.inserted, Op.UNCHANGED: described.unchanged}
