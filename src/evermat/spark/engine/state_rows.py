@@ -62,6 +62,8 @@ class _Rows(RemoteWriter):
 
     def read(self, name: str) -> Iterator[SavedRows]:
         """The rows of a relation, a piece at a time."""
+        if name in self._written:  # in vain: this process does not see the files
+            self._waiting[name] = next(describe(self._context, [self.wanted[name]], _TOGETHER))[0]
         while name not in self._waiting:
             # Relations are described in the order of `wanted`, which is mostly the one in which they are read.
             self._waiting.update((next(self._names), files) for files in next(self._portions))
