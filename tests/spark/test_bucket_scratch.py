@@ -23,6 +23,7 @@ from evermat.spark.engine import connected_components, frame_pins
 from evermat.spark.scratch_files import parquet_file, reading, remove_folder, write_parquet, writing
 from evermat.store import Location, bucket_of, folder_location
 from evermat.store import bucket as buckets
+from evermat.store.data_files import Part
 from tests.spark.standalone import PATIENCE, cluster
 from tests.support.commands import Evermat
 from tests.support.in_process import materialise_in_process
@@ -305,8 +306,9 @@ def test_other_schemes(scheme: str, spark: Any, tmp_path: Path) -> None:
 @pytest.mark.spark
 def test_on_a_standalone_cluster(uri: str, service: Service, tmp_path: Path) -> None:
     """Executors get the settings of the service by Spark's; the state and the scratch files are in the bucket."""
+    chain = [(f"n{i}", f"n{i + 1}") for i in range(800)]  # whose paths are so many that tasks write the state's files
     Path("p.dl").write_text(PROGRAM + ".input edge .output path", encoding="utf-8")
-    Path("edge.facts").write_text("".join(f"{x}\t{y}\n" for x, y in EDGES), encoding="utf-8")
+    Path("edge.facts").write_text("".join(f"{x}\t{y}\n" for x, y in chain), encoding="utf-8")
     Path("c.tsv").write_text("-\tedge\tn3\tn4\n", encoding="utf-8")
     with cluster(tmp_path, workers=2) as c:
         own = {name: value for name, value in c.environment.items() if not name.startswith("AWS_")}
@@ -329,3 +331,10 @@ def test_on_a_standalone_cluster(uri: str, service: Service, tmp_path: Path) -> 
     assert json.loads(Path("stats.json").read_text(encoding="utf-8"))["engine"] == "spark"
     assert set(evermat.query(f"{uri}-state", 'path("n0", x)')) == {("n1",), ("n2",), ("n3",)}
     assert left(uri) == []
+    parts = [
+        Part.of(key.rpartition("/")[2], 0)
+        for key in left(f"{uri}-state")
+        if "/path/snapshot-" in key or "/path/changes-" in key
+    ]
+    assert {part.number > 1 << 12 for part in parts} == {True}, "tasks have written them"
+    assert len(evermat.query(f"{uri}-state", "path(x, y)", 1)) == 800 * 801 // 2

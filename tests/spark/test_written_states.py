@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 import evermat
 from evermat.spark.engine import state_rows
 from evermat.spark.engine.state_rows import WriteTask
-from evermat.store import chunked_write, remote_write
+from evermat.store import bucket as buckets
+from evermat.store import chunked_write, remote_write, state_location
 from evermat.store.data_files import Part
 from evermat.store.disk import TEMPORARY
 from tests.runtime.test_disk_full import LOOP, PLENTY, UPDATES, Disk, disk  # noqa: F401
 from tests.spark.test_saved_state import everything, saved_on_cluster
 from tests.support.environment import LONG
 from tests.support.in_process import InProcessCluster, assert_files_right, materialise_in_process
+from tests.support.s3 import serving
 from tests.support.states import CHAIN, PROGRAM, assert_recomputed, facts_at, tree
 from tests.support.updates import facts_of
 
@@ -264,3 +267,59 @@ def test_a_late_task_makes_no_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         list(chunked_write.write_parts(target, [rows]))
     assert list(tmp_path.iterdir()) == []
+
+
+# --- Spark ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("where", ["path", "bucket"])
+def test_with_spark(where: str, spark: Any, tmp_path: Path, driver: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    program = evermat.Program.parse(MANY)
+    with ExitStack() as stack:
+        state = str(tmp_path / "state")
+        if where == "bucket":
+            service = stack.enter_context(serving())
+            for name, value in service.settings.items():
+                monkeypatch.setenv(name, value)
+                monkeypatch.setitem(spark.sparkContext.environment, name, value)
+            monkeypatch.setattr(buckets, "_buckets", {})
+            state = service.new_folder()
+        with program.materialise({"edge": ROWS}, engine=spark, place="cluster", scratch=tmp_path / "scratch") as m:
+            m.save(state)
+            m.update(insert={"edge": [(x, "more", x, 0.5) for x in range(1000, 1200)]})
+            m.update(delete={"edge": ROWS[:200]})
+            expected = set(m["copy"])
+        assert driver == []
+        with evermat.open(state) as found:
+            assert set(found["copy"]) == expected and found.version == 3
+        with evermat.open(state, engine=spark, scratch=tmp_path / "scratch") as found:
+            assert set(found["copy"]) == expected
+        if where == "bucket":
+            evermat.vacuum(state, 1)
+            assert set(evermat.query(state, "copy(x, y, u, f)")) == expected
+
+
+@pytest.mark.spark
+def test_a_bucket_that_refuses_tasks(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence that names the object; the state is as it was, and nothing of the attempt stays."""
+    with serving() as service:
+        for name, value in service.settings.items():
+            monkeypatch.setenv(name, value)
+            monkeypatch.setitem(spark.sparkContext.environment, name, value)
+        monkeypatch.setattr(buckets, "_buckets", {})
+        state = service.new_folder()
+        program = evermat.Program.parse(MANY)
+        with program.materialise({"edge": ROWS}, engine=spark, place="cluster", scratch=tmp_path / "scratch") as m:
+            m.save(state)
+            folder: Any = state_location("state", state)
+            before = sorted(buckets.bucket_of(folder).below(folder.key))
+            monkeypatch.setitem(spark.sparkContext.environment, "AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+            with pytest.raises(evermat.ResourceError) as error:
+                m.update(insert={"edge": [(x, "more", x, 0.5) for x in range(1000, 1200)]})
+            assert str(error.value) == (
+                f"error[E600]: cannot write `{state}`: the service cannot be reached\n"
+                "  = note: the newest version of the state is what it was"
+            )
+            assert sorted(buckets.bucket_of(folder).below(folder.key)) == before
+            assert len(m["copy"]) == 400

@@ -14,6 +14,7 @@ from evermat.core import error_catalogue as errors
 from evermat.spark.scratch_files import make_folder, no_exchange, remove_folder, writing
 from evermat.store import Location, ObjectPath
 
+_PREFIX = "evermat-"  # of the folder's name
 _TRIAL = "scratch"  # an object that shows, before anything is computed, that the bucket takes some
 
 
@@ -30,7 +31,7 @@ class Scratch:
 
     def __init__(self, within: Location | None = None) -> None:
         self.path: Location = (
-            _folder_in_bucket(within) if isinstance(within, ObjectPath) else temporary_folder("evermat-", within)
+            _folder_in_bucket(within) if isinstance(within, ObjectPath) else temporary_folder(_PREFIX, within)
         )
         self._process = this_process()
 
@@ -63,9 +64,10 @@ class Scratch:
 
 def _folder_in_bucket(within: ObjectPath) -> ObjectPath:
     """A new folder; raises a `ResourceError` if nothing can be written there."""
-    folder = within / f"evermat-{uuid4().hex[:12]}"
-    with writing(folder / _TRIAL) as trial:
-        trial.write(b"evermat exchanges facts here\n")
+    folder = within / f"{_PREFIX}{uuid4().hex[:12]}"
+    if not within.name.startswith(_PREFIX):  # else it has been tried
+        with writing(folder / _TRIAL) as trial:
+            trial.write(b"evermat exchanges facts here\n")
     return folder
 
 

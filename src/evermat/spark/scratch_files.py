@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _FIRST = 1 << 23  # bytes that one request reads: most files have no more
+_ASKED = 8  # objects of which each is asked for its size; of more the folder is listed
 _GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _ROUNDS = 3  # of looking for objects that a task has written while the others were deleted
 
@@ -156,9 +157,11 @@ def sizes(files: Iterable[Location], folder: Location) -> int:
     wanted = set(files)
     if isinstance(folder, Path):
         return sum(file.stat().st_size for file in wanted if isinstance(file, Path))
+    bucket = bucket_of(folder)
     with _asking(folder):
-        found = bucket_of(folder).below(folder.key)
-    return sum(size for key, size in found if ObjectPath(folder.bucket, key) in wanted)
+        if len(wanted) <= _ASKED:
+            return sum(bucket.size(file.key) or 0 for file in wanted if isinstance(file, ObjectPath))
+        return sum(size for key, size in bucket.below(folder.key) if ObjectPath(folder.bucket, key) in wanted)
 
 
 def remove_files(files: Iterable[Location]) -> None:

@@ -123,7 +123,7 @@ class _S3Bucket:
             self._lib.head(impatient, key or "evermat")
         except Exception as error:
             if not _is_answer(error):
-                self._silence = time.monotonic(), error
+                self._silence = time.monotonic(), error.with_traceback(None)
                 raise
         self._impatient = None
 
