@@ -10,6 +10,7 @@ import pytest
 
 import evermat
 from evermat.core import ArgumentError, local_path, scheme_of, without_secrets
+from evermat.store import Store, open_reader
 from tests.support.commands import Evermat
 
 PROGRAM = '.decl e(x:symbol, y:symbol)\n.output e\ne("a", "b").\n'
@@ -137,6 +138,14 @@ CALLS: list[tuple[Callable[[str], Any], str]] = [
 
 def _small() -> evermat.Materialisation:
     return evermat.Program.parse(PROGRAM).materialise()
+
+
+@pytest.mark.parametrize("call", [Store.create, Store.open, Store.open_to_write, open_reader])
+def test_the_store_itself(call: Callable[[str], Any], folder: Path) -> None:
+    before = everything(folder)
+    with pytest.raises(ArgumentError, match="E296"):
+        call("gs://b/s")
+    assert everything(folder) == before
 
 
 @pytest.mark.parametrize(("call", "what"), CALLS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from evermat.spark.scratch_files import make_folder, no_exchange, remove_folder,
 from evermat.store import Location, ObjectPath
 
 _PREFIX = "evermat-"  # of the folder's name
+_NESTED = re.compile(_PREFIX + "[0-9a-f]{12}")
 _TRIAL = "scratch"  # an object that shows, before anything is computed, that the bucket takes some
 
 
@@ -65,7 +67,7 @@ class Scratch:
 def _folder_in_bucket(within: ObjectPath) -> ObjectPath:
     """A new folder; raises a `ResourceError` if nothing can be written there."""
     folder = within / f"{_PREFIX}{uuid4().hex[:12]}"
-    if not within.name.startswith(_PREFIX):  # else it has been tried
+    if not _NESTED.fullmatch(within.name):  # else it has been tried
         with writing(folder / _TRIAL) as trial:
             trial.write(b"evermat exchanges facts here\n")
     return folder

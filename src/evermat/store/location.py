@@ -100,5 +100,7 @@ def folder_location(what: str, name: str, value: Any) -> Location:
 
 
 def resolved(path: str | PathLike[str] | Location) -> Location:
-    """A location without links on the way."""
+    """A location without links on the way; a text that is no path is an error as for `state_location`."""
+    if not isinstance(path, Path):
+        path = state_location("path", path)
     return path if isinstance(path, ObjectPath) else Path(os.path.realpath(path))
