@@ -336,5 +336,5 @@ def test_on_a_standalone_cluster(uri: str, service: Service, tmp_path: Path) -> 
         for key in left(f"{uri}-state")
         if "/path/snapshot-" in key or "/path/changes-" in key
     ]
-    assert {part.number > 1 << 12 for part in parts} == {True}, "tasks have written them"
+    assert {part.number > 1 << 12 for part in parts if part.last == 1} == {True}, "tasks have written them"
     assert len(evermat.query(f"{uri}-state", "path(x, y)", 1)) == 800 * 801 // 2
