@@ -10,6 +10,7 @@ import pytest
 
 import evermat
 from evermat.core import ArgumentError, local_path, scheme_of, without_secrets
+from evermat.store import Store, open_reader
 from tests.support.commands import Evermat
 
 PROGRAM = '.decl e(x:symbol, y:symbol)\n.output e\ne("a", "b").\n'
@@ -57,10 +58,8 @@ def test_states_of_commands(command: tuple[str, ...], uri: str, folder: Path, ev
 OPTIONS = [
     (("run", "p.dl", "--engine", "memory", "--export"), "an RDF file"),
     (("run", "p.dl", "--engine", "memory", "--stats"), "statistics"),
-    (("run", "p.dl", "--engine", "spark", "--scratch"), "the scratch directory"),
     (("update", "--state", "s", "c.tsv", "--changes-out"), "a change file"),
     (("update", "--state", "s", "c.tsv", "--stats"), "statistics"),
-    (("update", "--state", "s", "c.tsv", "--engine", "spark", "--scratch"), "the scratch directory"),
     (("stream", "--state", "s", "--source", ".", "--changes-out"), "the directory of change files"),
     (("stream", "--state", "s", "--source", ".", "--stats"), "statistics"),
     (("export", "--state", "s"), "an RDF file"),
@@ -77,6 +76,18 @@ def test_other_options(command: tuple[str, ...], what: str, folder: Path, everma
     ):
         done = evermat_command(*command, uri)
         assert done == (2, "", f"error[E296]: {what} cannot be at `{uri}`: {why}\n{RULE}")
+    assert everything(folder) == before
+
+
+@pytest.mark.parametrize("command", [("run", "p.dl"), ("update", "--state", "s", "c.tsv")])
+@pytest.mark.parametrize("uri", FOREIGN)
+def test_scratch_directories(command: tuple[str, ...], uri: str, folder: Path, evermat_command: Evermat) -> None:
+    before = everything(folder)
+    what, rule = "the scratch directory", STATES.replace("a state", "the scratch directory")
+    done = evermat_command(*command, "--engine", "spark", "--scratch", uri)
+    why = f"the scheme `{scheme_of(uri)}` is not supported"
+    shown = without_secrets(uri)
+    assert done == (2, "", f"error[E296]: {what} cannot be at `{shown}`: {why}\n  = note: {rule}\n")
     assert everything(folder) == before
 
 
@@ -126,6 +137,14 @@ CALLS: list[tuple[Callable[[str], Any], str]] = [
 
 def _small() -> evermat.Materialisation:
     return evermat.Program.parse(PROGRAM).materialise()
+
+
+@pytest.mark.parametrize("call", [Store.create, Store.open, Store.open_to_write, open_reader])
+def test_the_store_itself(call: Callable[[str], Any], folder: Path) -> None:
+    before = everything(folder)
+    with pytest.raises(ArgumentError, match="E296"):
+        call("gs://b/s")
+    assert everything(folder) == before
 
 
 @pytest.mark.parametrize(("call", "what"), CALLS)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -249,6 +251,19 @@ def test_no_service(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(StateError, match="the service cannot be reached"):
             evermat.open(uri)
         monkeypatch.undo()
+
+
+def test_a_silent_service(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes connections and says nothing: that is noticed soon, and all that a call asks costs that time once."""
+    monkeypatch.setattr(buckets, "FIRST_CLIENT", {"timeout": "1s"})
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        begun = time.monotonic()
+        for call in (lambda: evermat.open(uri), lambda: saved(uri), lambda: evermat.vacuum(uri, 1)):
+            with pytest.raises(StateError, match="the service cannot be reached") as error:
+                call()
+            assert f"`{uri}" in str(error.value)
+        assert time.monotonic() - begun < 30
 
 
 def test_refused_credentials(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:

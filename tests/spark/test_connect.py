@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from evermat.spark.launch.java import java_home
+from tests.support.s3 import serving
 
 pytestmark = pytest.mark.spark
 pytest.importorskip("grpc")
@@ -167,19 +169,56 @@ finally:
 """
 
 
-def test_over_connect(tmp_path: Path) -> None:
+BUCKET = """
+import os, sys
+from pyspark.sql import SparkSession
+import evermat
+from evermat.spark.engine import state_rows
+from evermat.store import bucket_of, folder_location
+
+state_rows.LARGE = 2  # tasks write the state
+uri = sys.argv[1]
+scratch = folder_location("scratch", "scratch", uri)
+left = lambda: bucket_of(scratch).below(scratch.key)
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+try:
+    program = evermat.Program.parse(".decl e(x:number, y:symbol) .decl p(x:number, y:symbol) p(x, y) :- e(x, y), x > 1.")
+    given = {"e": spark.range(30).selectExpr("id x", "concat('s', id) y")}
+    with program.materialise(given, engine=spark, place="cluster", scratch=uri, buckets=3) as m:
+        frame = m["p"].to_spark(spark)
+        assert frame.where("x < 4").count() == 2
+        m.save(uri + "-state")
+        m.update(delete=given, insert={"e": [(7, "seven"), (8, "eight"), (9, "nine")]})
+        assert {row["y"] for row in m["p"].to_spark(spark).collect()} == {"seven", "eight", "nine"}
+        assert frame.count() == 28 and left()
+    assert frame.count() == 28 and left()
+    del frame
+    from evermat.spark.engine.frame_pins import release_all
+    release_all()
+    assert not left(), left()
+    assert set(evermat.query(uri + "-state", "p(x, _)")) == {(7,), (8,), (9,)}
+    assert len(evermat.query(uri + "-state", "p(x, _)", 1)) == 28
+    print("all is well")
+finally:
+    spark.stop()
+"""
+
+
+def run_connected(script: str, argument: str, tmp_path: Path, more: Mapping[str, str] | None = None) -> str:
+    """What a script prints that has a session of Spark Connect; its last line is that all is well."""
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     environment = os.environ | {
         "PYTHONPATH": str(Path(__file__).parents[2]),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
+        **(more or {}),
     }
     environment.pop("SPARK_REMOTE", None)
     if home := java_home(tmp_path):
         environment["JAVA_HOME"] = str(home)
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        [sys.executable, "-c", script, argument],
         env=environment,
         cwd=tmp_path,
         capture_output=True,
@@ -188,6 +227,15 @@ def test_over_connect(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0 and done.stdout.splitlines()[-1] == "all is well", done.stdout + done.stderr[-4000:]
-    table, jdbc = done.stdout.splitlines()[-3:-1]
+    return done.stdout
+
+
+def test_scratch_and_states_in_a_bucket(tmp_path: Path) -> None:
+    with serving() as service:
+        run_connected(BUCKET, service.new_folder(), tmp_path, service.settings)
+
+
+def test_over_connect(tmp_path: Path) -> None:
+    table, jdbc = run_connected(SCRIPT, str(tmp_path), tmp_path).splitlines()[-3:-1]
     assert table.startswith("error[E301]: cannot read `nope`: The table or view `nope` cannot be found.")
     assert jdbc.startswith("error[E301]: cannot read `jdbc:none:x`: ") and jdbc.endswith("No suitable driver")

@@ -21,7 +21,7 @@ from evermat.core import error_catalogue as errors
 from evermat.core.errors import Problem
 from evermat.runtime.engines import spark_engine
 from evermat.runtime.states import persistence
-from evermat.spark.engine import saved, saved_state
+from evermat.spark.engine import saved, state_rows
 from evermat.store import Store
 from evermat.store.formats.format_2 import Reader
 from evermat.testing import held_facts, state_of
@@ -67,8 +67,10 @@ def any_bounds(rng: Random) -> Iterator[int]:
         for module, name, value in (
             (saved, "_PACKED", 2),
             (saved, "_TOGETHER", 1),  # a job for every relation
-            (saved_state, "_TOGETHER", 1),
-            (saved_state, "_PIECE", 2),
+            (state_rows, "_TOGETHER", 1),
+            (state_rows, "_PIECE", 2),
+            (state_rows, "LARGE", 2),  # tasks write the files of the state
+            (state_rows, "PER_FILE", 2),
         ):
             assert hasattr(module, name)
             if rng.random() < 0.5:

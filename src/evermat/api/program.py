@@ -32,7 +32,6 @@ from evermat.core import (
     count_argument,
     did_you_mean,
     documented,
-    local_path,
     path_arguments,
     public_class,
     sandboxed,
@@ -272,7 +271,7 @@ class Program:
             algorithm: how to derive consequences. {materialise_algorithm}.
             schemes: how to store relations. {schemes}.
             place: where to evaluate rules, with Spark only. {placement}.
-            scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
+            scratch: with Spark only, a directory for temporary files, or `s3://BUCKET/FOLDER`; on a cluster, one that all machines share.
             buckets: with Spark only, how many parts facts on a cluster are divided into; by default twice as many as there are or will be cores.
             broadcast: with Spark only, how many facts of one relation each task may read whole; larger ones are read in pieces.
             progress: called from time to time with a line about the progress.
@@ -289,7 +288,14 @@ class Program:
         from evermat.engine import Limits
         from evermat.io import GraphFiles, RdfOptions
         from evermat.reasoning import check_name
-        from evermat.runtime import FactSources, Options, graph_triples, materialise_facts, split_sources
+        from evermat.runtime import (
+            FactSources,
+            Options,
+            graph_triples,
+            locate_scratch,
+            materialise_facts,
+            split_sources,
+        )
 
         check_name(algorithm)
         check_facts("facts", {} if facts is None else facts)
@@ -312,7 +318,7 @@ class Program:
             algorithm,
             schemes,
             place,
-            None if scratch is None else local_path("the scratch directory", "scratch", scratch),
+            None if scratch is None else locate_scratch(scratch),
             buckets,
             broadcast,
             progress=progress,

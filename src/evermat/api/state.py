@@ -9,7 +9,6 @@ from evermat.api.program import NO_SANDBOX, check_cluster, check_engine
 from evermat.core import (
     check_type,
     integer_argument,
-    local_path,
     sandboxed,
     within_limits,
     without_internals,
@@ -53,7 +52,7 @@ def open(  # noqa: A001
             or 1,000.
         engine: `memory`, or your own SparkSession. Its executors then hold the facts, and must see the state directory. If the state has
             relations with storage schemes, this process holds the facts with either engine.
-        scratch: with Spark only, a directory for temporary files; on a cluster, one that all machines share.
+        scratch: with Spark only, a directory for temporary files, or `s3://BUCKET/FOLDER`; on a cluster, one that all machines share.
         buckets: with Spark only, how many parts facts are divided into; by default twice as many as there are or will be cores.
         broadcast: with Spark only, how many facts of one relation each task may read whole; larger ones are read in pieces.
         sandbox: whether others made the state: it must have no links, and what its program and change files name is read and written only below
@@ -66,7 +65,7 @@ def open(  # noqa: A001
         TypeError: the engine is neither a name nor a SparkSession, or another argument is of another type.
     """
     from evermat.api.materialisation import Materialisation
-    from evermat.runtime import open_state
+    from evermat.runtime import locate_scratch, open_state
     from evermat.store import state_location
 
     check_engine(engine, scratch=scratch is not None, buckets=buckets is not None, broadcast=broadcast is not None)
@@ -77,7 +76,7 @@ def open(  # noqa: A001
     session, folder = None if isinstance(engine, str) else engine, state_location("path", path)
     if sandbox and session is not None:
         raise wrong_argument(NO_SANDBOX)
-    place = None if scratch is None else local_path("the scratch directory", "scratch", scratch)
+    place = None if scratch is None else locate_scratch(scratch)
 
     def open_version(number: int | None = None, *, write: bool = False) -> Opened:
         with sandboxed(on=sandbox):

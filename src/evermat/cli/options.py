@@ -64,6 +64,13 @@ def output_of(text: str) -> Any:
     return _located(lambda: output_directory(text))
 
 
+def scratch_of(text: str) -> Any:
+    """How the location of the scratch directory is read: a path, or one in a bucket."""
+    from evermat.runtime import locate_scratch
+
+    return _located(lambda: locate_scratch(text))
+
+
 def _located(read: Callable[[], _T]) -> _T:
     """What is read, or its error as one that is no `ValueError`: Typer would wrap it."""
     try:
@@ -113,8 +120,8 @@ ScratchFolder: TypeAlias = Annotated[
     Path | None,
     typer.Option(
         metavar="DIR",
-        help="With Spark only: directory for temporary files; on a cluster, one that all machines share.",
-        parser=local("the scratch directory", "scratch"),
+        help="With Spark only: directory for temporary files, or s3://BUCKET/FOLDER; on a cluster, one that all machines share.",
+        parser=scratch_of,
     ),
 ]
 Buckets: TypeAlias = Annotated[

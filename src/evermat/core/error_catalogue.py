@@ -400,6 +400,11 @@ STATE_HAS_POSITIONS = _kind(
 CANNOT_WRITE = _kind(600, "cannot write `{path}`: {why}", "{rest}")
 INCOMPLETE_COMMIT = _kind(601, "version {version} of `{path}` could not be completed: {why}", "{rest}")
 OUT_OF_MEMORY = _kind(610, "there is not enough memory: {why}", "nothing was written")
+NO_EXCHANGE = _kind(
+    612,
+    "facts cannot be exchanged through `{path}`: {why}",
+    "the driver and all executors need the bucket, and the `AWS_…` variables that lead to it",
+)
 SPARK_FAILED = _kind(620, "Spark could not {what}: {why}")
 SCRATCH_NOT_SHARED = _kind(
     621,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evermat.engine.journal import Journal
     from evermat.engine.rules import BaseRules, BaseStratumRules, NormalRules, limited_to
     from evermat.engine.run import Jobs, Limits, Progress, Run
-    from evermat.engine.saved_rows import Difference, Op, SavedRows
+    from evermat.engine.saved_rows import Difference, Op, SavedRows, WritableRows
     from evermat.engine.state import BaseSnapshot, BaseState
     from evermat.engine.update import BaseUpdate
 else:

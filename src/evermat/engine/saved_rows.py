@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, TypeAlias
@@ -50,6 +51,17 @@ class SavedRows:
     @property
     def deleted(self) -> int:
         return int(np.count_nonzero(self.ops == Op.DELETED))
+
+
+class WritableRows(ABC):
+    """Rows of a relation, some at a time, that tasks may also write as files of a state directory."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[SavedRows]: ...
+
+    @abstractmethod
+    def in_form(self, form: Callable[[SavedRows], Any]) -> Any:
+        """The rows as tables of a state directory, which `form`, a function that tasks can be sent, makes of some of them."""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evermat.columns import prepare_kernels
 from evermat.kernels import keeps_kernels, watching_compilation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from evermat.store import Location
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class SparkOptions:
     master: str | None = None  # the cluster as Spark names it; None is this machine alone
     memory: int = 1 << 30  # bytes, for columns and the JVM's heap together
     conf: Mapping[str, str] = field(default_factory=dict)  # settings of Spark
-    scratch: Path | None = None  # a directory for temporary files, which driver and executors share
+    scratch: Any = None  # a `Location` for temporary files, which driver and executors share
     buckets: int | None = None  # parts that facts on a cluster are divided into
     broadcast: int | None = None  # facts of a relation that each task may read whole
 
@@ -34,6 +35,13 @@ class SparkOptions:
         from evermat.spark import heap_share
 
         return max(self.memory - heap_share(self.memory), self.memory // 2)
+
+
+def locate_scratch(value: Any) -> Location:
+    """The scratch directory that an argument or an option names; an `ArgumentError` if it cannot be there."""
+    from evermat.store import folder_location
+
+    return folder_location("the scratch directory", "scratch", value)
 
 
 @contextmanager

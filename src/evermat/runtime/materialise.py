@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evermat.algebra import Counters
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
     from evermat.runtime.engines.spark_engine import SparkEngine
     from evermat.spark import Intake
+    from evermat.store import Location
 
 _E = TypeVar("_E", bound=Engine)
 _NO_LIMITS = Limits()
@@ -38,7 +38,7 @@ class Options:
     algorithm: MaterialiseAlgorithm = "auto"
     schemes: SchemePolicy = "auto"
     placement: Placement = "auto"
-    scratch: Path | None = None
+    scratch: Location | None = None
     buckets: int | None = None  # with Spark, how many parts facts are divided into
     broadcast: int | None = None  # with Spark, how many facts of a relation each task may read whole
     progress: Progress | None = None

@@ -7,7 +7,6 @@ limit for results. Rows get to Spark as Arrow. Only the DataFrame API is used, s
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from evermat.core import DataError, Problem, allow_pandas
 from evermat.core import error_catalogue as errors
@@ -28,7 +26,10 @@ from evermat.spark.input.frame_columns import check_columns
 from evermat.spark.input.read_errors import is_malformed
 from evermat.spark.input.read_task import OUTCOME, FrameWriter, Outcome, write_facts
 from evermat.spark.jobs import is_connect
-from evermat.spark.scratch import Scratch, for_reading
+from evermat.spark.row_files import RowFiles
+from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import parquet_file, remove_files, remove_folder, uri_for_spark
+from evermat.store import Location, ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -72,7 +73,7 @@ def frame_tables(frame: DataFrame, relation: Relation, scratch: Scratch, name: s
     try:
         yield from written.tables()
     finally:
-        shutil.rmtree(written.folder, ignore_errors=True)
+        remove_folder(written.folder)
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ class WrittenFrame:
     relation: Relation
     name: str
     names: tuple[str, ...]  # of the columns
-    folder: Path
-    files: list[Path] | None  # None if the driver does not see the rows
+    folder: Location
+    files: RowFiles | None  # None if the driver does not see the rows
 
     @classmethod
     def of(cls, frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> WrittenFrame:
@@ -101,25 +102,26 @@ class WrittenFrame:
         try:
             files = _written(frame, folder / "rows")
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_folder(folder)
             raise
         return cls(frame, relation, name, tuple(schema.names), folder, files)
 
     @property
     def rows(self) -> int:
         """How many there are in the files."""
-        return sum(pq.read_metadata(file).num_rows for file in self.files or ())
+        return 0 if self.files is None else self.files.rows
 
     def tables(self) -> Iterator[pa.Table]:
         """Yields the rows as Arrow tables of the relation."""
         if self.files is None:
             yield conform(self.frame.toArrow(), self.relation, self.name)
         else:
-            yield from checked_pieces(_pieces(self.files, list(self.names)), self.relation, self.name)
+            yield from checked_pieces(_pieces(self.files.files, list(self.names)), self.relation, self.name)
 
     def again(self, frame: DataFrame) -> DataFrame:
         """The rows as a DataFrame that reads the files instead of computing them once more."""
-        return frame.sparkSession.read.parquet(_uri(self.folder / "rows")).toDF(*self.names)
+        assert self.files is not None
+        return self.files.frame(frame.sparkSession).toDF(*self.names)
 
 
 def frame_files(frame: DataFrame, relation: Relation, scratch: Scratch, name: str) -> ArrowFileFacts:
@@ -169,7 +171,7 @@ def _with_positions(frame: DataFrame) -> DataFrame:
     return frame.toDF(*(f"c{i}" for i in range(len(frame.columns))))
 
 
-def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
+def _written(frame: DataFrame, folder: Location) -> RowFiles | None:
     """Files with the frame's rows in the order of its partitions; None if the driver does not see all of the rows.
 
     That is so if the folder is not shared with the executors or with the Connect server, which may not even be able to
@@ -182,32 +184,26 @@ def _written(frame: DataFrame, folder: Path) -> list[Path] | None:
 
     written = Observation()
     counted = _with_positions(frame).observe(written, count(lit(1)).alias("rows"))
+    if isinstance(folder, ObjectPath):
+        return RowFiles.of(counted, folder)
     try:
-        counted.write.option("compression", "zstd").parquet(f"file://{folder}")
+        files = RowFiles.of(counted, folder)
     except (PySparkException, Py4JError) as error:
         if is_malformed(error):
             raise
         return None
-    files = sorted(folder.glob("part-*.parquet"))
-    try:
-        seen = sum(pq.read_metadata(file).num_rows for file in files)
     except (OSError, pa.ArrowInvalid):  # an incomplete file
         return None
-    return files if seen == written.get["rows"] else None
+    return files if files.rows == written.get["rows"] else None
 
 
-def _uri(path: Path) -> str:
-    """A path for Spark to read from."""
-    return for_reading(f"file://{path}")
-
-
-def _pieces(files: list[Path], names: list[str]) -> Iterator[pa.Table]:
+def _pieces(files: Sequence[Location], names: list[str]) -> Iterator[pa.Table]:
     """Yields the rows of the files under these names, and deletes each file that has been read."""
     for path in files:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             for batch in file.iter_batches(_READ_ROWS):
                 yield pa.Table.from_batches([batch]).rename_columns(names)
-        path.unlink(missing_ok=True)
+        remove_files([path])
 
 
 def checked_pieces(pieces: Iterator[pa.Table], relation: Relation, name: str) -> Iterator[pa.Table]:
@@ -304,7 +300,7 @@ def _as_unsigned(bits: Column) -> Column:
 def _scanned(spark: SparkSession, relation: Relation, files: Sequence[str]) -> DataFrame:
     text = (Type.SYMBOL, Type.TERM)
     schema = ", ".join(f"c{i} {'string' if type_ in text else 'bigint'}" for i, type_ in enumerate(relation.types))
-    return spark.read.schema(schema).parquet(*(_uri(Path(file)) for file in files))
+    return spark.read.schema(schema).parquet(*(uri_for_spark(Path(file)) for file in files))
 
 
 def from_tasks(

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
-from evermat.spark.scratch import no_exchange
+from evermat.spark.scratch_files import bucket_failed, no_exchange
+from evermat.store import Location
 
 _Result = TypeVar("_Result")
 
@@ -80,7 +80,7 @@ def run_named(
     spark: Any,
     what: str,
     action: Callable[[], _Result],
-    scratch: Path,
+    scratch: Location,
     *,
     progress: Callable[[str], None] | None = None,
     check: Callable[[], None] = check_stop,
@@ -214,6 +214,7 @@ _MESSENGERS = (
 )
 _GRPC = re.compile(r'RPC that terminated with:.*?\bdetails = "([^"\n]+)"', re.DOTALL)
 _ABORTED = re.compile(r"^Job aborted due to stage failure: ")  # here the reason is in the same line
+_IN_A_TASK = re.compile(rf"error\[E{errors.NO_EXCHANGE.code}\]: .*`(.+)`: (.+)")
 _LONGEST = 500
 
 
@@ -248,10 +249,12 @@ def is_full_disk(error: BaseException) -> bool:
     return "No space left on device" in whole_text(error)
 
 
-def failure(error: Exception, what: str, scratch: Path) -> ResourceError:
-    """The error for a job that failed; a full disk is reported as such."""
+def failure(error: Exception, what: str, scratch: Location) -> ResourceError:
+    """The error for a job that failed; a full disk, and a service that refuses a task, are reported as such."""
     if is_full_disk(error):
         return no_exchange(scratch, "No space left on device")
+    if (refused := _IN_A_TASK.search(whole_text(error))) is not None:
+        return bucket_failed(refused[1], refused[2])
     return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,12 +12,16 @@ from uuid import uuid4
 
 from evermat.core import Problem, ResourceError, this_process
 from evermat.core import error_catalogue as errors
+from evermat.spark.scratch_files import make_folder, no_exchange, remove_folder, writing
+from evermat.store import Location, ObjectPath
 
-_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
+_PREFIX = "evermat-"  # of the folder's name
+_NESTED = re.compile(_PREFIX + "[0-9a-f]{12}")
+_TRIAL = "scratch"  # an object that shows, before anything is computed, that the bucket takes some
 
 
 class Scratch:
-    """A temporary folder within a folder that the driver and all executors see.
+    """A temporary folder within a folder that the driver and all executors see; it may be in a bucket.
 
     >>> with Scratch() as scratch:
     ...     folder = scratch.folder("edge")
@@ -28,15 +31,17 @@ class Scratch:
     False
     """
 
-    def __init__(self, within: Path | None = None) -> None:
-        self.path = temporary_folder("evermat-", within)
+    def __init__(self, within: Location | None = None) -> None:
+        self.path: Location = (
+            _folder_in_bucket(within) if isinstance(within, ObjectPath) else temporary_folder(_PREFIX, within)
+        )
         self._process = this_process()
 
-    def folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Location:
         """A new folder; the name only helps people who list it."""
         plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in name)[:40]
         folder = self.path / f"{plain}-{uuid4().hex[:12]}"
-        folder.mkdir()
+        make_folder(folder)
         return folder
 
     @contextmanager
@@ -50,7 +55,7 @@ class Scratch:
     def close(self) -> None:
         """Deletes the folder, unless this is a child of the process that made it."""
         if not self._process.is_parent:
-            shutil.rmtree(self.path, ignore_errors=True)
+            remove_folder(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -59,15 +64,13 @@ class Scratch:
         self.close()
 
 
-def for_reading(uri: str) -> str:
-    """A URI for Spark to read from, in which no character is special."""
-    return _GLOB.sub(r"\\\1", uri)
-
-
-def no_exchange(path: Path | str, why: str) -> ResourceError:
-    """The error for a folder to which facts that are to be exchanged cannot be written."""
-    details = {"path": path, "why": why, "rest": "it is needed to exchange facts"}
-    return ResourceError(Problem(errors.CANNOT_WRITE, details))
+def _folder_in_bucket(within: ObjectPath) -> ObjectPath:
+    """A new folder; raises a `ResourceError` if nothing can be written there."""
+    folder = within / f"{_PREFIX}{uuid4().hex[:12]}"
+    if not _NESTED.fullmatch(within.name):  # else it has been tried
+        with writing(folder / _TRIAL) as trial:
+            trial.write(b"evermat exchanges facts here\n")
+    return folder
 
 
 def temporary_folder(prefix: str, within: Path | None = None) -> Path:

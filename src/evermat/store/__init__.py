@@ -32,12 +32,13 @@ from typing import TYPE_CHECKING
 from evermat.core import lazy_face
 
 if TYPE_CHECKING:
-    from evermat.store.chunked_write import Pieces
+    from evermat.store.bucket import StorageError, bucket_of
+    from evermat.store.chunked_write import Pieces, write_parts
     from evermat.store.data_files import Columns, Part, read_current, stored_columns
     from evermat.store.directory import holds_something, read_format
     from evermat.store.disk import damaged, exists, sync
     from evermat.store.formats import VersionReader, open_reader, read_state
-    from evermat.store.location import Location, resolved, state_location
+    from evermat.store.location import Location, ObjectPath, folder_location, location_of, resolved, state_location
     from evermat.store.names import (
         CURRENT_FACTS,
         NONRECURSIVE,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
         RECURSIVE,
         VERSION,
     )
+    from evermat.store.remote_write import RemoteRows, RemoteWriter, Target, is_token_seen
     from evermat.store.repeat import read_again
     from evermat.store.retention import Keep
     from evermat.store.store import Store

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -24,6 +25,10 @@ _STATUS = re.compile(r"non-2xx status code: (\d{3})\b")
 _MOST_TOGETHER = 1000  # keys that one request deletes
 RETRIES: Any = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
 CLIENT: Any = {"connect_timeout": "10s", "timeout": "5m"}
+# A service that has not answered yet must answer soon: it may not be there.
+FIRST_RETRIES: Any = {"max_retries": 1, "retry_timeout": timedelta(seconds=10)}
+FIRST_CLIENT: Any = {"connect_timeout": "5s", "timeout": "6s"}
+_SILENT = 5.0  # seconds in which a service that has not answered is not asked again
 
 
 class StorageError(OSError):
@@ -38,6 +43,12 @@ class Bucket(Protocol):
 
     def read(self, key: str) -> bytes:
         """The contents of an object; a `FileNotFoundError` if it is missing."""
+
+    def read_first(self, key: str, count: int) -> tuple[bytes, int]:
+        """So many bytes of an object, or all if it has fewer, and how many it has; it is not empty."""
+
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        """The bytes of an object from a position to another one."""
 
     def size(self, key: str) -> int | None:
         """The bytes of an object; None if it is missing."""
@@ -76,10 +87,10 @@ def bucket_of(path: ObjectPath) -> Bucket:
     return found
 
 
-def check_installed() -> None:
-    """Raises an `ArgumentError` if the library for buckets is missing."""
+def check_installed(what: str) -> None:
+    """Raises an `ArgumentError` if the library for buckets is missing, which `what` needs."""
     if find_spec("obstore") is None:
-        details = {"what": "a state at `s3://`", "package": "obstore", "extra": "s3"}
+        details = {"what": what, "package": "obstore", "extra": "s3"}
         raise ArgumentError(Problem(errors.MISSING_PACKAGE, details))
 
 
@@ -90,13 +101,44 @@ class _S3Bucket:
 
         self._name, self._lib = name, obstore
         plain = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true", "yes", "on")
-        with self._asking(""):
-            options: Any = {**CLIENT, "allow_http": plain}
-            self._store: Any = S3Store(name, retry_config=RETRIES, client_options=options)
+
+        def store(retries: Any, client: Any) -> Any:
+            with self._failing(""):
+                options: Any = {**client, "allow_http": plain}
+                return S3Store(name, retry_config=retries, client_options=options)
+
+        self._store = store(RETRIES, CLIENT)
+        self._silence: tuple[float, Exception | None] = 0.0, None  # when it was asked and did not answer
+        self._impatient: Any = store(FIRST_RETRIES, FIRST_CLIENT)  # None once the service has answered
+
+    def _wait_for_answer(self, key: str) -> None:
+        """Raises a `StorageError` if the service does not answer; whatever it answers to this is not of interest."""
+        impatient = self._impatient
+        if impatient is None:
+            return
+        asked, silence = self._silence
+        if silence is not None and time.monotonic() - asked < _SILENT:
+            raise silence
+        try:
+            self._lib.head(impatient, key or "evermat")
+        except Exception as error:
+            if not _is_answer(error):
+                self._silence = time.monotonic(), error.with_traceback(None)
+                raise
+        self._impatient = None
 
     def read(self, key: str) -> bytes:
         with self._asking(key):
             return bytes(self._lib.get(self._store, key).bytes())
+
+    def read_first(self, key: str, count: int) -> tuple[bytes, int]:
+        with self._asking(key):
+            found = self._lib.get(self._store, key, options={"range": (0, count)})
+            return bytes(found.bytes()), int(found.meta["size"])
+
+    def read_range(self, key: str, start: int, end: int) -> bytes:
+        with self._asking(key):
+            return bytes(self._lib.get_range(self._store, key, start=start, end=end))
 
     def size(self, key: str) -> int | None:
         try:
@@ -106,8 +148,11 @@ class _S3Bucket:
             return None
 
     def put(self, key: str, contents: bytes | memoryview) -> None:
-        with self._asking(key):
-            self._lib.put(self._store, key, bytes(contents))
+        try:
+            with self._asking(key):
+                self._lib.put(self._store, key, bytes(contents))
+        except FileNotFoundError as error:
+            raise StorageError(errno.EIO, "the service does not take it", error.filename) from None
 
     def put_new(self, key: str, contents: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError  # noqa: PLC0415
@@ -136,6 +181,13 @@ class _S3Bucket:
 
     @contextmanager
     def _asking(self, key: str) -> Iterator[None]:
+        """A block with a request about an object."""
+        with self._failing(key):
+            self._wait_for_answer(key)
+            yield
+
+    @contextmanager
+    def _failing(self, key: str) -> Iterator[None]:
         """Turns the library's errors in the block into those of the system."""
         from obstore.exceptions import (  # noqa: PLC0415
             AlreadyExistsError,
@@ -160,6 +212,11 @@ class _S3Bucket:
             raise StorageError(errno.EIO, _reason(error), uri) from None
 
 
+def _is_answer(error: Exception) -> bool:
+    """Whether an error is what the service has said."""
+    return _code(error) != "" or isinstance(error, FileNotFoundError | PermissionError)
+
+
 def _reason(error: Exception) -> str:
     """What an error says, without addresses and headers, in which keys may be."""
     text = str(error)
@@ -167,7 +224,7 @@ def _reason(error: Exception) -> str:
         return f"the service reports an error{code}"
     if "BadScheme" in text:
         return "without TLS it needs `AWS_ALLOW_HTTP=true`"
-    if "sending request" in text or "onnect" in text:
+    if "sending request" in text or "onnect" in text or "timed out" in text:
         return "the service cannot be reached"
     if "redentials" in text:
         return "there are no credentials"

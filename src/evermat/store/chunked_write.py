@@ -2,7 +2,7 @@
 
 The committing thread pulls pieces, one relation after the other, while other threads write files. Only a few files of
 pieces are in progress at any time, and the next piece is not pulled before one of them is done: so memory is bounded,
-whatever the number of pieces and relations.
+whatever the number of pieces and relations. Rows that tasks elsewhere can write do not come here at all: see `remote_write`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from evermat.store.data_files import PART_ROWS, Columns, Part, PartName, as_stored, table_schema, write_part
-from evermat.store.disk import writing
+from evermat.store.disk import sync, writing
 from evermat.store.location import Location
+from evermat.store.remote_write import RemoteRows, Target, first_number, write_remotely
 
 Pieces: TypeAlias = pa.Table | Iterable[pa.Table]
 """The rows of a relation: one table, or tables that are pulled once and together have no fact twice."""
@@ -39,6 +40,10 @@ class Order:
     columns: Columns
     rows: Pieces | None
 
+    @property
+    def target(self) -> Target:
+        return Target(self.folder, self.name, self.columns)
+
 
 def surely_empty(rows: Pieces | None) -> bool:
     """Whether there are certainly no rows; of pieces that is unknown before they are pulled."""
@@ -53,12 +58,16 @@ def write_rows(
     Small tables are written by this thread. When this returns or raises, no file is being written any more, and `made` has
     all that were. Exceptions of an iterable are passed on; errors of the system become errors about `state`.
     """
+    orders = list(orders)
+    remote = _written_remotely(orders, state, made)
     made_here: dict[int, tuple[Part, pa.Table]] = {}  # by the number of the order
     files: list[list[Future[tuple[Part, pa.Table]]]] = []
     ahead: set[Future[tuple[Part, pa.Table]]] = set()
     try:
         for order in orders:
             files.append([])
+            if len(files) - 1 in remote:
+                continue
             here = isinstance(order.folder, Path)  # each request to a bucket takes a while
             if here and isinstance(order.rows, pa.Table) and order.rows.num_rows <= _SMALL_ROWS:
                 if order.rows.num_rows:
@@ -75,13 +84,42 @@ def write_rows(
                         for written in ready:
                             written.result()  # raises if it could not be written
         return [
-            [made_here[number]] if number in made_here else [future.result() for future in of_one]
+            remote[number]
+            if number in remote
+            else [made_here[number]]
+            if number in made_here
+            else [future.result() for future in of_one]
             for number, of_one in enumerate(files)
         ]
     finally:
         for future in chain.from_iterable(files):
             future.cancel()
         wait(chain.from_iterable(files))
+
+
+def _written_remotely(
+    orders: Sequence[Order], state: Location, made: list[Location]
+) -> dict[int, list[tuple[Part, pa.Table]]]:
+    """The files that tasks write instead of this process, by the number of the order; their rows are not known here."""
+    wanted = {
+        number: (order.rows, order.target)
+        for number, order in enumerate(orders)
+        if isinstance(order.rows, RemoteRows) and order.rows.is_large
+    }
+    found = zip(wanted, write_remotely(list(wanted.values()), state, made), strict=True)
+    unknown = {number: table_schema(orders[number].columns).empty_table() for number in wanted}
+    return {number: [(part, unknown[number]) for part in parts] for number, parts in found if parts is not None}
+
+
+def write_parts(target: Target, rows: Iterable[pa.Table]) -> Iterator[Part]:
+    """Writes rows as data files that survive a power loss, in a task; yields them. The folder exists."""
+    first = first_number()
+    with closing(_files(rows)) as contents:
+        for number, pieces in enumerate(contents):
+            stored = joined([as_stored(piece, target.columns, target.name.last) for piece in pieces], target.columns)
+            part = write_part(target.folder, target.name, first + number, stored, makes_folder=False)
+            sync(target.folder / part.path)
+            yield part
 
 
 def _files(rows: Pieces | None) -> Generator[list[pa.Table], None, None]:

@@ -190,17 +190,17 @@ class _Checked(io.RawIOBase):
         return True
 
 
-def write_part(folder: Location, name: PartName, number: int, rows: pa.Table) -> Part:
+def write_part(folder: Location, name: PartName, number: int, rows: pa.Table, *, makes_folder: bool = True) -> Part:
     """Writes rows as one data file of a table, which is neither in the log nor durable yet."""
+    if makes_folder:
+        mkdir(folder)
     if rows.nbytes < _SMALL or isinstance(folder, ObjectPath):
         buffer = pa.BufferOutputStream()
         _write_parquet(rows, buffer)
         raw = buffer.getvalue()
         part = name.part(rows.num_rows, number, raw.size, zlib.crc32(raw))
-        mkdir(folder)
         write_file(folder / part.path, memoryview(raw))
         return part
-    mkdir(folder)
     temporary = temporary_of(folder / f"{name.entry}-{name.first}-{name.level}-{number}")
     descriptor = create(temporary)
     try:

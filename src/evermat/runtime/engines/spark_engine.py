@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, final
 
@@ -49,6 +48,7 @@ from evermat.spark import (
     write_facts,
     written_facts,
 )
+from evermat.store import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,7 +92,7 @@ class SparkEngine(Engine):
         *,
         algorithm: MaterialiseAlgorithm = "auto",
         placement: Placement = "cluster",
-        scratch: Path | None = None,
+        scratch: Location | None = None,
         buckets: int | None = None,
         broadcast: int | None = None,
     ) -> Self:
@@ -236,7 +236,7 @@ class SparkEngine(Engine):
 def restored_on_cluster(
     version: SavedVersion,
     session: SparkSession,
-    scratch: Path | None = None,
+    scratch: Location | None = None,
     buckets: int | None = None,
     broadcast: int | None = None,
 ) -> SparkEngine:
@@ -344,7 +344,7 @@ def _load_changes(state: State, changes: Changed) -> tuple[FactSet, FactSet]:
 
 def _load_facts(state: State, given: list[Mapping[str, Any]], what: str, *, deleted: bool = False) -> FactSet:
     """A set of facts as users have them."""
-    files: dict[str, list[Path]] = {}
+    files: dict[str, list[Location]] = {}
     with Scratch(state.cluster.scratch.path) as scratch:
         with collected_errors() as collecting:
             for facts in given:
@@ -363,7 +363,7 @@ def _is_stored(state: State, name: str, fact: Row) -> bool:
 
 def _written(
     name: str, given: Any, program: Program, scratch: Scratch, stored: Callable[[Row], bool] | None
-) -> list[Path]:
+) -> list[Location]:
     """Facts as users have them, in Arrow files; see `encode_given` for those that are `stored`."""
     if isinstance(given, Once):
         given = given.given

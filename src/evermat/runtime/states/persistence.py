@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evermat.algebra import Counters
 from evermat.core import LimitError, Problem, ResourceError, SavedPositions, StateError, held_back, watched
 from evermat.core import error_catalogue as errors
-from evermat.engine import Run
+from evermat.engine import Run, WritableRows
 from evermat.language import Program, Stratum
 from evermat.runtime.engine import Described, Engine, EngineUpdate
 from evermat.runtime.states.saved_version import SavedVersion, counts_in, rows_of_table, schemas, table_of_rows
@@ -312,7 +312,7 @@ def open_state(
     write: bool = False,
     keep: int | str | None = None,
     session: SparkSession | None = None,
-    scratch: Path | None = None,
+    scratch: Location | None = None,
     buckets: int | None = None,
     broadcast: int | None = None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
@@ -332,7 +332,7 @@ def _opened(
     number: int | None,
     keep: Keep | None,
     session: SparkSession | None,
-    scratch: Path | None,
+    scratch: Location | None,
     buckets: int | None,
     broadcast: int | None,
 ) -> tuple[Engine, StateBinding, dict[str, Any]]:
@@ -370,6 +370,9 @@ def _tables(program: Program, rows: Described, before: Program | None = None) ->
         match rows[name]:
             case [one]:
                 return table_of_rows(relations[name], one)
+            case WritableRows() as several:
+                pieces: Pieces = several.in_form(partial(table_of_rows, relations[name]))
+                return pieces
             case several:
                 return (table_of_rows(relations[name], some) for some in several)
 

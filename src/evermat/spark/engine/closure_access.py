@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,8 @@ from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.tasks.set_expressions import ARRIVED, combined
 from evermat.spark.engine.tasks.worker import Channel
+from evermat.spark.scratch_files import remove_files
+from evermat.store import Location, location_of
 
 
 class ClusterAccess:
@@ -81,7 +82,7 @@ class Pairs:
         ]
         what = f"close {', '.join(names)[:60]}"
         with cluster.results() as folder:
-            path = Path(folder) / "graph.npz"
+            path = location_of(folder) / "graph.npz"
             graph = self._written(path, shapes[0])
             stays = all(shape.home == (int(member.flipped),) for shape, member in zip(shapes, members, strict=True))
             if stays:  # facts are in the bucket of their source
@@ -93,10 +94,10 @@ class Pairs:
                 channels = [Channel(shape, number) for number, shape in enumerate(shapes)]
                 first = ExpandClosureTask(tuple(channels), cluster.buckets, cluster.buckets, graph)
                 found = context.run(Job(what, targets, channels, tasks=cluster.buckets, first=first), "closure")
-            path.unlink()
+            remove_files([path])
         return dict(zip(names, found, strict=True))
 
-    def _written(self, path: Path, shape: Shape) -> GraphFile:
+    def _written(self, path: Location, shape: Shape) -> GraphFile:
         """The connections in a file, with the texts of nodes that have some."""
         first, second = shape.texts[::-1] if self._closure.members[0].flipped else shape.texts
         connections = self._connections

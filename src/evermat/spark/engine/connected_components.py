@@ -13,14 +13,9 @@ component. So sets of edges need not be compared. Loops are edges like any other
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Callable, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
-
-import pyarrow.parquet as pq
 
 from evermat.core import Problem, ResourceError
 from evermat.core import error_catalogue as errors
@@ -35,7 +30,10 @@ from evermat.spark.engine.state import State
 from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.transfer import load_files
 from evermat.spark.jobs import configured, run_named
+from evermat.spark.row_files import RowFiles
 from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import remove_folder
+from evermat.store import Location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
@@ -53,7 +51,6 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.sql.files.maxPartitionBytes": "16m",  # of edges that become facts, a task holds as many
 }
-_GLOB = re.compile(r"([\\{}\[\]*?])")  # special characters in a path that Spark reads
 
 
 def components_relation(members: Sequence[Relation]) -> Relation:
@@ -107,47 +104,41 @@ def components(view: View, members: Sequence[str], state: State, run: Run) -> Fa
 
 
 class _Stars:
-    """One computation. Edges are in a folder between iterations, so that no plan grows."""
+    """One computation. Edges are in files between iterations, so that no plan grows."""
 
     def __init__(self, cluster: Cluster, scratch: Scratch, run: Run, what: str) -> None:
         self._cluster, self._scratch, self._run, self._what = cluster, scratch, run, what
 
-    def find(self, edges: Sequence[DataFrame], found: Relation) -> Sequence[Path]:
+    def find(self, edges: Sequence[DataFrame], found: Relation) -> Sequence[Location]:
         """Files with the facts (node, root), of which some may occur twice."""
-        folder, _ = self._small_star(_edges(edges))
+        stored, _ = self._small_star(_edges(edges))
         moved = 1
         while moved:
-            following, moved = self._iterate(folder)
-            shutil.rmtree(folder)
-            folder = following
-        stars = self._read(folder)
+            following, moved = self._iterate(stored)
+            remove_folder(stored.folder)
+            stored = following
+        stars = stored.frame(self._cluster.session)
         nodes = stars.union(stars.select("low", "low").distinct())  # a root is its own
         return self._run_watched(lambda: frame_files(nodes, found, self._scratch, self._what).files)
 
-    def _iterate(self, folder: Path) -> tuple[Path, int]:
-        """Runs a large-star and a small-star; returns the folder of the edges after them, and how many have moved."""
+    def _iterate(self, edges: RowFiles) -> tuple[RowFiles, int]:
+        """Runs a large-star and a small-star; returns the edges after them, and how many have moved."""
         from pyspark.sql import Observation  # noqa: PLC0415
 
         large = Observation()
-        following, moved = self._small_star(_large_star(self._read(folder), large))
+        following, moved = self._small_star(_large_star(edges.frame(self._cluster.session), large))
         # A task that runs twice may count twice; but a count of 0 is exact.
         return following, moved + int(large.get["moved"])
 
-    def _small_star(self, edges: DataFrame) -> tuple[Path, int]:
-        """Runs a small-star over distinct edges; returns the folder of the edges after it, and how many have moved."""
+    def _small_star(self, edges: DataFrame) -> tuple[RowFiles, int]:
+        """Runs a small-star over distinct edges; returns the edges after it, and how many have moved."""
         from pyspark.sql import Observation  # noqa: PLC0415
 
         small, folder = Observation(), self._scratch.folder("edges")
-        self._schema = edges.schema
-        self._run_watched(lambda: _small_star(edges, small).write.mode("append").parquet(f"file://{folder}"))
-        rows = sum(pq.read_metadata(file).num_rows for file in folder.glob("part-*.parquet"))
-        if rows != small.get["rows"]:
+        found = self._run_watched(lambda: RowFiles.of(_small_star(edges, small), folder))
+        if found.rows != small.get["rows"]:
             raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self._cluster.scratch.path}))
-        return folder, int(small.get["moved"])
-
-    def _read(self, folder: Path) -> DataFrame:
-        location = _GLOB.sub(r"\\\1", f"file://{folder}")
-        return self._cluster.session.read.schema(self._schema).parquet(location)
+        return found, int(small.get["moved"])
 
     def _run_watched(self, action: Callable[[], _Result]) -> _Result:
         cluster = self._cluster

@@ -6,9 +6,9 @@ wrote of which the driver has no report.
 
 from __future__ import annotations
 
-import shutil
 import threading
 import weakref
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -40,6 +40,8 @@ from evermat.spark.engine.tasks.task_table import MOST_CACHED
 from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, SendTask, figures_of
 from evermat.spark.jobs import is_connect, run_named
 from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import is_seen, make_folder, remove_files, remove_folder
+from evermat.store import Location, location_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +120,8 @@ class Cluster:
         self.check, self.progress = check, progress
         self.jobs = 0
         self._counting = threading.Lock()
-        self._failed: set[Path] = set()  # folders of failed jobs, whose cancelled tasks may have run on for a while
+        self._unneeded: deque[Location] = deque()  # objects that nothing refers to, which are deleted together
+        self._failed: set[Location] = set()  # folders of failed jobs, whose cancelled tasks may have run on for a while
         self.folder = scratch.folder("facts")
         self.frame_pins = FramePins()
         release_all()
@@ -143,24 +146,32 @@ class Cluster:
         self.frame_pins.release()
         for left in list(self._failed):
             self._discard(left)
+        self._delete_unneeded()
         folder = self.folder / f"job-{uuid4().hex[:12]}"
         with self.scratch.writing():
-            folder.mkdir()
+            make_folder(folder)
         try:
             yield str(folder)
         except BaseException:
             self._discard(folder)
             raise
-        with suppress(OSError):  # it has files
-            folder.rmdir()
+        if isinstance(folder, Path):
+            with suppress(OSError):  # it has files
+                folder.rmdir()
 
-    def _discard(self, folder: Path) -> None:
+    def _discard(self, folder: Location) -> None:
         """Deletes the folder of a failed job; later again, if a task has written to it meanwhile."""
-        shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
-            self._failed.add(folder)
-        else:
+        if remove_folder(folder):
             self._failed.discard(folder)
+        else:
+            self._failed.add(folder)
+
+    def _delete_unneeded(self) -> None:
+        files = []
+        with suppress(IndexError):  # others may add some meanwhile
+            while True:
+                files.append(self._unneeded.popleft())
+        remove_files(files)
 
     def count_job(self) -> None:
         with self._counting:
@@ -173,7 +184,7 @@ class Cluster:
         for bucket, columns in by_bucket(buckets_of(facts, shape, self.buckets, dictionary)):
             own = None if amounts is None else amounts[columns]
             table = to_arrow(np.ascontiguousarray(facts[:, columns]), shape, dictionary, own)
-            yield self.adopt(write_file(table, Path(self.folder), bucket))
+            yield self.adopt(write_file(table, str(self.folder), bucket))
 
     def run(self, job: Job, look: Callable[[], None]) -> tuple[list[Found], Figures]:
         """Runs a job: derive or load, shuffle, group and shuffle if there are aggregates, merge; `look` as for `execute`.
@@ -247,15 +258,17 @@ class Cluster:
 
     def adopt(self, file: FactFile) -> FactFile:
         """Has a file that a task has written deleted when nothing refers to it any more."""
-        try:
-            Path(file.path).stat()
-        except OSError as error:
-            raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path})) from error
-        weakref.finalize(file, _remove, Path(file.path), self.folder, this_process())
+        path = location_of(file.path)
+        if not is_seen(path):
+            raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path}))
+        if isinstance(path, Path):
+            weakref.finalize(file, _remove, path, self.folder, this_process())
+        else:  # at the end of the process all of the folder is deleted
+            weakref.finalize(file, self._unneeded.append, path).atexit = False
         return file
 
 
-def _remove(path: Path, root: Path, process: Process) -> None:
+def _remove(path: Path, root: Location, process: Process) -> None:
     """Deletes a file, and the folder of its job if it was the last one there; not in a process that was forked from that of the cluster."""
     if process.is_parent:
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -213,7 +212,7 @@ class RestoreTask:
                 held[number].receive(unpack(payload))
         for number, newest in sorted(held.items()):
             for target, what, facts in newest.results():
-                written = write_file(facts, Path(self.folder), bucket)
+                written = write_file(facts, self.folder, bucket)
                 yield outcome(2 * number + target, bucket, what, written, b"", facts.num_rows)
         worker.settle()
 
@@ -312,14 +311,14 @@ class DescribeTask:
             pass
         bucket = worker.bucket_of_task()
         for number, described in enumerate(self.wanted):
-            facts = _description(described, bucket)
+            facts = description(described, bucket)
             if facts is not None:
-                file = write_file(facts, Path(self.folder), bucket)
+                file = write_file(facts, self.folder, bucket)
                 yield outcome(number, bucket, "facts", file, b"", facts.num_rows)
         worker.settle()
 
 
-def _description(described: Described, bucket: int) -> pa.Table | None:
+def description(described: Described, bucket: int) -> pa.Table | None:
     """The described facts of a bucket; None if there are none."""
     name, dictionary = described.relation.name, Dictionary()
     changes = {Op.DELETED: described.deleted, Op.INSERTED: described.inserted, Op.UNCHANGED: described.unchanged}

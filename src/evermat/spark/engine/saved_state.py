@@ -1,47 +1,42 @@
 """Saves a state on a cluster as rows of a state directory, and restores it from data files.
 
-The driver holds neither a relation nor a bucket: tasks write descriptions of facts to files, which the driver reads a piece at a time; and tasks
-read the data files of a state directory.
+The driver holds neither a relation nor a bucket: see `state_rows` for what becomes of descriptions of facts; and tasks read the data files of
+a state directory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-
-import pyarrow.parquet as pq
+from collections.abc import Collection, Mapping
 
 from evermat.algebra import Counters
-from evermat.columns import saved_numbers
-from evermat.engine import Difference, SavedRows, saved_rows
-from evermat.language import Program, Type
+from evermat.engine import Difference, WritableRows
+from evermat.language import Program
 from evermat.spark.engine.context import EngineContext
 from evermat.spark.engine.fact_sets import CountedFacts, FactSet
 from evermat.spark.engine.job_runner import total_rows
-from evermat.spark.engine.saved import EXPLICIT, Described, Restored, Stored, describe, restore
+from evermat.spark.engine.saved import Described, Restored, Stored, restore
 from evermat.spark.engine.state import State
-from evermat.spark.engine.tasks.serialization import FactFile, Shape
+from evermat.spark.engine.state_rows import described_rows
+from evermat.spark.engine.tasks.serialization import Shape
 from evermat.spark.engine.tasks.set_expressions import Counted, Expression, combined, files_of
 from evermat.spark.engine.update import Update
-from evermat.store import NONRECURSIVE, OP, RECURSIVE, VersionReader, stored_columns
+from evermat.store import NONRECURSIVE, RECURSIVE, VersionReader, stored_columns
 
-_PIECE = 1 << 19  # rows that the driver holds at a time
-_TOGETHER = 1 << 23  # facts of small relations that one job describes
-_KINDS = {NONRECURSIVE: saved_rows.NONRECURSIVE, RECURSIVE: saved_rows.RECURSIVE}
 _NEEDED = {NONRECURSIVE: Counters.NONRECURSIVE, RECURSIVE: Counters.MODULAR}  # the counters that have these counts
 
-Rows = dict[str, Iterator[SavedRows]]
+Rows = Mapping[str, WritableRows]
 
 
 def all_rows(state: State, wanted: Mapping[str, Counters]) -> Rows:
     """All facts of some relations."""
     whole = {name: _described(state, name, kept, inserted=_facts(state, name)) for name, kept in wanted.items()}
-    return _pieces(state.context, whole)
+    return described_rows(state.context, whole)
 
 
 def changed_rows(update: Update, result: tuple[FactSet, FactSet], wanted: Mapping[str, Counters]) -> Rows:
     """The changes of some relations by an update: facts deleted and inserted, and those whose origin or counters change."""
     changes = {name: _changed(update, name, result, counters) for name, counters in wanted.items()}
-    return _pieces(update.state.context, changes)
+    return described_rows(update.state.context, changes)
 
 
 def difference(
@@ -73,7 +68,7 @@ def difference(
             if name not in state.program.relations:
                 deleted, explicit = files_of(found.materialised), files_of(found.explicit)
                 described[name] = Described(relation, shapes[name], deleted=deleted, explicit=explicit)
-    return Difference(_pieces(state.context, described), count_inserted, count_deleted)
+    return Difference(described_rows(state.context, described), count_inserted, count_deleted)
 
 
 def _count(context: EngineContext, expressions: Mapping[str, Expression | None]) -> int:
@@ -178,36 +173,3 @@ def _changed(update: Update, name: str, result: tuple[FactSet, FactSet], counter
     counts = _sums(name, counters, (state.nonrecursive_counter, state.recursive_counter), changes)
     relation, shape = state.program.relations[name], state.context.shapes[name]
     return Described(relation, shape, deleted, inserted, unchanged, explicit, counts)
-
-
-def _pieces(context: EngineContext, described: Mapping[str, Described]) -> Rows:
-    """Saved rows by relation; the jobs that describe them run when rows are read."""
-    wanted = {name: one for name, one in described.items() if one.most}
-    portions = describe(context, list(wanted.values()), _TOGETHER)
-    waiting: dict[str, list[FactFile]] = {}
-    ahead = iter(wanted)
-
-    def rows(name: str) -> Iterator[SavedRows]:
-        while name not in waiting:
-            # Relations are described in the order of `wanted`, which is mostly the one in which they are read.
-            waiting.update((next(ahead), files) for files in next(portions))
-        for file in waiting.pop(name):
-            yield from _rows(file, wanted[name])
-
-    return {name: rows(name) for name in wanted}
-
-
-def _rows(file: FactFile, described: Described) -> Iterator[SavedRows]:
-    """The rows of a file that describes facts, a piece at a time."""
-    texts = [f"c{position}" for position, is_text in enumerate(described.shape.texts) if is_text]
-    with pq.ParquetFile(file.path, read_dictionary=texts) as stored:
-        for piece in stored.iter_batches(_PIECE):
-            facts = [
-                column if type_ in Type.SYMBOL | Type.TERM else saved_numbers(column.to_numpy(), type_)
-                for column, type_ in zip(piece.columns, described.relation.types, strict=False)
-            ]
-            explicit = piece.column(EXPLICIT).to_numpy(zero_copy_only=False)
-            counts = {
-                kind: piece.column(name).to_numpy() for name, kind in _KINDS.items() if name in piece.schema.names
-            }
-            yield SavedRows(facts, piece.column(OP).to_numpy(), explicit, counts)

@@ -22,6 +22,7 @@ from evermat.spark.engine.tasks.set_expressions import Combined, Expression, Fil
 from evermat.spark.engine.tasks.task_table import batches_of
 from evermat.spark.engine.tasks.worker import numbers_of, settle, worker_dictionary
 from evermat.spark.jobs import configured, is_connect
+from evermat.store import ObjectPath, location_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,6 +103,8 @@ def _of_files(facts: Expression, relation: Relation, spark: SparkSession) -> Dat
             pass
         case _:
             return None
+    if any(isinstance(location_of(file.path), ObjectPath) for file in (*added, *removed)):
+        return None  # Spark reads buckets only with libraries that it may not have: tasks do it
     with _listing(spark):
         return from_files(spark, relation, [file.path for file in added], [file.path for file in removed])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,8 @@ from evermat.spark.engine.job_runner import Cluster
 from evermat.spark.engine.rules import Rules
 from evermat.spark.engine.snapshot import Version
 from evermat.spark.engine.tasks.serialization import Shape
+from evermat.spark.scratch_files import sizes
+from evermat.store import location_of
 
 if TYPE_CHECKING:
     from evermat.spark.engine.equality import Materialised
@@ -161,8 +162,8 @@ class State(BaseState[FactSet, CountedFacts, StratumRules, Representatives]):
         now = self.version  # whose files exist as long as this refers to them
         sets = [files for s in (now.given, now.explicit, now.materialised) for n in s.names for files in s.files(n)]
         counts = [*self.nonrecursive_counter.files.values(), *self.recursive_counter.files.values()]
-        paths = {file.path for files in [*sets, *counts] for file in files}
-        return sum(Path(path).stat().st_size for path in paths)
+        files_ = (location_of(file.path) for files in [*sets, *counts] for file in files)
+        return sizes(files_, self.cluster.folder)
 
     @property
     def row_count(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from evermat.algebra import Counters
 from evermat.columns import Rows, facts_in
@@ -19,6 +18,7 @@ from evermat.spark.engine.tasks.merge import Target
 from evermat.spark.engine.tasks.serialization import Amounts, FactFile
 from evermat.spark.engine.tasks.set_expressions import ARRIVED
 from evermat.spark.engine.tasks.worker import Channel
+from evermat.store import Location
 
 _ROWS = 1 << 22  # facts that are written at a time
 
@@ -62,7 +62,7 @@ def _written(
 
 
 def load_files(
-    context: EngineContext, relations: Mapping[str, Relation], files: Mapping[str, Sequence[Path]], what: str
+    context: EngineContext, relations: Mapping[str, Relation], files: Mapping[str, Sequence[Location]], what: str
 ) -> FactSet:
     """A set of the facts in some files, by relation."""
     loaded = FactSet(what, context)

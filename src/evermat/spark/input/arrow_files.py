@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -13,6 +12,8 @@ from evermat.core import Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
 from evermat.language import Relation
 from evermat.spark.input.read_task import Outcome, write_facts
+from evermat.spark.scratch_files import reading, remove_files, sizes
+from evermat.store import Location, location_of
 
 if TYPE_CHECKING:
     from evermat.columns import Batch, Dictionary
@@ -43,9 +44,9 @@ class ConcatenatedFacts(Encodable):
             for part in self.parts
         )
 
-    def written(self, folder: Path) -> list[Path]:
+    def written(self, folder: Location) -> list[Location]:
         """Files with the facts, as tasks write them: facts of tables are written into a folder."""
-        files: list[Path] = []
+        files: list[Location] = []
         for part in self.parts:
             if isinstance(part, ArrowFileFacts):
                 files += part.files
@@ -67,7 +68,7 @@ class ConcatenatedFacts(Encodable):
 class ArrowFileFacts(Encodable):
     """The facts of a relation in files, in their order; unless they are kept, each file is deleted when it has been read."""
 
-    def __init__(self, files: Sequence[Path], rows: int, *, keeps: bool = False) -> None:
+    def __init__(self, files: Sequence[Location], rows: int, *, keeps: bool = False) -> None:
         self.files, self.rows, self._keeps = files, rows, keeps
 
     def kept(self) -> ArrowFileFacts:
@@ -76,20 +77,23 @@ class ArrowFileFacts(Encodable):
 
     @property
     def nbytes(self) -> int:
-        return sum(file.stat().st_size for file in self.files)
+        by_folder: dict[Location, list[Location]] = {}
+        for file in self.files:
+            by_folder.setdefault(file.parent, []).append(file)
+        return sum(sizes(files, folder) for folder, files in by_folder.items())
 
     def batches(self, relation: Relation, dictionary: Dictionary) -> Iterator[Batch]:
         """Yields the facts; raises an error if facts are missing."""
         seen = 0
         for file in self.files:
-            with pa.memory_map(str(file)) as source:
+            with reading(file) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(reader.num_record_batches):
                     facts = reader.get_batch(number)
                     seen += facts.num_rows
                     yield encode_table(facts, relation, dictionary)
             if not self._keeps:
-                file.unlink()
+                remove_files([file])
         if seen != self.rows:
             why = f"{self.rows:,} facts of `{relation.name}` were written, and {seen:,} came back"
             raise ResourceError(Problem(errors.SPARK_FAILED, {"what": "exchange facts", "why": why}))
@@ -108,13 +112,15 @@ def rows_of_part(part: Part) -> int:
 
 def exchanged(outcomes: Sequence[Outcome]) -> ArrowFileFacts:
     """The facts that tasks have written."""
-    return ArrowFileFacts([Path(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes))
+    return ArrowFileFacts(
+        [location_of(outcome.file) for outcome in outcomes], sum(outcome.rows for outcome in outcomes)
+    )
 
 
-def spooled(tables: Iterable[pa.Table], folder: Path, in_memory: int) -> Part:
+def spooled(tables: Iterable[pa.Table], folder: Location, in_memory: int) -> Part:
     """The facts in some tables: as they are if there are few, else in files of a folder: then no more than a few tables are held at a time."""
     held: list[pa.Table] = []
-    files: list[Path] = []
+    files: list[Location] = []
     rows = 0
     for table in tables:
         check_stop()

@@ -6,10 +6,8 @@ the scratch folder, whose rows are counted before any of them comes to the drive
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from evermat.columns import ArrowTables
@@ -19,6 +17,8 @@ from evermat.spark import dataframes
 from evermat.spark.input.arrow_files import ArrowFileFacts, ConcatenatedFacts, Part, spooled
 from evermat.spark.input.frame_size import FOOTERS, STATISTICS, estimate_of
 from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import is_seen, remove_folder
+from evermat.store import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -135,7 +135,7 @@ class Intake:
 
     def _by_tasks(self, frame: DataFrame, relation: Relation, name: str) -> ArrowFileFacts:
         facts = dataframes.frame_files(frame, relation, self.scratch, name)
-        if not all(file.exists() for file in facts.files):
+        if not all(map(is_seen, facts.files)):
             raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": self.scratch.path}))
         return facts
 
@@ -152,7 +152,7 @@ class Intake:
                 return self._by_tasks(written.again(frame), relation, name)
             return spooled(written.tables(), self.scratch.folder(relation.name), _IN_MEMORY)
         finally:
-            shutil.rmtree(written.folder, ignore_errors=True)
+            remove_folder(written.folder)
 
     def spool(self, name: str, tables: Iterable[pa.Table]) -> Part:
         """Facts that arrive here piece by piece: they are not held, unless they are few."""
@@ -168,7 +168,7 @@ class Intake:
         }
 
 
-def written_facts(facts: Iterable[pa.Table], folder: Path) -> list[Path]:
+def written_facts(facts: Iterable[pa.Table], folder: Location) -> list[Location]:
     """Files with all facts of some tables, of which few are held at a time."""
     part = spooled(facts, folder, -1)
     return list(part.files) if isinstance(part, ArrowFileFacts) else []

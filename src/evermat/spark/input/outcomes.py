@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,9 @@ from evermat.core import Problem, ResourceError, Source
 from evermat.core import error_catalogue as errors
 from evermat.io import merge_findings, relocate
 from evermat.spark.input.read_task import Outcome
-from evermat.spark.scratch import Scratch, no_exchange
+from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import is_seen, no_exchange
+from evermat.store import location_of
 
 
 def succeeded(rows: Iterable[Any], scratch: Scratch) -> list[Outcome]:
@@ -20,7 +21,7 @@ def succeeded(rows: Iterable[Any], scratch: Scratch) -> list[Outcome]:
     for outcome in outcomes:
         if outcome.failure:
             raise no_exchange(outcome.file, outcome.failure)
-        if not outcome.problems and not all(map(os.path.exists, outcome.files)):
+        if not outcome.problems and not all(is_seen(location_of(file)) for file in outcome.files):
             raise ResourceError(Problem(errors.SCRATCH_NOT_SHARED, {"path": scratch.path}))
     return outcomes
 

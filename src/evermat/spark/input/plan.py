@@ -32,6 +32,7 @@ from evermat.spark.input.remote import RemoteReader
 from evermat.spark.input.sources import MEDIA, Sources, SparkSource
 from evermat.spark.jobs import configured, run_named
 from evermat.spark.scratch import Scratch
+from evermat.store import location_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -186,7 +187,7 @@ class _Reading:
                 found.setdefault(io.relation.name, []).extend(self._found[number])
         for outcome in (*self._routed, *outcomes):
             for name, file, rows in outcome.parts:
-                part = self.intake.take(name, ArrowFileFacts([Path(file)], rows))
+                part = self.intake.take(name, ArrowFileFacts([location_of(file)], rows))
                 found.setdefault(name, []).append(part)
         return {name: ConcatenatedFacts(parts) for name, parts in found.items()}
 

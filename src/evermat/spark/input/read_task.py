@@ -33,6 +33,8 @@ from evermat.io import (
     read_stream,
 )
 from evermat.language import Io, Relation
+from evermat.spark.scratch_files import remove_files, writing
+from evermat.store import Location, location_of
 
 _BATCH = 1 << 20  # rows that the driver encodes at a time
 _SAMPLE = 1 << 12  # texts that are looked at to see whether they repeat
@@ -182,11 +184,11 @@ def outcome_batch(outcome: Outcome) -> pa.RecordBatch:
 
 def _written(number: int, path: str, table: pa.Table, lines: int, folder: str) -> Outcome:
     """Writes facts under a new name for each attempt, so that of a task that runs twice only one result counts."""
-    file = Path(folder, f"{number}-{uuid4().hex}.arrow")
+    file = location_of(folder) / f"{number}-{uuid4().hex}.arrow"
     try:
         write_facts(table, file)
     except OSError as error:
-        file.unlink(missing_ok=True)
+        remove_files([file])
         why = os.strerror(error.errno) if error.errno else str(error)
         return Outcome(number, path, str(file), 0, lines, (), why)
     return Outcome(number, path, str(file), table.num_rows, lines)
@@ -208,14 +210,14 @@ def kept_facts(
     return Outcome(number, path, "", table.num_rows, lines, skipped=skipped, parts=tuple(parts))
 
 
-def write_facts(table: pa.Table, file: Path) -> None:
+def write_facts(table: pa.Table, file: Location) -> None:
     """Writes facts; the columns are those of their relation."""
     if table.num_columns:
         columns = [_compact(column) for column in table.columns]
         table = pa.table(dict(zip(map(str, range(len(columns))), columns, strict=True)))
     else:
         table = pa.table({"present": pa.array([True] * table.num_rows)})
-    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+    with writing(file) as sink, pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=_BATCH)
 
 

@@ -23,13 +23,13 @@ from evermat.spark.input.read_errors import analysed, reported
 from evermat.spark.input.read_task import OUTCOME, ContentReader, Outcome
 from evermat.spark.jobs import configured
 from evermat.spark.scratch import Scratch
+from evermat.spark.scratch_files import for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PIECE = 32 << 20  # bytes of a file that one task reads
 _WHOLE = 1 << 50  # more bytes than a file has
-_GLOB = re.compile(r"([\\*?\[\]{}])")  # special characters in a path that Spark reads
 _WILD = re.compile(r"[*?\[{]")
 _AUTHORITY = re.compile(r"[^:/]+:/+[^/]*")
 # A session may be set to leave out files that are missing or damaged.
@@ -193,7 +193,7 @@ class RemoteReader:
 
 def _chosen(paths: Sequence[str], location: str, files: Sequence[RemoteFile]) -> Any:
     """What Spark's reader is to load: the location as it stands if all its files are read, else these files."""
-    return location if len(paths) == len(files) else [_GLOB.sub(r"\\\1", path) for path in paths]
+    return location if len(paths) == len(files) else [for_reading(path) for path in paths]
 
 
 def _by_ranges(ref: FileRef, io: Io) -> bool:

@@ -15,7 +15,7 @@ from evermat.language import Type
 from evermat.spark.jdbc import driver_help
 from evermat.spark.jobs import essential, silenced
 from evermat.spark.output.target import BUILT_IN, LINES, Kind, Target, file_of
-from evermat.spark.scratch import for_reading
+from evermat.spark.scratch_files import for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from evermat.spark.jobs import is_connect, named, run_watched, silenced
 from evermat.spark.output.check import UNTOUCHED, check_lasting, check_target, not_written
 from evermat.spark.output.lines import check_lines, line_frame, nullary_frame
 from evermat.spark.output.target import LINES, Kind, Target, target_of
-from evermat.spark.scratch import for_reading
+from evermat.spark.scratch_files import for_reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession

@@ -40,6 +40,8 @@ from evermat.spark.engine.tasks.worker import (
     streamed,
     worker_dictionary,
 )
+from evermat.spark.scratch_files import reading
+from evermat.store import location_of
 
 _FLUSH = 1 << 22  # distinct heads that a task holds before it sends them
 
@@ -207,7 +209,7 @@ class LoadTask(SendTask):
     def send(self, numbers: Sequence[int], dictionary: Dictionary, outbox: Outbox, figures: Figures) -> None:
         del figures
         for file in (file for number in numbers for file in self.inputs[number :: self.tasks]):
-            with pa.memory_map(file.path) as source:
+            with reading(location_of(file.path)) as source:
                 reader = pa.ipc.open_file(source)
                 for number in range(reader.num_record_batches):
                     facts = encode_table(reader.get_batch(number), file.relation, dictionary)

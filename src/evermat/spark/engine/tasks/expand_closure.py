@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +13,8 @@ from evermat.columns import Batch, Connections, Dictionary
 from evermat.spark.engine.tasks.merge import Target, TargetMerge, written_results
 from evermat.spark.engine.tasks.serialization import Part, Shape, buckets_of, pack, unpack
 from evermat.spark.engine.tasks.worker import Figures, Outbox, SendTask, numbers_of, outcome, settle, worker_dictionary
+from evermat.spark.scratch_files import reading, writing
+from evermat.store import Location, location_of
 
 _HELD = 16_000_000  # pairs that a task holds at most
 
@@ -29,7 +30,7 @@ class GraphFile:
     @classmethod
     def write(
         cls,
-        path: Path,
+        path: Location,
         connections: Connections,
         texts: pa.Array,
         is_text: npt.NDArray[np.bool_],
@@ -38,7 +39,7 @@ class GraphFile:
         """Writes connections; `texts` are those of the nodes that are texts."""
         kept = connections.kept if connections.kept is not None else np.zeros(0, np.bool_)
         packed = np.frombuffer(pack(pa.table({"texts": texts})), np.uint8)
-        with path.open("wb") as file:
+        with writing(path) as file:
             np.savez(
                 file, values=connections.values, tails=connections.tails, heads=connections.heads, kept=kept,
                 sources=connections.sources, targets=connections.targets, is_text=is_text, texts=packed,
@@ -47,7 +48,7 @@ class GraphFile:
 
     def read(self, dictionary: Dictionary) -> Connections:
         """The connections, with values as a dictionary has them."""
-        with np.load(self.path) as file:
+        with reading(location_of(self.path)) as source, np.load(source) as file:
             values, is_text = file["values"], file["is_text"]
             if is_text.any():
                 values[is_text] = dictionary.encode_arrow(unpack(file["texts"].tobytes()).column(0))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO, Self
 
@@ -162,5 +161,5 @@ def written_results(merges: Sequence[TargetMerge], part: Part, folder: str, buck
     """Writes the results of all targets in a part of a bucket, and yields the outcomes."""
     for number, merge in enumerate(merges):
         for what, rows, table in merge.results(part):
-            file = None if table is None else write_file(table, Path(folder), bucket)
+            file = None if table is None else write_file(table, folder, bucket)
             yield outcome(number, bucket, what, file, b"", rows)

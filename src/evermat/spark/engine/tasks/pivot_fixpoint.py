@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,5 +185,5 @@ class PivotTask:
             batch = state.tables[name].take(rows[first : first + _WRITTEN])
             for bucket, columns in by_bucket(buckets_of(batch, shape, self.buckets, dictionary)):
                 own = None if amounts is None else amounts[first : first + _WRITTEN][columns]
-                file = write_file(to_arrow(batch[:, columns], shape, dictionary, own), Path(self.folder), bucket)
+                file = write_file(to_arrow(batch[:, columns], shape, dictionary, own), self.folder, bucket)
                 yield outcome(target, bucket, what, file, b"", len(columns))

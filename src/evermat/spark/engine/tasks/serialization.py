@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from evermat.columns import Batch, Dictionary
 from evermat.language import Type
+from evermat.spark.scratch_files import parquet_file, write_parquet
+from evermat.store import location_of
 
 Amounts = npt.NDArray[np.int64]
 
@@ -139,11 +139,11 @@ def unpack(payload: pa.Buffer | bytes) -> pa.Table:
         return reader.read_all()
 
 
-def write_file(table: pa.Table, folder: Path, bucket: int) -> FactFile:
+def write_file(table: pa.Table, folder: str, bucket: int) -> FactFile:
     """Writes facts of a bucket; the name is new, so that of a task that runs twice only one result counts."""
-    path = folder / f"{bucket}-{uuid4().hex}.parquet"
+    path = location_of(folder) / f"{bucket}-{uuid4().hex}.parquet"
     texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-    pq.write_table(table, path, use_dictionary=texts, write_statistics=False)
+    write_parquet(table, path, use_dictionary=texts, write_statistics=False)
     return FactFile(str(path), table.num_rows, bucket)
 
 
@@ -152,7 +152,7 @@ def read_file(
 ) -> Iterator[tuple[Batch, Amounts | None]]:
     """The facts of a file, or of a part of it, a piece at a time."""
     texts = [f"c{position}" for position, is_text in enumerate(shape.texts) if is_text]
-    with pq.ParquetFile(file.path, read_dictionary=texts) as stored:
+    with parquet_file(location_of(file.path), read_dictionary=texts) as stored:
         if stored.metadata.num_rows != file.rows:
             raise OSError(f"{file.path} has {stored.metadata.num_rows} facts, and not {file.rows}")
         for piece in stored.iter_batches(_READ_ROWS):
