@@ -74,20 +74,20 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable '.[test]'
+	$(INSTALL) --editable '.[spark,test]'
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable '.[test,bench]'
+	$(INSTALL) --editable '.[spark,test,bench]'
 	@touch $@ $(VENV)/installed
 
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,test,bench]'
 	build/lock/bin/python -m pip freeze --exclude-editable > $(LOCK)
 	rm -rf build/lock
 

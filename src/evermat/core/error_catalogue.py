@@ -146,6 +146,7 @@ BAD_KEEP = _kind(
     "`{text}` does not say how many versions to keep",
     "write a number from 1 on, or an age: `12h`, `30d`, `4w`",
 )
+NO_SPARK = _kind(275, "{what} needs Spark, which is not installed")
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
 NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
@@ -384,6 +385,7 @@ STATE_NOT_SHARED = _kind(
     "executors do not see `{file}`, which the driver sees",
     "a state that is opened on a cluster must be in a folder that all machines share",
 )
+OLD_SPARK = _kind(625, "PySpark {version} is too old: Evermat needs {oldest} or newer")
 NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
 SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evermat.runtime.facts.graph_objects import graph_triples, split_sources
     from evermat.runtime.facts.ingest import read_change_files
     from evermat.runtime.facts.inputs import FactSources
+    from evermat.runtime.installed import check_spark, default_engine
     from evermat.runtime.materialise import Options, materialise_facts
     from evermat.runtime.pin import Pin
     from evermat.runtime.query import query_version

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from evermat.spark.input.plan import read_inputs
     from evermat.spark.input.read_task import write_facts
     from evermat.spark.jobs import is_connect, run_named
+    from evermat.spark.launch.installation import has_spark, no_spark
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.scratch import Scratch

@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.core import EvermatError, Problem, ResourceError, uninterrupted
 from evermat.core import error_catalogue as errors
 from evermat.spark.jobs import essential
-from evermat.spark.launch import java
+from evermat.spark.launch import installation, java
 from evermat.spark.launch.class_archive import Archive
 from evermat.spark.launch.jvm_log import LOGGING, essential_of_log
 from evermat.spark.launch.settings import QUICK, not_possible, settings, try_settings
@@ -71,7 +70,7 @@ class Running:
     def start(self, master: str | None, memory: int, conf: Mapping[str, str], name: str) -> SparkSession:
         """A session of a new JVM."""
         java_home = java.java_home(self.folder)
-        spark_home = _spark_home()
+        spark_home = installation.spark_home()
         if master is None or master.startswith("local["):
             program = java_home / "bin" / "java" if java_home is not None else Path(shutil.which("java") or "java")
             runtime = java.examine(program)
@@ -286,14 +285,6 @@ class Running:
         with suppress(Exception):
             if self.gateway is not None:
                 self.gateway.shutdown()
-
-
-def _spark_home() -> Path:
-    """The folder of Spark, found without loading PySpark."""
-    found = find_spec("pyspark")
-    assert found is not None, "pyspark is a dependency"
-    assert found.origin is not None, "pyspark is a package in files"
-    return Path(found.origin).parent
 
 
 def _forget() -> None:
