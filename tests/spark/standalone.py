@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 from urllib.request import ProxyHandler, build_opener
 
 from evermat.spark.launch.class_archive import Archive
-from evermat.spark.launch.installation import spark_home
+from evermat.spark.launch.installation import spark_home, spark_version
 from evermat.spark.launch.java import examine, java_home
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Cluster:
         self.master = ""
         """The address for `--master`."""
         self._page = ""
-        home = java_home(folder)
+        home = java_home(folder, spark_version(spark_home()))
         self._java = {} if home is None else {"JAVA_HOME": str(home)}
         self._java_options = " ".join([*_QUICK, *_archive(home)])
         self._own = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evermat.spark.launch.installation import spark_home, spark_version
 from evermat.spark.launch.java import java_home
 
 pytestmark = pytest.mark.spark
@@ -142,7 +143,7 @@ def test_over_connect(tmp_path: Path) -> None:
         "PYSPARK_SUBMIT_ARGS": f'--driver-java-options "{quick}" pyspark-shell',
     }
     environment.pop("SPARK_REMOTE", None)
-    if home := java_home(tmp_path):
+    if home := java_home(tmp_path, spark_version(spark_home())):
         environment["JAVA_HOME"] = str(home)
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(tmp_path)],

@@ -386,6 +386,6 @@ STATE_NOT_SHARED = _kind(
     "a state that is opened on a cluster must be in a folder that all machines share",
 )
 OLD_SPARK = _kind(625, "PySpark {version} is too old: Evermat needs {oldest} or newer")
-NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, which was not found", "{found}")
+NO_JAVA = _kind(630, "Spark needs Java {wanted}, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
 SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.store import OP, VERSION, Location, VersionReader, read_state, state_location
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before 4.2, where Spark itself asks once how far a query reads that ends
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Nothing: there is no such protocol."""
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -248,9 +255,12 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
         first, whole = self._start()
         return {"version": first - 1, "whole": whole}
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """The newest version to read. Before 4.2, Spark does not pass where a batch starts."""
         del limit
         last = self._feed.newest if self._until is None else self._until
+        if start is None:
+            return {"version": last, "whole": False}
         if last < start["version"]:
             self._feed.check(start["version"])  # raises if this is another state than before
         return start if last <= start["version"] else {"version": last, "whole": False}
@@ -260,6 +270,8 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
         first, whole = start["version"] + 1, start["whole"]
+        if end["version"] < start["version"]:
+            self._feed.check(start["version"])  # as in `latestOffset`
         if not self._fails_on_loss():
             first = max(first, self._feed.versions[0].number)
         return self._ranges(first, end["version"], whole=whole) if first <= end["version"] else []

@@ -69,8 +69,8 @@ class Running:
 
     def start(self, master: str | None, memory: int, conf: Mapping[str, str], name: str) -> SparkSession:
         """A session of a new JVM."""
-        java_home = java.java_home(self.folder)
         spark_home = installation.spark_home()
+        java_home = java.java_home(self.folder, installation.spark_version(spark_home))
         if master is None or master.startswith("local["):
             program = java_home / "bin" / "java" if java_home is not None else Path(shutil.which("java") or "java")
             runtime = java.examine(program)

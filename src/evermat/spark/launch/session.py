@@ -19,6 +19,7 @@ from evermat.core import error_catalogue as errors
 from evermat.spark.jobs import essential
 from evermat.spark.launch.jvm import Running
 from evermat.spark.launch.settings import check_master, check_settings, not_possible, reach, try_settings
+from evermat.spark.new_session import new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +150,7 @@ def _active() -> Any:
 
 def _another(conf: Mapping[str, str]) -> SparkSession:
     found = _running.spark if _running is not None else _active()
-    made = found.newSession()
+    made = new_session(found)
     made.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         try_settings(made, conf)
