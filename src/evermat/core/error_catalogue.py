@@ -386,6 +386,11 @@ STATE_NOT_SHARED = _kind(
     "a state that is opened on a cluster must be in a folder that all machines share",
 )
 OLD_SPARK = _kind(625, "PySpark {version} is too old: Evermat needs {oldest} or newer")
+EXECUTOR_PYTHON = _kind(
+    626,
+    "tasks cannot run with the Python `{python}`: {why}",
+    "`PYSPARK_PYTHON` or `--conf spark.pyspark.python=…` names the Python of executors",
+)
 NO_JAVA = _kind(630, "Spark needs Java {wanted}, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
 SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")
