@@ -133,6 +133,13 @@ def test_what_needs_spark_is_refused(options: list[str], folder: Path, evermat_c
 
 
 @pytest.mark.usefixtures("missing")
+def test_a_look_at_a_cluster_is_refused(folder: Path, evermat_command: Evermat) -> None:
+    assert evermat_command("check", "p.dl").code == 0
+    told = f"error[E275]: `--master` needs Spark, which is not installed\n{REMEDY}"
+    assert evermat_command("check", "p.dl", "--master", "local[2]") == (2, "", told)
+
+
+@pytest.mark.usefixtures("missing")
 @pytest.mark.parametrize("command", [["update", "changes/1.tsv"], ["stream", "--source", "changes", "--once"]])
 def test_a_state_on_spark_is_refused(command: list[str], folder: Path, evermat_command: Evermat) -> None:
     told = f"error[E275]: `--engine spark` needs Spark, which is not installed\n{REMEDY}"

@@ -46,6 +46,7 @@ def _reads_rdf(given: Parameters) -> bool:
 
 
 SPARK = Need("`--engine spark`", lambda given: given["engine"] == "spark")
+MASTER = Need("`--master`", _one_of("master"))  # of commands that have no engine
 RDF = Need("RDF data: `--rdf`, an `.input` from an RDF file, or RDF change files", _reads_rdf)
 RDF_OR_ONTOLOGY = Need(f"`--ontology` or {RDF.what}", lambda given: bool(given.get("ontology")) or _reads_rdf(given))
 ONTOLOGY = Need("`--ontology`", _one_of("ontology"))
@@ -72,10 +73,12 @@ class CheckedCommand(Command):
     """A command that refuses options that it would not honour, and Spark where it is not installed."""
 
     def invoke(self, ctx: Any) -> Any:
-        if ctx.params.get("engine") == "spark":
+        if ctx.params.get("engine", "spark") == "spark":
             self._settle_engine(ctx)
         for parameter in self.get_params(ctx):
             need = NEEDS.get(parameter.name or "")
+            if need is SPARK and "engine" not in ctx.params:
+                need = MASTER
             if need is not None and _source(ctx, parameter.name) != "DEFAULT" and not need.met(ctx.params):
                 by_variable = need is SPARK and _source(ctx, "engine") == "ENVIRONMENT"
                 raise _missing(parameter.opts[-1], need, f", but {_ENGINE_VARIABLE} is `memory`" if by_variable else "")
@@ -88,11 +91,13 @@ class CheckedCommand(Command):
         wanted = [
             p for p in self.get_params(ctx) if NEEDS.get(p.name or "") is SPARK and _source(ctx, p.name) != "DEFAULT"
         ]
-        source = _source(ctx, "engine")
+        source = _source(ctx, "engine") if "engine" in ctx.params else "DEFAULT"
         if source != "DEFAULT":
             check_spark(f"`{_ENGINE_VARIABLE}=spark`" if source == "ENVIRONMENT" else "`--engine spark`")
         for parameter in wanted:
             check_spark(f"`{parameter.opts[-1]}`")
+        if "engine" not in ctx.params:
+            return
         ctx.params["engine"] = default_engine()
         if ctx.params["engine"] == "memory":
             print(_NO_SPARK, file=sys.stderr)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from evermat.runtime.compose import ProgramSources, compose_program, with_triples
     from evermat.runtime.description import describe
     from evermat.runtime.engine import Engine
-    from evermat.runtime.environment import SparkOptions, announced_compilation, spark_session
+    from evermat.runtime.environment import SparkOptions, announced_compilation, describe_cluster, spark_session
     from evermat.runtime.facts.graph_objects import graph_triples, split_sources
     from evermat.runtime.facts.ingest import read_change_files
     from evermat.runtime.facts.inputs import FactSources
