@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 _LAUNCHING = 120.0  # seconds for the JVM to start, on a busy machine
 _REGISTERING = 30.0  # seconds for a cluster to accept the application; Spark would try for a minute
+_UNPACKING = 240.0  # seconds more if the driver first copies and unpacks archives for executors
 _STOPPING = 5.0  # seconds for Spark to stop of its own accord
 _GLANCE = 0.02
 
@@ -99,6 +100,8 @@ class Running:
             return SparkContext(conf=made, gateway=self.gateway)
 
         patience = _REGISTERING if given["spark.master"].startswith("spark:") else None
+        if patience is not None and given.get("spark.archives"):
+            patience += _UNPACKING
         try:
             context = self._patiently(make, patience)
             from pyspark.sql import SparkSession  # noqa: PLC0415
