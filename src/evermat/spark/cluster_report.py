@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import evermat
 from evermat.spark.engine.resources import TaskBudget, default_buckets, explained_task_memory
 from evermat.spark.engine.rules import MOST_HELD
 from evermat.spark.executor_python import executor_python
@@ -49,11 +48,11 @@ def _lines(
         with folder.writing():
             mark.touch()
         found = _asked(spark, mark)
-    same = found["python"] == platform.python_version() and found["evermat"] == evermat.__version__
+    same = found["python"] == platform.python_version() and found["evermat"] == _version()
     yield (
         "executors",
         f"Python {found['python']}, Evermat {found['evermat']}: `{executor_python(spark)}`"
-        + ("" if same else f" (the driver has Evermat {evermat.__version__})"),
+        + ("" if same else f" (the driver has Evermat {_version()})"),
     )
     given = "by `--buckets`" if buckets is not None else "twice the cores that there are or will be"
     yield "buckets", f"{buckets or default_buckets(spark):,}, {given}"
@@ -68,6 +67,11 @@ def _lines(
     yield "scratch", f"{where}, {seen}" + ("" if scratch else " (`--scratch DIR` names another one)")
 
 
+def _version() -> str:
+    """The version of Evermat in this process."""
+    return str(sys.modules["evermat"].__version__)
+
+
 def _java(spark: SparkSession) -> str:
     return str(spark.sparkContext._jvm.java.lang.System.getProperty("java.version"))  # type: ignore[union-attr,unused-ignore]  # noqa: SLF001
 
@@ -79,10 +83,12 @@ class _Ask:
         self._mark = mark
 
     def __call__(self, _number: int) -> str:
-        import evermat.columns.kernels.jit  # noqa: PLC0415  # with numba, which tasks need
+        from evermat.columns import keeps_kernels  # noqa: PLC0415  # with numba, which tasks need
+
+        keeps_kernels()
 
         python = ".".join(map(str, sys.version_info[:3]))
-        return json.dumps({"python": python, "evermat": evermat.__version__, "sees": os.path.exists(self._mark)})  # noqa: PTH110
+        return json.dumps({"python": python, "evermat": _version(), "sees": os.path.exists(self._mark)})  # noqa: PTH110
 
 
 def _asked(spark: SparkSession, mark: Path) -> dict[str, Any]:

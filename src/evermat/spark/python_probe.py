@@ -13,9 +13,9 @@ _checked: WeakSet[Any] = WeakSet()  # the sessions whose executors have answered
 
 def _answer(number: int) -> int:
     """Imports in a task what our tasks import."""
-    import evermat.columns.kernels.jit  # noqa: PLC0415
+    from evermat.columns import keeps_kernels  # noqa: PLC0415
 
-    return number if evermat.columns.kernels.jit.KERNELS is not None else 0
+    return number if keeps_kernels() else 0
 
 
 def check_python(spark: Any) -> None:

@@ -246,6 +246,8 @@ class Running:
         try:
             # A cluster must be notified; a local Spark may be killed.
             if self.archive is None:
+                with suppress(Exception):  # if Spark takes too long, its broken connection is nothing to report
+                    self.spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
                 stopping = threading.Thread(target=self._stop, name="evermat-spark-stop", daemon=True)
                 stopping.start()
                 stopping.join(_STOPPING)
