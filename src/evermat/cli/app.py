@@ -203,11 +203,16 @@ def check(
     entailment: options.RuleSet = None,
     skip_malformed: options.SkipMalformed = False,
     verbose: options.Verbose = False,
+    master: options.Master = None,
+    conf: options.Conf = None,
+    scratch: options.ScratchFolder = None,
+    buckets: options.Buckets = None,
+    broadcast: options.Broadcast = None,
     memory: options.Memory = "",
     limit_seconds: options.LimitSeconds = None,
     sandbox: options.SandboxOption = False,
 ) -> None:
-    """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program."""
+    """Show types, strata, recursive and nonrecursive rules, modules, storage schemes and plans of a program; with `--master`, what a run would use there."""
     from evermat.cli.ontology import read_program, report_skipped
     from evermat.cli.watchdog import limited
 
@@ -218,6 +223,14 @@ def check(
         text = checked.describe()
     report_skipped(checked.skipped)
     sys.stdout.write(text)
+    if master is not None:
+        from evermat.cli.run import say
+        from evermat.runtime import describe_cluster
+
+        _, spark = _resources("spark", master, memory, conf, scratch, buckets, broadcast)
+        assert spark is not None
+        sys.stdout.flush()
+        sys.stdout.write("\n" + describe_cluster(spark, say))
 
 
 @app.command(cls=CheckedCommand)

@@ -6,6 +6,7 @@ Whether an option is given counts, not its value. Options that have their docume
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,9 @@ Parameters: TypeAlias = Mapping[str, Any]
 """The values of a command's parameters, by their names in Python."""
 
 _ENGINE_VARIABLE = "EVERMAT_ENGINE"
+_NO_SPARK = (
+    "note: Spark is not installed, so this runs in memory (`pip install 'evermat[spark]'`, or `--engine memory`)"
+)
 _RDF = (".nt", ".nq", ".ttl", ".trig", ".jsonld", ".rdf", ".owl")
 
 
@@ -42,6 +46,7 @@ def _reads_rdf(given: Parameters) -> bool:
 
 
 SPARK = Need("`--engine spark`", lambda given: given["engine"] == "spark")
+MASTER = Need("`--master`", _one_of("master"))  # of commands that have no engine
 RDF = Need("RDF data: `--rdf`, an `.input` from an RDF file, or RDF change files", _reads_rdf)
 RDF_OR_ONTOLOGY = Need(f"`--ontology` or {RDF.what}", lambda given: bool(given.get("ontology")) or _reads_rdf(given))
 ONTOLOGY = Need("`--ontology`", _one_of("ontology"))
@@ -65,15 +70,37 @@ NEEDS = {
 
 
 class CheckedCommand(Command):
-    """A command that refuses options that it would not honour."""
+    """A command that refuses options that it would not honour, and Spark where it is not installed."""
 
     def invoke(self, ctx: Any) -> Any:
+        if ctx.params.get("engine", "spark") == "spark":
+            self._settle_engine(ctx)
         for parameter in self.get_params(ctx):
             need = NEEDS.get(parameter.name or "")
+            if need is SPARK and "engine" not in ctx.params:
+                need = MASTER
             if need is not None and _source(ctx, parameter.name) != "DEFAULT" and not need.met(ctx.params):
                 by_variable = need is SPARK and _source(ctx, "engine") == "ENVIRONMENT"
                 raise _missing(parameter.opts[-1], need, f", but {_ENGINE_VARIABLE} is `memory`" if by_variable else "")
         return super().invoke(ctx)
+
+    def _settle_engine(self, ctx: Any) -> None:
+        """Where Spark is not installed, refuses it if the command line asks for it, and else uses memory."""
+        from evermat.runtime import check_spark, default_engine
+
+        wanted = [
+            p for p in self.get_params(ctx) if NEEDS.get(p.name or "") is SPARK and _source(ctx, p.name) != "DEFAULT"
+        ]
+        source = _source(ctx, "engine") if "engine" in ctx.params else "DEFAULT"
+        if source != "DEFAULT":
+            check_spark(f"`{_ENGINE_VARIABLE}=spark`" if source == "ENVIRONMENT" else "`--engine spark`")
+        for parameter in wanted:
+            check_spark(f"`{parameter.opts[-1]}`")
+        if "engine" not in ctx.params:
+            return
+        ctx.params["engine"] = default_engine()
+        if ctx.params["engine"] == "memory":
+            print(_NO_SPARK, file=sys.stderr)
 
 
 def _source(ctx: Any, name: str | None) -> str:

@@ -23,7 +23,7 @@ def sandbox_of(given: Mapping[str, Any]) -> Iterator[None]:
         SandboxError: the command line itself names a file that lies elsewhere.
         ArgumentError: the engine cannot keep what a sandbox promises.
     """
-    if given.get("engine") == "spark":
+    if given.get("engine") == "spark" or given.get("master") is not None:
         raise wrong_argument(
             "`--sandbox` needs `--engine memory`: Spark opens network connections, and its tasks read any file"
         )

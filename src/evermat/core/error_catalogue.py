@@ -147,6 +147,7 @@ BAD_KEEP = _kind(
     "write a number from 1 on, or an age: `12h`, `30d`, `4w`",
 )
 OUTPUT_NEEDS_SPARK = _kind(275, "relation `{name}` is written to {what}, which needs Spark", "{how}")
+NO_SPARK = _kind(276, "{what} needs Spark, which is not installed")
 IGNORED = _kind(280, "`{name}` is accepted but has no effect", "{why}", warning=True)
 SINGLETON = _kind(281, "variable `{name}` occurs only once", "write `_` if this is intended", warning=True)
 NO_VALUE = _kind(282, "this fact is left out, because `{expression}` has no value", warning=True)
@@ -421,6 +422,12 @@ OUTPUT_NOT_SHARED = _kind(
     "the driver does not see what executors wrote to `{path}`",
     "write to a directory that all machines share, or to the URI of one",
 )
-NO_JAVA = _kind(630, "Spark needs Java {oldest} or newer, which was not found", "{found}")
+OLD_SPARK = _kind(625, "PySpark {version} is too old: Evermat needs {oldest} or newer")
+EXECUTOR_PYTHON = _kind(
+    626,
+    "tasks cannot run with the Python `{python}`: {why}",
+    "`PYSPARK_PYTHON` or `--conf spark.pyspark.python=…` names the Python of executors",
+)
+NO_JAVA = _kind(630, "Spark needs Java {wanted}, which was not found", "{found}")
 NO_CLUSTER = _kind(631, "the Spark cluster `{master}` cannot be reached: {why}")
 SPARK_ENDED = _kind(632, "Spark has ended unexpectedly: {why}")

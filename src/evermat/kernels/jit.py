@@ -110,7 +110,11 @@ class _Locator(_NumbaLocator):  # type: ignore[misc]  # numba has no types
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file, self._lineno = file, function.__code__.co_firstlineno
-        self._cache_path = str(Path(str(CACHE_FOLDER), self.get_suitable_cache_subpath(file)))
+        self._cache_path = str(Path(str(CACHE_FOLDER), Path(file).stem))
+
+    def get_source_stamp(self) -> Any:
+        """Nothing: the sources name the folder, so that it serves a copy of them elsewhere."""
+        return 0
 
     @classmethod
     def from_function(cls, function: Any, file: str) -> Any:

@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     from evermat.runtime.compose import ProgramSources, compose_program, with_triples
     from evermat.runtime.description import describe
     from evermat.runtime.engine import Engine
-    from evermat.runtime.environment import SparkOptions, announced_compilation, locate_scratch, spark_session
+    from evermat.runtime.environment import (
+        SparkOptions,
+        announced_compilation,
+        describe_cluster,
+        locate_scratch,
+        spark_session,
+    )
     from evermat.runtime.facts.graph_objects import graph_triples, split_sources
     from evermat.runtime.facts.ingest import read_change_files
     from evermat.runtime.facts.inputs import FactSources
+    from evermat.runtime.installed import check_spark, default_engine
     from evermat.runtime.materialise import Options, materialise_facts
     from evermat.runtime.pin import Pin
     from evermat.runtime.query import query_version

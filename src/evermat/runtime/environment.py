@@ -57,6 +57,14 @@ def spark_session(name: str, options: SparkOptions, say: Callable[[str], None]) 
             say("storing Spark's classes for this machine; later runs start faster")
 
 
+def describe_cluster(options: SparkOptions, say: Callable[[str], None]) -> str:
+    """What a run with these options would use of its Spark, as text; Spark is started for it, and one small job."""
+    from evermat.spark import cluster_report
+
+    with spark_session("evermat check", options, say) as spark:
+        return cluster_report(spark, options.scratch, options.buckets, options.broadcast)
+
+
 @contextmanager
 def announced_compilation(say: Callable[[str], None]) -> Iterator[None]:
     """Says once, if kernels have to be compiled in the block: on a new machine that takes a while."""

@@ -19,6 +19,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.spark.closure_dataframe import expanded_frame
+    from evermat.spark.cluster_report import cluster_report
     from evermat.spark.dataframes import (
         checked_pieces,
         create_views,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from evermat.spark.input.read_task import write_facts
     from evermat.spark.jobs import is_connect, run_named
     from evermat.spark.large_changes import FEW_ROWS, changes_by_tasks
+    from evermat.spark.launch.installation import has_spark, no_spark
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.output.write import SparkOutputs

@@ -270,6 +270,9 @@ def _by_tasks(
     from pyspark.sql.functions import col, explode  # noqa: PLC0415
     from pyspark.sql.types import ArrayType, StructField, StructType  # noqa: PLC0415
 
+    from evermat.spark.python_probe import check_python  # noqa: PLC0415
+
+    check_python(spark)
     first, second = columns[::-1] if flipped else columns
     lists = ArrayType(second.dataType, containsNull=False)
     schema = StructType([StructField(_FIRST, first.dataType, False), StructField(_SECONDS, lists, False)])

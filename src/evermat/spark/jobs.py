@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from evermat.core import EvermatError, Problem, ResourceError, check_stop
 from evermat.core import error_catalogue as errors
+from evermat.spark.executor_python import executor_python, python_failure
 from evermat.spark.scratch_files import bucket_failed, no_exchange
 from evermat.store import Location
 
@@ -92,7 +93,7 @@ def run_named(
     except EvermatError:
         raise
     except Exception as error:
-        raise failure(error, what, scratch) from error
+        raise failure(error, what, scratch, spark) from error
 
 
 def run_watched(
@@ -249,13 +250,24 @@ def is_full_disk(error: BaseException) -> bool:
     return "No space left on device" in whole_text(error)
 
 
-def failure(error: Exception, what: str, scratch: Location) -> ResourceError:
-    """The error for a job that failed; a full disk, and a service that refuses a task, are reported as such."""
+def failure(error: Exception, what: str, scratch: Location, spark: Any) -> ResourceError:
+    """The error for a job that failed; a full disk, a service that refuses a task, and a Python that cannot run tasks, are reported as such."""
     if is_full_disk(error):
         return no_exchange(scratch, "No space left on device")
     if (refused := _IN_A_TASK.search(whole_text(error))) is not None:
         return bucket_failed(refused[1], refused[2])
-    return ResourceError(Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)}))
+    return python_trouble(error, spark) or ResourceError(
+        Problem(errors.SPARK_FAILED, {"what": what, "why": essential(error)})
+    )
+
+
+def python_trouble(error: BaseException, spark: Any) -> ResourceError | None:
+    """The error for a job that failed because of the Python of its tasks; None if there is another reason."""
+    try:
+        python = executor_python(spark)
+    except Exception:  # noqa: BLE001  # the JVM may have ended
+        python = "python3"
+    return python_failure(whole_text(error), python)
 
 
 def whole_text(error: BaseException) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import pkgutil
 from functools import cache
 from typing import Any
 
@@ -83,3 +85,17 @@ def warm_up() -> None:
 def _types(signature: str) -> Any:
     """A signature as types, for numba looks a kernel up in its cache by what it was asked to compile."""
     return sigutils.normalize_signature(f"({signature})")[0]
+
+
+def main() -> None:
+    """Compiles all kernels into the cache folder, which may then be shipped: `python -m evermat.columns.kernels.warm_up`."""
+    for room in ("evermat.kernels", "evermat.columns.kernels"):
+        for module in pkgutil.iter_modules(importlib.import_module(room).__path__, f"{room}."):
+            if module.name != f"{__package__}.warm_up":
+                importlib.import_module(module.name)
+    warm_up()
+    print(jit.CACHE_FOLDER)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

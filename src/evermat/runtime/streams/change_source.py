@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import DecimalType, DoubleType, LongType, StringType, StructField, StructType
 
 from evermat.core import DataError, Problem, StateError, did_you_mean
 from evermat.core import error_catalogue as errors
 from evermat.store import OP, VERSION, Location, VersionReader, read_state
+
+try:
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # before 4.2, where Spark itself asks once how far a query reads that ends
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Nothing: there is no such protocol."""
+
 
 if TYPE_CHECKING:
     from evermat.runtime.streams.file_shares import FileShare
@@ -265,8 +272,13 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
             raise ValueError(f"`{text}` cannot be the `{MOST_VERSIONS}`: it is a number, at least 1")
         return ReadMaxFiles(most)
 
-    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
+        """The newest version to read. Before 4.2, Spark passes neither where a batch starts nor its limit."""
         last = self._feed.newest if self._until is None else self._until
+        if start is None:
+            if MOST_VERSIONS in self._options:
+                raise ValueError(f"`{MOST_VERSIONS}` needs PySpark 4.2 or newer")
+            return {"version": last, "whole": False}
         most = getattr(limit, "max_files", None)
         if most is not None and last > start["version"]:
             # A version that is no longer kept has to be skipped, or is an error: neither takes several batches.
@@ -281,6 +293,8 @@ class ChangeStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvaila
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Range]:
         first, whole = start["version"] + 1, start["whole"]
+        if end["version"] < start["version"]:
+            self._feed.check(start["version"])  # as in `latestOffset`
         if not self._fails_on_loss():
             first = max(first, self._feed.versions[0].number)
         return self._ranges(first, end["version"], whole=whole) if first <= end["version"] else []

