@@ -324,7 +324,7 @@ def test_on_a_standalone_cluster(uri: str, service: Service, tmp_path: Path) -> 
                 env=own | service.settings,
                 capture_output=True,
                 text=True,
-                timeout=2 * PATIENCE,
+                timeout=5 * PATIENCE,
                 check=False,
             )
             assert done.returncode == 0, done.stderr

@@ -233,7 +233,8 @@ def run_connected(script: str, argument: str, tmp_path: Path, more: Mapping[str,
 
 def test_scratch_and_states_in_a_bucket(tmp_path: Path) -> None:
     with serving() as service:
-        run_connected(BUCKET, service.new_folder(), tmp_path, service.settings)
+        more = {**service.settings, "SPARK_TESTING": "1"}  # any free port
+        run_connected(BUCKET, service.new_folder(), tmp_path, more)
 
 
 def test_over_connect(tmp_path: Path) -> None:
