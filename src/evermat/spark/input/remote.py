@@ -168,7 +168,7 @@ class RemoteReader:
         self, action: Callable[[], list[Any]], io: Io, location: str, settings: dict[str, str]
     ) -> list[Outcome]:
         what = f"relation `{io.relation.name}` is"
-        with configured(self.spark, _COMPLETE | settings), reported(without_secrets(location), what):
+        with configured(self.spark, _COMPLETE | settings), reported(without_secrets(location), what, listed=True):
             rows = self.watched(action, f"read {io.relation.name}")
         return succeeded(rows, self.scratch)
 
