@@ -268,7 +268,8 @@ def test_every_operation_of_a_recovery(original: Path, tmp_path: Path, scenario:
             shutil.rmtree(left, ignore_errors=True)
             path.rename(left)
             step = next(steps)
-            for k in itertools.count(1) if LONG else [1, chance.randint(2, 9), chance.randint(2, 30)]:
+            every = itertools.count(1, 1 if step == "recover" else 7)
+            for k in every if LONG else [1, chance.randint(2, 9), chance.randint(2, 30)]:
                 shutil.rmtree(path, ignore_errors=True)
                 shutil.copytree(left, path)
                 code, more = attempt(process, step, next(errors), k)
