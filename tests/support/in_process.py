@@ -89,7 +89,7 @@ class InProcessCluster(Cluster):
         except EvermatError:
             raise
         except Exception as error:
-            raise failure(error, what, self.scratch.path) from error
+            raise failure(error, what, self.scratch.path, None) from error
 
     def _run(self, stage: Stage, inputs: list[list[pa.RecordBatch]]) -> list[list[pa.RecordBatch]]:
         """What the tasks of a stage hand out, one after the other in any order."""
