@@ -19,7 +19,6 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.spark.closure_dataframe import expanded_frame
-    from evermat.spark.cluster_report import cluster_report
     from evermat.spark.dataframes import (
         checked_pieces,
         create_views,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from evermat.spark.launch.session import session, stores_classes
     from evermat.spark.launch.settings import heap_share
     from evermat.spark.output.write import SparkOutputs
+    from evermat.spark.run_preview import cluster_report
     from evermat.spark.scratch import Scratch
     from evermat.spark.sink import ChangeFrames
 else:
