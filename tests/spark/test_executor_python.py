@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evermat.spark import python_probe
-from evermat.spark.cluster_report import cluster_report
 from evermat.spark.executor_python import python_failure
+from evermat.spark.run_preview import cluster_report
 
 REST = (
     "\n  = note: `PYSPARK_PYTHON` or `--conf spark.pyspark.python=…` names the Python of executors"
