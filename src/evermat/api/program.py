@@ -32,6 +32,7 @@ from evermat.core import (
     count_argument,
     did_you_mean,
     documented,
+    is_session,
     path_arguments,
     public_class,
     sandboxed,
@@ -413,5 +414,5 @@ def check_engine(engine: object, **for_spark: bool) -> None:
         for name, given in for_spark.items():
             if given:
                 raise wrong_argument(f"`{name}` needs Spark: pass a SparkSession as `engine`")
-    elif not type(engine).__module__.startswith("pyspark.sql") or not hasattr(engine, "createDataFrame"):
+    elif not is_session(engine):
         raise TypeError(f"the engine is of type {type(engine).__name__}: use 'memory' or a SparkSession")

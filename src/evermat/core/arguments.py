@@ -40,6 +40,17 @@ def check_function(name: str, value: object) -> None:
         raise wrong_type(name, value, "a function")
 
 
+def is_session(value: object) -> bool:
+    """Whether something is a SparkSession, of Spark Connect or not; Spark is not imported for it."""
+    return type(value).__module__.startswith("pyspark.sql") and hasattr(value, "createDataFrame")
+
+
+def check_session(name: str, value: object) -> None:
+    """Raises a `TypeError` if an argument is not a SparkSession."""
+    if not is_session(value):
+        raise wrong_type(name, value, "a SparkSession")
+
+
 def check_facts(name: str, value: object) -> None:
     """Raises a `TypeError` if an argument does not map relations to facts."""
     check_type(name, value, Mapping, "a mapping from relations to facts")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, final
 
 from evermat.columns import Batch
+from evermat.core import check_session
 from evermat.language import Relation as RelationSchema
 from evermat.runtime.engine import EngineSnapshot
 from evermat.runtime.pin import Pin
@@ -77,6 +78,7 @@ class Relation(Tabular):
         Tasks expand what is stored compactly. Of what is in files, they read the columns and, by pushed filters, the rows that a query needs;
         the files exist as long as the DataFrame, also if the materialisation is updated or closed.
         """
+        check_session("spark", spark)
         pin = self._pin()
         relation, lease = pin.relation(self._name), pin.published.lease
         return pin.engine.dataframe(pin.reading, relation, spark, expanded=self._expanded, kept=lease)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evermat.columns import Batch, Dictionary, decode_arrow, decode_rows, encode_rows
+from evermat.core import check_session
 from evermat.language import RANGES, MalformedTermError, Relation, Row, Type, is_term, term_of
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ class Tabular(ABC):
 
     def to_spark(self, spark: SparkSession) -> DataFrame:
         """The rows as a DataFrame of the caller's SparkSession; an `unsigned` is a decimal there."""
+        check_session("spark", spark)
         from evermat.spark import to_frame
 
         rows = self._rows()

@@ -44,6 +44,8 @@ _OPTIONS = {
     ),
 }
 _NEEDED = {"table": (("name",),), "jdbc": (("url",), ("dbtable", "query")), "spark": (("format",),)}
+_PATHS = ("filename", "path")
+_NEVER_EMPTY = ("format", "path", "select", "where", "name", "url", "dbtable", "query")  # of inputs that Spark reads
 _OF_FILES = {  # parameters of files that Spark would ignore
     "filename": "with `IO=spark` it is called `path`",
     "headers": "with `IO=spark` it is called `header`",
@@ -209,6 +211,7 @@ class Names(Uses):
     # --- inputs and outputs ---
 
     def _direct(self, directive: ast.Directive) -> None:
+        self._check_values(directive)
         for name in directive.names:
             relation = self.relations.get(name.text)
             if relation is None:
@@ -263,6 +266,20 @@ class Names(Uses):
                 self._bad(parameter, _OF_FILES[parameter.key])
         return Io(relation, medium="spark", options=tuple((one.key, one.value) for one in options), span=span)
 
+    def _check_values(self, directive: ast.Directive) -> None:
+        """Refuses values that nothing can do anything with, and a second value that would silently replace the first."""
+        reads = directive.keyword == ".input"
+        seen: set[str] = set()
+        for parameter in directive.parameters:
+            key = parameter.key.lower()  # as Spark does
+            if key in seen and not (reads and key == "path"):
+                self._bad(parameter, f"there is another `{parameter.key}` before it")
+            seen.add(key)
+            if key in _PATHS and "\0" in parameter.value:
+                self._bad(parameter, "a path contains no NUL character")
+            if reads and key in _NEVER_EMPTY and not parameter.value.strip():
+                self._bad(parameter, "it is empty")
+
     def _check_needed(self, medium: str, given: dict[str, ast.Parameter]) -> None:
         for names in _NEEDED.get(medium, ()):
             if not given.keys() & set(names):
@@ -278,7 +295,7 @@ class Names(Uses):
         return parameter.value
 
     def _bad(self, parameter: ast.Parameter, why: str) -> None:
-        details = {"name": parameter.key, "value": parameter.value, "why": why}
+        details = {"name": parameter.key, "value": parameter.value.replace("\0", r"\0"), "why": why}
         self.problems.add(errors.BAD_PARAMETER, parameter.span, **details)
 
 

@@ -18,6 +18,7 @@ _OWN = {
     "jdbc": ("url", "dbtable", "mode"),
 }
 _NEEDED = {"spark": (), "table": ("name",), "jdbc": ("url", "dbtable")}
+_IN_DATABASES = {"partitionby": "a table of a database has no partitions", "query": "facts are written to a `dbtable`"}
 _FOREIGN = {
     "filename": "use `path`",
     "headers": "use the option `header` of Spark's writer",
@@ -41,6 +42,9 @@ def spark_output(relation: Relation, medium: str, directive: ast.Directive, span
     for name, why in _FOREIGN.items():
         if name in given:
             bad(given[name], f"{why} with `IO={medium}`")
+    for key, parameter in given.items():
+        if medium == "jdbc" and key.lower() in _IN_DATABASES:
+            bad(parameter, _IN_DATABASES[key.lower()])
     if missing := [name for name in _NEEDED[medium] if not (name in values and values[name].value)]:
         bad(given["IO"], f"it needs {' and '.join(f'`{name}`' for name in missing)}")
     if not relation.columns:

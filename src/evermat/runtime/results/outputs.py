@@ -18,6 +18,7 @@ from evermat.core import (
     Which,
     bad_location,
     check_output,
+    check_session,
     check_type,
     is_uri,
     local_path,
@@ -153,6 +154,8 @@ def write_outputs(
 
     See `api.Materialisation.write_outputs`, also for what is returned and raised.
     """
+    if spark is not None:
+        check_session("spark", spark)
     program, left_out = pin.program, {}
     session = spark or pin.engine.session
     how = "give the session: `write_outputs(…, spark=spark)`"

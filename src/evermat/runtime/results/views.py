@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from evermat.core import check_session
 from evermat.runtime.pin import Pin
 from evermat.runtime.relation import Relation
 
@@ -31,6 +32,7 @@ class _Made:
 
 def make_views(pin: Pin, spark: SparkSession, prefix: str) -> dict[str, str]:
     """Makes every relation of a version a temporary view; returns the names of the views by relation."""
+    check_session("spark", spark)
     from evermat.spark import create_views
 
     return create_views({name: _frame(pin, name, spark) for name in pin.names()}, prefix)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource
 
-from evermat.core import did_you_mean, wrong_argument
+from evermat.core import check_session, did_you_mean, wrong_argument
 from evermat.runtime.streams.change_source import (
     ENDING,
     READING_OPTIONS,
@@ -52,6 +52,7 @@ def register_source(spark: SparkSession) -> None:
     that version of the application, or a newer one. The process of the driver's machine that commits opens the state, holds its lock meanwhile,
     and derives what follows; if another holds the lock, the write fails.
     """
+    check_session("spark", spark)
     spark.dataSource.register(EvermatDataSource)
 
 

@@ -14,7 +14,15 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evermat.core import DataError, Problem, UpdateAlgorithm, count_argument, seconds_argument, wrong_argument
+from evermat.core import (
+    DataError,
+    Problem,
+    UpdateAlgorithm,
+    check_session,
+    count_argument,
+    seconds_argument,
+    wrong_argument,
+)
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, updates_of
 from evermat.language import relation_names
@@ -147,6 +155,7 @@ def follow_files(
 
     A position is the number of a batch, and the last update of it that is done: after a crash amid a batch the rest of it is done.
     """
+    check_session("spark", spark)
     check_algorithm(processing.algorithm, m.program.strata)
     count_argument("files_per_batch", files_per_batch, 1)
     frame = _arriving_files(spark, folder, files_per_batch)
