@@ -39,6 +39,7 @@ EMPTY_QUERY = _kind(214, "the query is empty", 'a query is written like the body
 MORE_THAN_A_QUERY = _kind(
     215, "there is text after the end of the query", "a query is the body of one rule: join its literals by `,`"
 )
+MALFORMED_TERM = _kind(216, "`{term}` is not an RDF term: {why}")
 UNBOUND_HEAD = _kind(
     220,
     "variable `{name}` of the head is not bound by the body",

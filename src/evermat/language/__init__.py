@@ -106,6 +106,7 @@ if TYPE_CHECKING:
         XSD_STRING,
         BadEscapeError,
         Value,
+        is_unicode,
         literal_term,
         quote,
         unescape,

@@ -17,6 +17,7 @@ from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import lower
 from evermat.language.analysis.safety import check_safety, note_singletons
 from evermat.language.analysis.strata import stratify
+from evermat.language.analysis.term_constants import check_terms
 from evermat.language.analysis.type_inference import LITERAL_TYPES, type_rule, typed_constant
 from evermat.language.builtins import evaluate
 from evermat.language.model import Apply, Constant, Expression, Program, Row, Rule, Test, Variable
@@ -52,15 +53,21 @@ def read_source(path: str | Path) -> Source:
     return Source(str(path), text)
 
 
-def compile_program(source: Source) -> Program:
+def compile_program(source: Source, *, checked: bool = False) -> Program:
     """The program of a text.
+
+    Args:
+        source: the text.
+        checked: whether constants that are not RDF terms are accepted: the text was saved, or made, by Evermat.
 
     Raises:
         ProgramError: with all errors of the text.
     """
     problems = Problems(source)
     with collector_paused():
-        program = typed_program(source, problems)  # without what is wrong: the rest is checked all the same
+        program = typed_program(
+            source, problems, checked=len(source.text) * checked
+        )  # without what is wrong: the rest is checked all the same
         finished = finish(program, problems)
         problems.raise_if_any()
         return finished
@@ -97,9 +104,14 @@ def finish(program: Program, problems: Problems) -> Program:
     return replace(program, strata=strata, warnings=tuple(problems.warnings))
 
 
-def typed_program(source: Source, problems: Problems) -> Program:
-    """The program as written, with names and types known but not yet rewritten or stratified."""
+def typed_program(source: Source, problems: Problems, *, checked: int = 0) -> Program:
+    """The program as written, with names and types known but not yet rewritten or stratified.
+
+    As many characters as are `checked` may have constants that are not RDF terms.
+    """
     statements = parse(source, problems)
+    if checked < len(source.text):
+        check_terms(statements, problems, checked)
     types = Types([s for s in statements if isinstance(s, TypeDeclaration | Unread)], problems)
     names = Names(statements, types, problems)
     facts: dict[str, list[Row]] = {}

@@ -19,6 +19,7 @@ from evermat.language.analysis.declared_types import Types
 from evermat.language.analysis.flatten import lower, outer_variables
 from evermat.language.analysis.safety import check_safety
 from evermat.language.analysis.strata import stratify
+from evermat.language.analysis.term_constants import check_terms
 from evermat.language.analysis.type_inference import type_names, type_rule
 from evermat.language.builtins import ANY, Type
 from evermat.language.model import Column, Program, Relation, Row, Rule
@@ -175,6 +176,7 @@ class _Text:
             if not isinstance(more, Unread):
                 problems.add(errors.MORE_THAN_A_QUERY, more.span)
         problems.raise_if_any()
+        check_terms(statements, problems)
         (clause,) = statements
         assert isinstance(clause, Clause)
         return Clause([], clause.body, self.span)

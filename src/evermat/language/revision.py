@@ -22,13 +22,15 @@ class Revision:
     deleted: dict[str, list[model.Row]]
 
 
-def revise(program: model.Program, add: str = "", remove: str = "") -> Revision:
+def revise(program: model.Program, add: str = "", remove: str = "", *, checked: bool = False) -> Revision:
     """Adds and removes the rules and facts of two texts; declarations may be added as well.
+
+    What is added may have constants that are not RDF terms only if it was `checked`; what is removed always may.
 
     Raises:
         ProgramError: a text is wrong, or a rule that is to be removed is not there. The program is as it was.
     """
-    gone = _read(program, remove, "<rules to remove>")
+    gone = _read(program, remove, "<rules to remove>", checked=True)
     unwanted = Counter(canonical(rule) for rule in gone.rules)
     kept = []
     for rule in program.written:
@@ -41,7 +43,7 @@ def revise(program: model.Program, add: str = "", remove: str = "") -> Revision:
         if unwanted[canonical(rule)] > 0:
             problems.add(errors.NO_SUCH_RULE, rule.span, rule=str(rule))
     problems.raise_if_any()
-    come = _read(program, add, "<rules to add>")
+    come = _read(program, add, "<rules to add>", checked=checked)
     rules = (*kept, *come.rules)
     problems = Problems(come.source)
     equality = _equality(program, come.whole, problems)
@@ -78,12 +80,13 @@ class _Text:
     facts: dict[str, list[model.Row]]
 
 
-def _read(program: model.Program, text: str, name: str) -> _Text:
+def _read(program: model.Program, text: str, name: str, *, checked: bool) -> _Text:
     """Reads a text as if it stood at the end of the program; places are counted within it."""
     before = "\n".join((program.source.text, *_other_prefixes(program), ""))
     source = Source(name, before + text, first_line=1 - before.count("\n"))
     problems = Problems(source)
-    whole = replace(typed_program(source, problems), prefixes=program.prefixes)
+    length = len(source.text) if checked else len(before)
+    whole = replace(typed_program(source, problems, checked=length), prefixes=program.prefixes)
     found = [p for p in problems.errors if p.span is None or p.span.start >= len(before)]
     if found:
         raise ProgramError(found)

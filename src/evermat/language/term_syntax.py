@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from evermat.language.terms import XSD_STRING, literal_term
+from evermat.language.terms import XSD_STRING, is_unicode, literal_term
 
 # Part of RFC 3987: what every reader takes for a valid absolute IRI. There is only one way to match each text, which
 # is what lets RE2 find groups in one pass. The same texts are patterns of Python's `re`.
@@ -89,7 +89,7 @@ class MalformedTermError(ValueError):
 
 def is_held(text: str) -> bool:
     """Whether a text is a plain term in the form in which the engine holds it; no other form of a term, and no other text is."""
-    return _HELD.fullmatch(text) is not None and not text.endswith(NOT_HELD) and _is_unicode(text)
+    return _HELD.fullmatch(text) is not None and not text.endswith(NOT_HELD) and is_unicode(text)
 
 
 def checked_term(text: str) -> str:
@@ -118,17 +118,7 @@ def _held(text: str) -> str | TermFault:
         return text
     if _SHAPE.fullmatch(text) is None:
         return _shapeless(text)
-    return "" if _is_unicode(text) else TermFault(text, "half of a surrogate pair is not a character")
-
-
-def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    return "" if is_unicode(text) else TermFault(text, "half of a surrogate pair is not a character")
 
 
 def _parsed_together(texts: Sequence[str]) -> list[str] | None:

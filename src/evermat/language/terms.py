@@ -17,6 +17,17 @@ _TO_ESCAPE = re.compile(r'["\\\x00-\x1f\x7f]')
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\b": "\\b", "\f": "\\f", '"': '\\"', "\\": "\\\\"}
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a text has an encoding: half of a surrogate pair is not a character: it could not be written anywhere."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class BadEscapeError(ValueError):
     """An escape sequence that has no meaning; `args` are the sequence and its offset."""
 

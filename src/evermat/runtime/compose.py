@@ -76,12 +76,12 @@ def with_triples(program: Program) -> Program:
     """The program with relations for all triples, if it has none yet."""
     if {TRIPLE, OTHER_TRIPLE} & program.relations.keys():
         return program
-    return compose_program(program.source, ProgramSources(rdf=True)).program
+    return compose_program(program.source, ProgramSources(rdf=True), checked=True).program
 
 
-def compose_program(source: Source, sources: ProgramSources) -> Composed:
-    """The program of a text with all that is to be known besides; see `api.Program.parse`."""
-    own = compile_program(source)
+def compose_program(source: Source, sources: ProgramSources, *, checked: bool = False) -> Composed:
+    """The program of a text, `checked` or not, with all that is to be known besides; see `api.Program.parse`."""
+    own = compile_program(source, checked=checked)
     if not sources:
         return Composed(own)
     translation = _translated(sources)
@@ -92,7 +92,7 @@ def compose_program(source: Source, sources: ProgramSources) -> Composed:
     parts += [f'.pragma "{EQUALITY_PRAGMA}" "{value}"' for value in _equality(sources)]  # the last one counts
     parts += _shadowed_prefixes(source.text, parts)
     text = "\n".join([source.text, GENERATED, *_undeclared(parts, source)])
-    program = compile_program(Source(source.name, text))
+    program = compile_program(Source(source.name, text), checked=True)
     if translation is None:
         return Composed(program)
     program = replace(program, prefixes=translation.prefixes)
@@ -141,7 +141,7 @@ def _over_relations(own: Program, sources: ProgramSources, translation: Translat
     rules += [schema_rules()] if translation is not None else []
     names = {SAME_AS: 2} if translation is not None or sources.equality is not None else {}
     for text in rules:
-        names |= _arities(compile_program(Source("<rules>", text)))
+        names |= _arities(compile_program(Source("<rules>", text), checked=True))
     names |= _arities(own)
     if translation is not None:
         taken = {name: relation.arity for name, relation in own.relations.items()} | names

@@ -13,7 +13,7 @@ import numpy as np
 
 from evermat.columns import Batch, Dictionary, decode_arrow, decode_rows, encode_rows
 from evermat.core import check_session
-from evermat.language import RANGES, MalformedTermError, Relation, Row, Type, is_term, term_of
+from evermat.language import RANGES, MalformedTermError, Relation, Row, Type, is_term, is_unicode, term_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -200,12 +200,3 @@ def is_value(value: Any, type_: Type) -> bool:
         return isinstance(value, float | np.floating | np.integer) and not math.isnan(value)
     low, high = RANGES[type_]
     return isinstance(value, int | np.integer) and low <= int(value) <= high
-
-
-def is_unicode(text: str) -> bool:
-    """Whether a text has an encoding: half of a surrogate pair is not a character: it could not be written anywhere."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -19,6 +19,7 @@ from evermat.language.syntax.parse_tables import Automaton, Rejected, lark_parse
 from evermat.language.syntax.syntax_errors import report
 from evermat.language.syntax.tokens import Token, Tokens
 from evermat.language.syntax.tree_builder import SyntaxProblem, span_of
+from evermat.language.terms import is_unicode
 
 DEPTH_LIMIT = 200
 _NESTING_LIMIT = 5 * DEPTH_LIMIT  # of parentheses, most of which leave nothing in the tree
@@ -28,6 +29,9 @@ _SIGNS = frozenset({"NOT", "MINUS", "UNARY"})
 
 def parse(source: Source, problems: Problems) -> list[Statement]:
     """All statements of a text that can be read; what cannot goes to `problems`."""
+    if not is_unicode(source.text):
+        _report_surrogate(source.text, problems)
+        return []
     lark = lark_parser()
     tokens = Tokens(lexer().tokens(source.text), source.text)
     statements: list[Statement] = []
@@ -52,6 +56,13 @@ def parse(source: Source, problems: Problems) -> list[Statement]:
         if len(problems) > problems.LIMIT or tokens.abandoned:
             return []  # this is not a program: more errors would not help
     return statements
+
+
+def _report_surrogate(text: str, problems: Problems) -> None:
+    """Reports the first half of a surrogate pair, which only a string of Python can have: no file and no engine can hold it."""
+    at = next(i for i, character in enumerate(text) if "\ud800" <= character <= "\udfff")
+    hint = "half of a surrogate pair is not a character"
+    problems.add(errors.BAD_CHARACTER, Span(at, at + 1), hint, character=f"\\u{ord(text[at]):04x}")
 
 
 def _read_statement(lark: Lark, tokens: Tokens) -> Any:

@@ -13,9 +13,20 @@ import numpy as np
 from evermat.columns import ArrowTables, Batch, Dictionary, Encodable, WrongTerm, encode_rows, hold_terms, values_at
 from evermat.core import DataError, Problem, ask_for, check_stop, collected_errors, count_of, watched_each
 from evermat.core import error_catalogue as errors
-from evermat.language import MalformedTermError, Program, Relation, Row, Term, Type, is_term, relation_names, term_of
+from evermat.language import (
+    MalformedTermError,
+    Program,
+    Relation,
+    Row,
+    Term,
+    Type,
+    is_term,
+    is_unicode,
+    relation_names,
+    term_of,
+)
 from evermat.runtime.facts.term_rows import held_columns, row_fault, statement, table_fault
-from evermat.runtime.rows import is_unicode, is_value, suits
+from evermat.runtime.rows import is_value, suits
 from evermat.runtime.streams.stream import Once
 
 if TYPE_CHECKING:

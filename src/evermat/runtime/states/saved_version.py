@@ -54,10 +54,10 @@ class SavedVersion:
     def program(self) -> Program:
         """The program, after all changes of its rules."""
         saved = self._version.counters
-        program = compile_program(Source(saved["source"], self.store.program(self.number)))
+        program = compile_program(Source(saved["source"], self.store.program(self.number)), checked=True)
         program = replace(program, prefixes=saved.get("prefixes", {}))
         for add, remove in saved["revisions"]:
-            program = revise(program, add, remove).program
+            program = revise(program, add, remove, checked=True).program
         return program
 
     @property

@@ -19,7 +19,7 @@ from typing import Self, TypeAlias
 from evermat.core import DataError, check_function, sandboxed, seconds_argument
 from evermat.core import error_catalogue as errors
 from evermat.io import RdfOptions, fail, rdf_change, read_update, updates_of
-from evermat.runtime.rows import is_unicode
+from evermat.language import is_unicode
 from evermat.runtime.streams.stream import ROOM, Follower, StreamedUpdate
 
 #: bytes of facts that are read ahead; beyond them one update is
