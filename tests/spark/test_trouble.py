@@ -123,7 +123,8 @@ def test_limits(where: str, limits: dict[str, Any], message: str, spark: Any, tm
     with pytest.raises(evermat.LimitError) as caught:
         program.materialise({"seed": seeds}, engine=spark, place=where, scratch=tmp_path / "scratch", **limits)
     assert caught.value.problems[0].message == message
-    assert time.monotonic() - begun < 30
+    # The others end by what they count: how long that takes says how busy the machine is.
+    assert "limit_seconds" not in limits or time.monotonic() - begun < 30
     assert list((tmp_path / "scratch").iterdir()) == []
     assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
 
