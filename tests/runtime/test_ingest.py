@@ -240,3 +240,11 @@ def test_a_wrong_text_that_no_row_has_does_no_harm() -> None:
     texts = not_utf8(dictionary=True)
     used = pa.DictionaryArray.from_arrays(pa.array([0, 2], pa.int32()), texts.dictionary)
     assert facts("name", pa.table({"x": used})) == {("a",), ("c",)}
+
+
+@pytest.mark.parametrize("type_", [pl.Categorical, pl.Enum(["<a:b>", "<a:c>"])])
+def test_categories_of_polars_are_texts(type_: Any) -> None:
+    frame = pl.DataFrame({"x": pl.Series(["<a:c>", "<a:b>", "<a:c>"], dtype=type_)})
+    for column in ("symbol", "term"):
+        with Program.parse(f".decl c(x:{column})").materialise({"c": frame}, engine="memory") as made:
+            assert sorted(made["c"]) == [("<a:b>",), ("<a:c>",)]

@@ -111,6 +111,7 @@ class _Conforming:
     def _typed(self, position: int, column: Any) -> Any | None:
         """The values of a column in the Arrow type that they have in the relation; None if one does not fit, which is noted."""
         type_ = self.relation.columns[position].type
+        column = _with_taken_texts(column)
         if pa.types.is_dictionary(column.type) and any(chunk.dictionary.null_count for chunk in column.chunks):
             column = pc.cast(column, column.type.value_type)  # a code of NULL does not count as one
         if column.null_count:
@@ -179,6 +180,17 @@ def first_wrong_text(column: Any) -> tuple[int, int] | None:
                     return at, error.start + 1
         row += len(chunk)
     return None
+
+
+def _with_taken_texts(column: Any) -> Any:
+    """The column with texts that Arrow's functions take: categories of polars are views, which cannot be taken by their codes."""
+    if not pa.types.is_dictionary(column.type) or column.type.value_type != pa.string_view():
+        return column
+    chunks = [
+        pa.DictionaryArray.from_arrays(chunk.indices, chunk.dictionary.cast(pa.large_string()))
+        for chunk in column.chunks
+    ]
+    return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.large_string()))
 
 
 def is_text(type_: Any) -> bool:
