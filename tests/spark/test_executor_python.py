@@ -13,6 +13,7 @@ import pytest
 from evermat.spark import python_probe
 from evermat.spark.executor_python import python_failure
 from evermat.spark.run_preview import cluster_report
+from tests.support.environment import LASTING
 
 REST = (
     "\n  = note: `PYSPARK_PYTHON` or `--conf spark.pyspark.python=…` names the Python of executors"
@@ -66,7 +67,7 @@ def test_other_reasons(text: str) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("setting", [False, True])
+@pytest.mark.parametrize("setting", [False, pytest.param(True, marks=LASTING)])
 def test_a_python_that_is_missing(tmp_path: Path, setting: bool) -> None:
     Path("p.dl").write_text(PROGRAM)
     Path("edge.facts").write_text("a\tb\n")

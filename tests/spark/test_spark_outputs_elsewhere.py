@@ -11,7 +11,7 @@ import pyarrow.dataset
 import pytest
 
 from evermat.spark.launch.java import java_home
-from tests.spark.standalone import PATIENCE, cluster
+from tests.spark.standalone import PATIENCE, Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -105,22 +105,21 @@ def test_over_connect(tmp_path: Path) -> None:
     assert done.returncode == 0 and done.stdout == "all is well\n", done.stdout + done.stderr[-4000:]
 
 
-def test_on_a_cluster(tmp_path: Path) -> None:
+def test_on_a_cluster(running: Cluster) -> None:
     facts = {(x, "ab"[x % 2]) for x in range(100)}
     Path("e.facts").write_text("".join(f"{x}\t{y}\n" for x, y in facts), encoding="utf-8")
     Path("program.dl").write_text(PROGRAM + ".input e\n", encoding="utf-8")
-    with cluster(tmp_path) as running:
-        options = ["--engine", "spark", "--master", running.master, "--scratch", "scratch", "--place", "cluster"]
-        command = [sys.executable, "-m", "evermat", "run", "program.dl", *options, "-D", "out"]
-        for code, number in ((0, ""), (3, "error[E335]")):
-            done = subprocess.run(
-                command, env=running.environment, capture_output=True, text=True, timeout=4 * PATIENCE, check=False
-            )
-            said = "\n".join(line for line in done.stderr.splitlines() if not line.startswith(("read e: ", "stratum ")))
-            assert (done.returncode, said[:11]) == (code, number), done.stderr
-            found = pyarrow.dataset.dataset("out/r.parquet", partitioning="hive").to_table()
-            assert set(zip(found["x"].to_pylist(), found["y"].to_pylist(), strict=True)) == facts
-            lines = "".join(path.read_text() for path in Path("out/c").glob("part-*")).splitlines()
-            assert sorted(lines) == sorted(f"{x},{y}" for x, y in facts)
-            assert len(Path("out/r.csv").read_text().splitlines()) == 100
-            assert sorted(path.name for path in Path("out").iterdir()) == ["c", "r.csv", "r.parquet"]
+    options = ["--engine", "spark", "--master", running.master, "--scratch", "scratch", "--place", "cluster"]
+    command = [sys.executable, "-m", "evermat", "run", "program.dl", *options, "-D", "out"]
+    for code, number in ((0, ""), (3, "error[E335]")):
+        done = subprocess.run(
+            command, env=running.environment, capture_output=True, text=True, timeout=4 * PATIENCE, check=False
+        )
+        said = "\n".join(line for line in done.stderr.splitlines() if not line.startswith(("read e: ", "stratum ")))
+        assert (done.returncode, said[:11]) == (code, number), done.stderr
+        found = pyarrow.dataset.dataset("out/r.parquet", partitioning="hive").to_table()
+        assert set(zip(found["x"].to_pylist(), found["y"].to_pylist(), strict=True)) == facts
+        lines = "".join(path.read_text() for path in Path("out/c").glob("part-*")).splitlines()
+        assert sorted(lines) == sorted(f"{x},{y}" for x, y in facts)
+        assert len(Path("out/r.csv").read_text().splitlines()) == 100
+        assert sorted(path.name for path in Path("out").iterdir()) == ["c", "r.csv", "r.parquet"]
