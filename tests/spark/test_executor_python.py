@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evermat.spark import python_probe
-from evermat.spark.cluster_report import cluster_report
+from evermat.spark.cluster_view import cluster_report
 from evermat.spark.executor_python import python_failure
 from tests.support.environment import LASTING
 

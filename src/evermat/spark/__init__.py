@@ -19,7 +19,7 @@ from evermat.core import lazy_face
 
 if TYPE_CHECKING:
     from evermat.spark.closure_dataframe import expanded_frame
-    from evermat.spark.cluster_report import cluster_report
+    from evermat.spark.cluster_view import cluster_report
     from evermat.spark.dataframes import (
         checked_pieces,
         create_views,
