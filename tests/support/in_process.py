@@ -174,7 +174,7 @@ def narrow(rng: Random, few: int = 2) -> Iterator[int]:
         for module, name, value in (
             (rules, "_SMALL", 0),  # many tasks divide the work
             (rules, "_PER_TASK", few),  # even more tasks
-            (rules, "_HELD", few - 1),  # literals are read a few buckets at a time
+            (rules, "MOST_HELD", few - 1),  # literals are read a few buckets at a time
             (rename_jobs, "_SMALL", 0),  # many tasks rename terms
             (fact_sets, "_MOST_FILES", 2),  # files are put together all the time
             (derive, "_FLUSH", few),  # a task sends the same head more than once
