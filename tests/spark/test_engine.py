@@ -76,9 +76,10 @@ def test_dataframes_are_read_by_tasks(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(evermat.DataError) as error:
         program.materialise({"road": wrong}, engine=spark, place="cluster", scratch=tmp_path)
     assert str(error.value) == (
-        "error[E314]: column 2 (`km`) is of the Arrow type `string`, but the column is `float`\n"
+        "error[E339]: column 2 (`km`) is of the Spark type `string`, but the column is `float`\n"
         " --> the facts for `road`\n"
-        "  = note: a `float` is read from float, double and integer columns"
+        "  = note: a `float` is read from columns of float, double and integers\n"
+        '  = help: cast it: `.withColumn("km", expr("cast(km as double)"))`'
     )
     assert not list(tmp_path.iterdir())
 
