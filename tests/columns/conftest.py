@@ -22,6 +22,9 @@ def _signatures_are_declared() -> Iterator[None]:
     warm_up()
     before = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
     yield
-    after = [len(kernel.signatures) for kernel, _ in jit.KERNELS]
-    more = [kernel.__name__ for (kernel, _), b, a in zip(jit.KERNELS, before, after, strict=True) if a != b]
+    more = [
+        (kernel.__name__, signature)
+        for (kernel, _), known in zip(jit.KERNELS, before, strict=True)
+        for signature in kernel.signatures[known:]
+    ]
     assert not more, f"compiled for undeclared types: {more}"

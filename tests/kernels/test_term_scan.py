@@ -9,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from evermat.kernels import terms as module
-from evermat.kernels.term_scan import find_terms
 from evermat.kernels.terms import held_terms
 from evermat.language import checked_terms, is_held
 
@@ -113,10 +112,8 @@ LARGE = pa.large_string()
 
 def accepted(texts: list[str], type_: pa.DataType = LARGE) -> list[bool]:
     array = pa.array(texts, type_)
-    _, offsets, data = array.buffers()
-    ends = np.frombuffer(offsets, "i8" if type_ == pa.large_string() else "i4")[: len(texts) + 1]
     found = np.zeros(len(texts), np.bool_)
-    left = find_terms(np.frombuffer(data or b"", np.uint8), ends, 0, len(texts), found)
+    left = module.mark_terms(array, found)
     assert left == len(texts) - int(found.sum())
     return [bool(one) for one in found]
 
@@ -183,6 +180,5 @@ def test_plain_terms_are_accepted(type_: pa.DataType) -> None:
 def test_what_is_marked_is_not_looked_at() -> None:
     array = pa.array(["x", "<a:b>", "y"], pa.string())
     found = np.array([True, False, False])
-    ends = np.frombuffer(array.buffers()[1], "i4")[:4]
-    assert find_terms(np.frombuffer(array.buffers()[2], np.uint8), ends, 0, 3, found) == 1
+    assert module.mark_terms(array, found) == 1
     assert found.tolist() == [True, True, False]

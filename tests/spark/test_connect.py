@@ -153,7 +153,7 @@ try:
             raise AssertionError
         except DataError as error:
             assert "E30" in str(error), error
-    program.materialise({"e": [(1, 2)]}).save(place / "state")
+    evermat.Program.parse(text).materialise({"e": [(1, 2)]}).save(place / "state")
     evermat.register_source(spark)
     feed = spark.createDataFrame([("insert", 2, 3), ("delete", 1, 2)], "_change_type string, x long, y long")
     feed.write.format("evermat").option("state", str(place / "state")).option("relation", "e").mode("append").save()

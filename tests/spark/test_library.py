@@ -53,7 +53,7 @@ def test_frames_are_taken_by_the_memory_engine_too(spark: Any) -> None:
     [
         ("SELECT 'a' x, string(null) y", "error[E313]: NULL in row 1, column 2 (`y`)"),
         ("SELECT 'a' x", "error[E315]: column `y` of `edge` is missing"),
-        ("SELECT 'a' x, 1 y", "error[E314]: column 2 (`y`) is of the Arrow type `int32`, but the column is `symbol`"),
+        ("SELECT 'a' x, 1 y", "error[E339]: column 2 (`y`) is of the Spark type `int`, but the column is `symbol`"),
     ],
 )
 def test_frames_that_do_not_fit_change_nothing(spark: Any, query: str, told: str) -> None:

@@ -15,6 +15,7 @@ import evermat
 from evermat.core import ArgumentError, DataError, EvermatError, ProgramError, ResourceError
 from evermat.spark.output import write as writing
 from tests.support.commands import Evermat
+from tests.support.released import is_emptied
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +50,7 @@ def facts(request: Any, spark: Any, tmp_path_factory: pytest.TempPathFactory) ->
             return m.write_outputs(directory, spark=None if m.on_cluster else spark, **options)
 
     yield write
-    assert list(scratch.iterdir()) == []
+    assert is_emptied(scratch)
 
 
 def rows(frame: Any) -> set[tuple[Any, ...]]:

@@ -204,7 +204,7 @@ _CAUSE = re.compile(r"^\s*Caused by: (.+)$", re.MULTILINE)
 _JAVA_CLASS = re.compile(r"^\(?(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?:[:)]\s*|$)")
 _PYTHON_ERROR = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration)\b(?:: .*)?$")
 _ERROR_CLASS = re.compile(r"^\[[A-Z][A-Z0-9_.]+\]\s*")
-_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}(?:;.*)?$")
+_SQL_STATE = re.compile(r"\s*SQLSTATE: \w{5}(?:[; ].*)?$")
 # These only report that something failed; the reason follows.
 _MESSENGERS = (
     "Job aborted",

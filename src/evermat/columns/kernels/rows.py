@@ -249,10 +249,17 @@ def masks_of(batch, n, masks, out):
     return found
 
 
-_COUNTER = "{}[::1], i4[::1], i8[::1], i8, i8, i8"
+_COUNTER = "{}[::1], i4[::1], {}, i8, i8, i8"
+_SHARED = "Array(i8, 1, 'C', readonly=True)"  # weights of many batches alike
 
 
-@compiled(_COUNTER.format("i4"), _COUNTER.format("i8"), steps="ids", least=MANY)
+@compiled(
+    _COUNTER.format("i4", "i8[::1]"),
+    _COUNTER.format("i8", "i8[::1]"),
+    _COUNTER.format("i8", _SHARED),
+    steps="ids",
+    least=MANY,
+)
 def add_counts(counts, ids, weights, sign, start, most):
     """counts[ids[i]] += sign * weight from i = start on; an empty `weights` stands for ones.
 
