@@ -12,6 +12,7 @@ import pytest
 
 from evermat.spark.launch.installation import spark_home, spark_version
 from evermat.spark.launch.java import java_home
+from tests.support.environment import LASTING
 from tests.support.s3 import serving
 
 pytestmark = pytest.mark.spark
@@ -231,6 +232,7 @@ def run_connected(script: str, argument: str, tmp_path: Path, more: Mapping[str,
     return done.stdout
 
 
+@LASTING
 def test_scratch_and_states_in_a_bucket(tmp_path: Path) -> None:
     with serving() as service:
         more = {**service.settings, "SPARK_TESTING": "1"}  # any free port
