@@ -127,7 +127,7 @@ def _remove_others(target: Target, reported: set[str]) -> None:
 
     def is_of_attempt(name: str) -> bool:
         if isinstance(target.folder, Path) and name.endswith(TEMPORARY):
-            return True  # nobody else writes here
+            return True  # no other writer
         try:
             return Part.of(name, 0).entry == target.name.entry and target.name.writer in name
         except ValueError:
