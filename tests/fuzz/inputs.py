@@ -108,7 +108,8 @@ def fault(arguments: list[str], outcome: Outcome) -> str:
         return f"memory: {outcome.memory // 1000} MB"
     if outcome.seconds > CPU_SECONDS:
         return f"time: {outcome.seconds:.1f} s"
-    if outcome.code and "error[E" not in outcome.said and not (outcome.code == 2 and "Error: " in outcome.said):
+    usage = outcome.code == 2 and ("Error: " in outcome.said or not arguments)  # without arguments, the help is shown
+    if outcome.code and "error[E" not in outcome.said and not usage:
         return f"no error: {outcome.said[:200]}"
     if outcome.code == 6 and "--" not in " ".join(arguments):
         return f"exit code 6: {outcome.said[:200]}"
